@@ -1,0 +1,199 @@
+//! The graph of a workflow version: nodes with ids, edges between them. Pure.
+//!
+//! A graph that cannot run (a cycle, a duplicate or unknown id) is refused when the version is made, so whoever
+//! holds a [`Graph`] holds a runnable one.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// Unique within the graph.
+    pub id: String,
+    /// What kind of step; the embedded engine knows `noop`, `wait`, `http` and `fail`.
+    #[serde(rename = "type", default = "noop")]
+    pub kind: String,
+    /// The settings of the step, by its kind.
+    #[serde(flatten)]
+    pub settings: Map<String, Value>,
+}
+
+fn noop() -> String {
+    "noop".to_owned()
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Edge {
+    from: String,
+    to: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Document {
+    nodes: Vec<Node>,
+    #[serde(default)]
+    edges: Vec<Edge>,
+}
+
+/// A validated graph, its nodes in topological order (ties in the order of the document).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Graph {
+    nodes: Vec<Node>,
+}
+
+/// Why a graph was refused.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GraphError {
+    /// Not of the documented form.
+    #[error("the graph is not of the form {{\"nodes\": [{{\"id\": ..., \"type\": ...}}], \"edges\": [{{\"from\": ..., \"to\": ...}}]}}: {0}")]
+    Malformed(String),
+    /// A graph must do something.
+    #[error("the graph has no nodes")]
+    Empty,
+    /// A node without a name cannot be pointed at.
+    #[error("node {0} (counted from 0) has an empty id")]
+    EmptyId(usize),
+    /// Two nodes with one id.
+    #[error("the id {0:?} is used by two nodes")]
+    DuplicateId(String),
+    /// An edge from or to nowhere.
+    #[error("the edge {from:?} -> {to:?} names the unknown node {unknown:?}")]
+    UnknownId {
+        /// Where the edge starts.
+        from: String,
+        /// Where the edge ends.
+        to: String,
+        /// Which of the two is unknown.
+        unknown: String,
+    },
+    /// The nodes that wait for each other.
+    #[error("the nodes {} form a cycle or wait for one", .0.join(", "))]
+    Cycle(Vec<String>),
+}
+
+impl Graph {
+    /// Reads and validates the JSON form.
+    pub fn parse(json: &str) -> Result<Self, GraphError> {
+        let document = serde_json::from_str(json).map_err(|error| GraphError::Malformed(error.to_string()))?;
+        Self::new(document)
+    }
+
+    /// The nodes in topological order.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The ids of the nodes in topological order.
+    pub fn node_ids(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().map(|node| node.id.as_str())
+    }
+
+    fn new(document: Document) -> Result<Self, GraphError> {
+        if document.nodes.is_empty() {
+            return Err(GraphError::Empty);
+        }
+        let mut position = HashMap::with_capacity(document.nodes.len());
+        for (index, node) in document.nodes.iter().enumerate() {
+            if node.id.is_empty() {
+                return Err(GraphError::EmptyId(index));
+            }
+            if position.insert(node.id.as_str(), index).is_some() {
+                return Err(GraphError::DuplicateId(node.id.clone()));
+            }
+        }
+        let mut successors = vec![Vec::new(); document.nodes.len()];
+        let mut waits_for = vec![0_usize; document.nodes.len()];
+        for edge in &document.edges {
+            let find = |id: &String| {
+                position.get(id.as_str()).copied().ok_or_else(|| GraphError::UnknownId {
+                    from: edge.from.clone(),
+                    to: edge.to.clone(),
+                    unknown: id.clone(),
+                })
+            };
+            let (from, to) = (find(&edge.from)?, find(&edge.to)?);
+            successors[from].push(to);
+            waits_for[to] += 1;
+        }
+        let order = topological_order(&successors, &mut waits_for);
+        if order.len() < document.nodes.len() {
+            let stuck = document.nodes.iter().zip(&waits_for).filter(|(_, waits)| **waits > 0);
+            return Err(GraphError::Cycle(stuck.map(|(node, _)| node.id.clone()).collect()));
+        }
+        let mut nodes: Vec<Option<Node>> = document.nodes.into_iter().map(Some).collect();
+        let nodes = order.into_iter().filter_map(|index| nodes[index].take()).collect();
+        Ok(Self { nodes })
+    }
+}
+
+/// Kahn's algorithm; among the nodes that are free, the first of the document goes first.
+fn topological_order(successors: &[Vec<usize>], waits_for: &mut [usize]) -> Vec<usize> {
+    let mut free: BTreeSet<usize> = (0..successors.len()).filter(|&node| waits_for[node] == 0).collect();
+    let mut order = Vec::with_capacity(successors.len());
+    while let Some(node) = free.pop_first() {
+        order.push(node);
+        for &next in &successors[node] {
+            waits_for[next] -= 1;
+            if waits_for[next] == 0 {
+                free.insert(next);
+            }
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(json: &str) -> Vec<String> {
+        Graph::parse(json).unwrap().node_ids().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn nodes_come_in_topological_order_and_ties_in_document_order() {
+        let json = r#"{"nodes": [{"id": "d"}, {"id": "b"}, {"id": "a"}, {"id": "c"}],
+                       "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "d"}, {"from": "c", "to": "d"}]}"#;
+        assert_eq!(ids(json), ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn a_graph_without_edges_keeps_its_order() {
+        assert_eq!(ids(r#"{"nodes": [{"id": "z"}, {"id": "y", "type": "wait", "seconds": 1}]}"#), ["z", "y"]);
+    }
+
+    #[test]
+    fn a_cycle_is_refused_and_named() {
+        let json = r#"{"nodes": [{"id": "a"}, {"id": "b"}, {"id": "free"}],
+                       "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}]}"#;
+        assert_eq!(Graph::parse(json), Err(GraphError::Cycle(vec!["a".into(), "b".into()])));
+    }
+
+    #[test]
+    fn a_self_loop_is_a_cycle() {
+        let json = r#"{"nodes": [{"id": "a"}], "edges": [{"from": "a", "to": "a"}]}"#;
+        assert_eq!(Graph::parse(json), Err(GraphError::Cycle(vec!["a".into()])));
+    }
+
+    #[test]
+    fn duplicate_unknown_and_empty_ids_are_refused() {
+        let duplicate = r#"{"nodes": [{"id": "a"}, {"id": "a"}]}"#;
+        assert_eq!(Graph::parse(duplicate), Err(GraphError::DuplicateId("a".into())));
+        let unknown = r#"{"nodes": [{"id": "a"}], "edges": [{"from": "a", "to": "x"}]}"#;
+        assert!(matches!(Graph::parse(unknown), Err(GraphError::UnknownId { unknown, .. }) if unknown == "x"));
+        assert_eq!(Graph::parse(r#"{"nodes": [{"id": ""}]}"#), Err(GraphError::EmptyId(0)));
+        assert_eq!(Graph::parse(r#"{"nodes": []}"#), Err(GraphError::Empty));
+        assert!(matches!(Graph::parse("[]"), Err(GraphError::Malformed(_))));
+    }
+
+    #[test]
+    fn a_double_edge_is_harmless() {
+        let json = r#"{"nodes": [{"id": "a"}, {"id": "b"}],
+                       "edges": [{"from": "a", "to": "b"}, {"from": "a", "to": "b"}]}"#;
+        assert_eq!(ids(json), ["a", "b"]);
+    }
+}

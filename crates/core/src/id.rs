@@ -1,0 +1,92 @@
+//! Identifiers as types of their own, so that an execution's id can never stand where a workspace's belongs.
+//!
+//! All ids are UUIDs of version 7: they grow with time, which keeps the b-trees that hold them dense.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type,
+        )]
+        #[serde(transparent)]
+        #[sqlx(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl $name {
+            /// A new id, later than every id this process made before.
+            #[must_use]
+            #[expect(clippy::new_without_default, reason = "an id that appears by default is a mistake")]
+            pub fn new() -> Self {
+                Self(Uuid::now_v7())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map(Self)
+            }
+        }
+    };
+}
+
+id!(
+    /// A tenant.
+    WorkspaceId
+);
+id!(
+    /// A workflow definition.
+    DefinitionId
+);
+id!(
+    /// One immutable version of a definition.
+    VersionId
+);
+id!(
+    /// A request to run a definition.
+    ItemId
+);
+id!(
+    /// A run of a definition. Fixed before the first try to start it and the same in every try.
+    ExecutionId
+);
+
+impl ExecutionId {
+    /// The id under which the engine knows this execution.
+    #[must_use]
+    pub fn workflow_id(self) -> String {
+        format!("execution-{self}")
+    }
+
+    /// The execution that an engine's workflow id names, when it is one of ours.
+    #[must_use]
+    pub fn from_workflow_id(workflow_id: &str) -> Option<Self> {
+        workflow_id.strip_prefix("execution-")?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workflow_id_names_its_execution_and_nothing_else() {
+        let id = ExecutionId::new();
+        assert_eq!(ExecutionId::from_workflow_id(&id.workflow_id()), Some(id));
+        assert_eq!(ExecutionId::from_workflow_id("execution-7"), None);
+        assert_eq!(ExecutionId::from_workflow_id(&id.to_string()), None);
+    }
+}

@@ -1,0 +1,4 @@
+//! Placeholder.
+pub mod engine;
+pub mod graph;
+pub mod id;
