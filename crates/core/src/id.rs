@@ -64,6 +64,16 @@ id!(
     ExecutionId
 );
 
+id!(
+    /// One `stationmaster` process, for as long as its heartbeat holds.
+    ServerId
+);
+
+/// The fence of a claim: grows with every claim, and every later write names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, sqlx::Type)]
+#[sqlx(transparent)]
+pub struct Token(pub i64);
+
 impl ExecutionId {
     /// The id under which the engine knows this execution.
     #[must_use]

@@ -1,4 +1,34 @@
-//! Placeholder.
+//! Stationmaster's core: the flow of work from a request to an engine. Knows PostgreSQL; knows neither HTTP servers, nor
+//! the command line, nor the environment, nor Temporal.
+//!
+//! ```text
+//!  request --> queue --> claim (limits, fairness) --> start on the engine --> settle --> close --> finished
+//!                 ^            lease: holder, token, expiry          |
+//!                 +---- release, recover, reconcile <----------------+
+//! ```
+//!
+//! In reading order:
+//!
+//! * pure: [`id`], [`graph`], [`retry`], [`capacity`]
+//! * the engine room: [`task`] (one contract for every loop), `lane`, `pipeline`
+//! * exclusive things: [`presence`] (a server's own lease), `duty` (work that one server does for all)
+//! * the lanes: [`executions`]
+//! * outside: [`engine`]
+//! * the rest: [`catalogue`], [`db`], [`observe`], and [`station`], which puts it all together
+
+pub mod capacity;
+pub mod catalogue;
+pub mod db;
+mod duty;
 pub mod engine;
+pub mod executions;
 pub mod graph;
 pub mod id;
+mod lane;
+mod listen;
+pub mod observe;
+mod pipeline;
+pub mod presence;
+pub mod retry;
+pub mod station;
+pub mod task;

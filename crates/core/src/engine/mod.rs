@@ -12,13 +12,20 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::graph::Graph;
-use crate::id::{DefinitionId, ExecutionId, VersionId, WorkspaceId};
+use crate::id::{DefinitionId, ExecutionId, Token, VersionId, WorkspaceId};
+
+pub mod breaker;
+pub mod embedded;
 
 /// Everything an engine needs to start one execution.
 #[derive(Debug, Clone)]
 pub struct StartRequest {
     /// The id of the run, fixed before the first try. See [`ExecutionId::workflow_id`].
     pub execution_id: ExecutionId,
+    /// The token of the claim under which this try is made. An engine that lives in our own database fences with it.
+    pub token: Token,
+    /// An earlier try, under the same id, may have started the run.
+    pub again: bool,
     /// The workspace whose slot the run holds.
     pub workspace_id: WorkspaceId,
     /// The definition to run.
@@ -112,6 +119,8 @@ impl CloseStatus {
 pub struct Close {
     /// Which execution.
     pub execution_id: ExecutionId,
+    /// Accept this end only under this claim; `None` when the engine's word holds whoever the holder is.
+    pub token: Option<Token>,
     /// How it ended.
     pub status: CloseStatus,
     /// The result, as JSON, when there is one.
@@ -143,10 +152,24 @@ pub struct Page<T> {
 #[error("the engine is unavailable: {0}")]
 pub struct EngineUnavailable(pub String);
 
+/// Whose runs an engine tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// A service of its own: every server sees every run, and one server watches for all.
+    Shared,
+    /// It lives inside this process: each server sees, watches and looks after only the runs it started itself.
+    Local,
+}
+
 /// An engine. Every call is bounded in time by the engine itself; `deadline` bounds a start.
 pub trait Engine: Send + Sync + 'static {
     /// `temporal` or `embedded`.
     fn name(&self) -> &'static str;
+
+    /// Whose runs it tells of.
+    fn reach(&self) -> Reach {
+        Reach::Shared
+    }
 
     /// Starts a run, or finds that it was started before.
     fn start<'a>(&'a self, request: &'a StartRequest, deadline: Duration) -> BoxFuture<'a, StartOutcome>;
@@ -172,7 +195,8 @@ pub trait Engine: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<(), EngineUnavailable>>;
 
     /// Runs that closed at or after `since`, oldest first or unordered, with at least everything that has become
-    /// visible since the last call. The second value is the `since` for the next call. Repeats are harmless.
+    /// visible since the last call. The second value is the `since` for the next call. Repeats are harmless. A local
+    /// engine waits until there is something to tell.
     fn closed_since(
         &self,
         since: Timestamp,

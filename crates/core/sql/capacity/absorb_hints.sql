@@ -1,0 +1,45 @@
+-- Turns hints that have become visible into `ready` workspaces, each from the earliest position hinted.
+-- Called by the claim, first thing in its transaction. Locks hints and capacity rows, skipping what others hold: a
+-- workspace that somebody keeps locked keeps its hints for later and holds nobody up. Index: queue_hints_pkey.
+-- $1 lowest hint id to look at, $2 how many, $3 the virtual time below which nobody may enter.
+with seen as materialized (
+    select id, workspace_id, rank, seq
+    from stationmaster.queue_hints
+    where id >= $1
+    order by id
+    limit $2
+    for update skip locked
+), earliest as (
+    select distinct on (workspace_id) workspace_id, rank, seq
+    from seen
+    order by workspace_id, rank, seq
+), locked as materialized (
+    select workspace_id
+    from stationmaster.workspace_capacity
+    where workspace_id = any (array(select workspace_id from earliest))
+    order by workspace_id
+    for update skip locked
+), absorbed as (
+    update stationmaster.workspace_capacity c
+    set ready        = true,
+        virtual_time = case when c.ready then c.virtual_time else greatest(c.virtual_time, $3) end,
+        head_rank    = case when c.ready and (c.head_rank is null or (c.head_rank, c.head_seq) <= (e.rank, e.seq))
+                            then c.head_rank else e.rank end,
+        head_seq     = case when c.ready and (c.head_rank is null or (c.head_rank, c.head_seq) <= (e.rank, e.seq))
+                            then c.head_seq else e.seq end
+    from locked l
+    join earliest e using (workspace_id)
+    where c.workspace_id = l.workspace_id
+    returning c.workspace_id
+), used as (
+    delete from stationmaster.queue_hints h
+    where h.id = any (array(select s.id from seen s
+                            where s.workspace_id in (select workspace_id from locked)
+                               or not exists (select from stationmaster.workspace_capacity c
+                                              where c.workspace_id = s.workspace_id)))
+    returning h.id
+)
+select (select max(id) from seen) as last_id,
+       (select count(*) from seen) as seen,
+       (select count(*) from used) as used,
+       (select count(*) from absorbed) as absorbed

@@ -1,0 +1,69 @@
+-- Admits items of workspaces whose capacity rows this transaction has locked: takes the first `take` ready items of
+-- each, in priority then age order, makes their executions (STARTING, with holder, token and lease) and moves the
+-- counters. Called by the claim, after lock_eligible and in a later snapshot. Items of a paused definition are parked
+-- instead. Locks pending rows, skipping what others hold (a cancel). Index: queue_pending_ready from the remembered
+-- head on. A row that changed since the snapshot is not found again by its ctid and stays; whoever changed it left a hint.
+-- $1 workspaces, $2 how many each may take, $3 holder, $4 lease in seconds, $5 fresh execution ids, $6 engine.
+with room as (
+    select c.workspace_id, r.take, coalesce(c.head_rank, -9223372036854775808) as head_rank, coalesce(c.head_seq, 0) as head_seq
+    from unnest($1::uuid[], $2::integer[]) as r (workspace_id, take)
+    join stationmaster.workspace_capacity c using (workspace_id)
+), picked as materialized (
+    select p.*, d.id is not null as parked
+    from room r
+    cross join lateral (
+        select p.ctid as place, p.item_id, p.seq, p.rank, p.workspace_id, p.workflow_definition_id,
+               p.workflow_definition_version_id, p.execution_id, p.attempts, p.recoveries
+        from stationmaster.queue_pending p
+        where p.workspace_id = r.workspace_id and p.lane = 'r' and (p.rank, p.seq) >= (r.head_rank, r.head_seq)
+        order by p.rank, p.seq
+        limit r.take
+        for update skip locked
+    ) p
+    left join stationmaster.workflow_definitions d on d.paused and d.id = p.workflow_definition_id
+), parked as (
+    update stationmaster.queue_pending p
+    set lane = 'p'
+    where p.ctid = any (array(select place from picked where parked))
+), taken as (
+    delete from stationmaster.queue_pending p
+    where p.ctid = any (array(select place from picked where not parked))
+    returning p.item_id, p.seq, p.rank, p.workspace_id, p.workflow_definition_id, p.workflow_definition_version_id,
+              p.execution_id, p.attempts, p.recoveries
+), claim as materialized (
+    select nextval('stationmaster.claim_token') as token, now() as claimed_at,
+           now() + make_interval(secs => $4) as lease_until
+), admitted as (
+    insert into stationmaster.executions_active
+        (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, state,
+         holder, token, lease_until, engine, attempts, recoveries, claimed_at)
+    select coalesce(execution_id, ($5::uuid[])[row_number() over (order by seq)]), item_id, seq, rank, workspace_id,
+           workflow_definition_id, workflow_definition_version_id, 'STARTING', $3, token, lease_until, $6, attempts,
+           recoveries, claimed_at
+    from taken, claim
+    returning execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, token,
+              attempts, recoveries
+), served as (
+    select r.workspace_id, r.take, count(p.item_id) as found, count(t.item_id) as admitted,
+           max(array[p.rank, p.seq]) as last
+    from room r
+    left join picked p using (workspace_id)
+    left join taken t using (item_id)
+    group by r.workspace_id, r.take
+), moved as (
+    update stationmaster.workspace_capacity c
+    set active       = c.active + s.admitted,
+        virtual_time = c.virtual_time + s.admitted / c.weight,
+        ready        = s.found = s.take,
+        head_rank    = coalesce(s.last[1], c.head_rank),
+        head_seq     = coalesce(s.last[2], c.head_seq),
+        filled       = c.filled + (s.found = s.take and c.active + s.admitted >= c.max_concurrent)::integer
+    from served s
+    where c.workspace_id = s.workspace_id
+    returning c.workspace_id, c.active, c.max_concurrent, s.found = s.take as more
+)
+select m.workspace_id, m.active, m.max_concurrent, m.more, a.execution_id, a.item_id, a.workflow_definition_id,
+       a.workflow_definition_version_id, a.token, a.attempts,
+       exists (select from taken t where t.item_id = a.item_id and t.execution_id is not null) as again
+from moved m
+left join admitted a using (workspace_id)

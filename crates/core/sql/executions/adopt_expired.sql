@@ -1,0 +1,23 @@
+-- Takes over claims that nobody looks after any more, under a fresh token: those whose own lease has run out, and those
+-- of servers whose heartbeat has. Called by recovery, which then asks the engine about each. Locks active rows in id
+-- order, skipping what others hold. Index: executions_active_lease; the dead servers' part reads the whole (small) table
+-- and only when there are dead servers.
+-- $1 new holder, $2 lease in seconds, $3 dead servers, $4 how many.
+with orphans as (
+    (select execution_id from stationmaster.executions_active where lease_until <= now() order by lease_until limit $4)
+    union
+    (select execution_id from stationmaster.executions_active
+     where holder = any ($3) and (state = 'STARTING' or engine = 'embedded') limit $4)
+), lost as materialized (
+    select a.execution_id, a.holder
+    from stationmaster.executions_active a
+    where a.execution_id = any (array(select execution_id from orphans))
+      and (a.lease_until <= now() or a.holder = any ($3))
+    order by a.execution_id
+    for update skip locked
+)
+update stationmaster.executions_active a
+set holder = $1, token = nextval('stationmaster.claim_token'), lease_until = now() + make_interval(secs => $2)
+from lost
+where a.execution_id = lost.execution_id
+returning a.execution_id, a.item_id, a.workspace_id, a.token, a.recoveries, a.state, lost.holder as lost_by

@@ -1,0 +1,22 @@
+-- Changes the priority of an item that waits. Called by people. Locks the pending row, then the item's.
+-- Index: queue_pending_pkey. $1 item, $2 priority, $3 who.
+with moved as (
+    update stationmaster.queue_pending
+    set rank = -$2::bigint
+    where item_id = $1
+    returning item_id, execution_id, workspace_id, rank, seq, lane
+), kept as (
+    update stationmaster.queue_items i
+    set priority = $2
+    from moved m
+    where i.id = m.item_id
+), hinted as (
+    insert into stationmaster.queue_hints (workspace_id, rank, seq)
+    select workspace_id, rank, seq
+    from moved
+    where lane = 'r'
+)
+insert into stationmaster.queue_events (item_id, execution_id, workspace_id, event, actor, detail)
+select item_id, execution_id, workspace_id, 'priority_changed', $3, 'priority ' || $2
+from moved
+returning item_id

@@ -1,0 +1,5 @@
+-- Every server known, for people. Locks nothing; the table has a row per server.
+select id, name, version, engine, engine_up, claiming, started_at, seen_at, lease_until > now() as alive
+from stationmaster.servers
+order by started_at, id
+limit 1000

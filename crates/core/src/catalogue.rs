@@ -1,0 +1,291 @@
+//! What runs, and for whom: workspaces, plans, workflow definitions and their versions.
+//!
+//! Data only: limits take effect through the capacity rows that triggers keep beside the workspaces.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::db::{self, Database, statement, within};
+use crate::graph::{Graph, GraphError};
+use crate::id::{DefinitionId, VersionId, WorkspaceId};
+
+/// Why something in the catalogue could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such plan.
+    #[error("there is no plan {0:?}: the plans are {1}")]
+    UnknownPlan(String, String),
+    /// No such workspace.
+    #[error("there is no workspace {0}")]
+    UnknownWorkspace(WorkspaceId),
+    /// No such definition.
+    #[error("there is no workflow definition {0}")]
+    UnknownDefinition(DefinitionId),
+    /// The definition belongs to another workspace.
+    #[error("workflow definition {0} belongs to another workspace")]
+    OtherWorkspace(DefinitionId),
+    /// The published version is not there.
+    #[error("workflow definition {0} has no version {1}")]
+    UnknownVersion(DefinitionId, i32),
+    /// The graph cannot run.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// A value is out of its range.
+    #[error("{0}")]
+    Invalid(String),
+    /// The database did not do it.
+    #[error(transparent)]
+    Database(db::Error),
+}
+
+impl From<db::Error> for Error {
+    fn from(error: db::Error) -> Self {
+        match error.code().as_deref() {
+            // Check violations and numbers out of range are the caller's.
+            Some("23514" | "22003" | "22P02") => Self::Invalid(error.message()),
+            _ => Self::Database(error),
+        }
+    }
+}
+
+/// A plan: data, like any other.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
+pub struct Plan {
+    /// Its name.
+    pub name: String,
+    /// Executions at once.
+    pub max_concurrent: i32,
+    /// Its share when there is not enough for all.
+    pub weight: f64,
+}
+
+/// What to set on a workspace; `None` leaves it, or takes the default.
+#[derive(Debug, Clone, Default)]
+pub struct WorkspaceChange {
+    /// What people call it.
+    pub name: Option<String>,
+    /// Its plan.
+    pub plan: Option<String>,
+    /// A limit of its own: `Some(None)` takes it away.
+    pub max_concurrent: Option<Option<i32>>,
+    /// Admit nothing.
+    pub paused: Option<bool>,
+}
+
+/// A workspace and how its slots are used.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
+pub struct Workspace {
+    /// Its id.
+    pub id: WorkspaceId,
+    /// What people call it.
+    pub name: String,
+    /// Its plan.
+    pub plan: String,
+    /// A limit of its own, before the plan's.
+    pub own_limit: Option<i32>,
+    /// The limit in force.
+    pub limit: i32,
+    /// Its share when there is not enough for all.
+    pub weight: f64,
+    /// Admits nothing.
+    pub paused: bool,
+    /// Slots in use.
+    pub active: i32,
+    /// Items ready to be admitted; counted up to 10,001.
+    pub ready: i64,
+    /// When it was made.
+    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    pub updated_at: Timestamp,
+}
+
+/// What to set on a definition; `None` leaves it, or takes the default.
+#[derive(Debug, Clone, Default)]
+pub struct DefinitionChange {
+    /// What people call it.
+    pub name: Option<String>,
+    /// The task queue that its workers poll.
+    pub task_queue: Option<String>,
+    /// The workflow type that its workers register.
+    pub workflow_type: Option<String>,
+    /// Starts that may be refused.
+    pub max_attempts: Option<i32>,
+    /// The version that new items get.
+    pub published_version: Option<i32>,
+    /// Admit nothing of it.
+    pub paused: Option<bool>,
+}
+
+/// A workflow definition.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
+pub struct Definition {
+    /// Its id.
+    pub id: DefinitionId,
+    /// Whose it is.
+    pub workspace_id: WorkspaceId,
+    /// What people call it.
+    pub name: String,
+    /// The task queue; none: the server's setting.
+    pub task_queue: Option<String>,
+    /// The workflow type; none: the server's setting.
+    pub workflow_type: Option<String>,
+    /// Starts that may be refused; none: the server's setting.
+    pub max_attempts: Option<i32>,
+    /// The version that new items get; none: the newest.
+    pub published_version: Option<i32>,
+    /// Admits nothing.
+    pub paused: bool,
+    /// The version that an enqueue resolves to now.
+    pub current_version: Option<i32>,
+    /// The graph of that version, as JSON text.
+    pub graph: Option<String>,
+    /// When it was made.
+    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    pub updated_at: Timestamp,
+}
+
+/// The plans there are.
+pub async fn plans(database: &Database) -> Result<Vec<Plan>, Error> {
+    let query = "select name, max_concurrent, weight from stationmaster.plans order by max_concurrent, name";
+    Ok(within(sqlx::query_as(query).fetch_all(database.pool())).await?)
+}
+
+/// Makes a plan or changes it; the limits of its workspaces follow.
+pub async fn put_plan(database: &Database, plan: &Plan) -> Result<(), Error> {
+    let query = "insert into stationmaster.plans (name, max_concurrent, weight) values ($1, $2, $3)
+                 on conflict (name) do update set max_concurrent = excluded.max_concurrent, weight = excluded.weight";
+    let query = sqlx::query(query).bind(&plan.name).bind(plan.max_concurrent).bind(plan.weight);
+    within(query.execute(database.pool())).await?;
+    Ok(())
+}
+
+/// Makes a workspace or changes it.
+pub async fn put_workspace(
+    database: &Database,
+    id: WorkspaceId,
+    change: WorkspaceChange,
+) -> Result<Workspace, Error> {
+    let query = sqlx::query(statement!("catalogue/put_workspace"))
+        .bind(id)
+        .bind(&change.name)
+        .bind(&change.plan)
+        .bind(change.max_concurrent.flatten())
+        .bind(change.max_concurrent == Some(None))
+        .bind(change.paused);
+    match within(query.execute(database.pool())).await {
+        Ok(_) => workspace(database, id).await,
+        Err(error) if error.code().as_deref() == Some("23503") => {
+            let names: Vec<String> = plans(database).await?.into_iter().map(|plan| plan.name).collect();
+            Err(Error::UnknownPlan(change.plan.unwrap_or_default(), names.join(", ")))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// One workspace.
+pub async fn workspace(database: &Database, id: WorkspaceId) -> Result<Workspace, Error> {
+    let query = sqlx::query_as(statement!("catalogue/list_workspaces")).bind(id).bind(Uuid::nil()).bind(1_i64);
+    within(query.fetch_optional(database.pool())).await?.ok_or(Error::UnknownWorkspace(id))
+}
+
+/// Workspaces in the order of their ids, after `after`.
+pub async fn workspaces(
+    database: &Database,
+    after: Option<WorkspaceId>,
+    limit: i64,
+) -> Result<Vec<Workspace>, Error> {
+    let query = sqlx::query_as(statement!("catalogue/list_workspaces"))
+        .bind(None::<Uuid>)
+        .bind(after.map_or(Uuid::nil(), |id| id.0))
+        .bind(limit);
+    Ok(within(query.fetch_all(database.pool())).await?)
+}
+
+/// Deletes a workspace and its definitions. Its waiting items fail, its running executions run to their end.
+pub async fn delete_workspace(database: &Database, id: WorkspaceId) -> Result<(), Error> {
+    let query = sqlx::query("delete from stationmaster.workspaces where id = $1").bind(id);
+    let gone = within(query.execute(database.pool())).await?.rows_affected();
+    if gone == 0 { Err(Error::UnknownWorkspace(id)) } else { Ok(()) }
+}
+
+/// Makes a definition or changes it.
+pub async fn put_definition(
+    database: &Database,
+    id: DefinitionId,
+    workspace_id: WorkspaceId,
+    change: DefinitionChange,
+) -> Result<Definition, Error> {
+    let query = sqlx::query(statement!("catalogue/put_definition"))
+        .bind(id)
+        .bind(workspace_id)
+        .bind(&change.name)
+        .bind(&change.task_queue)
+        .bind(&change.workflow_type)
+        .bind(change.max_attempts)
+        .bind(change.published_version)
+        .bind(change.paused);
+    match within(query.execute(database.pool())).await {
+        Ok(done) if done.rows_affected() == 0 => return Err(Error::OtherWorkspace(id)),
+        Ok(_) => {}
+        Err(error) if error.code().as_deref() == Some("23503") => return Err(Error::UnknownWorkspace(workspace_id)),
+        Err(error) => return Err(error.into()),
+    }
+    let definition = definition(database, id).await?;
+    match change.published_version {
+        Some(version) if definition.current_version != Some(version) => Err(Error::UnknownVersion(id, version)),
+        _ => Ok(definition),
+    }
+}
+
+/// One definition.
+pub async fn definition(database: &Database, id: DefinitionId) -> Result<Definition, Error> {
+    let query = sqlx::query_as(statement!("catalogue/list_definitions"))
+        .bind(id)
+        .bind(None::<Uuid>)
+        .bind(Uuid::nil())
+        .bind(1_i64);
+    within(query.fetch_optional(database.pool())).await?.ok_or(Error::UnknownDefinition(id))
+}
+
+/// Definitions in the order of their ids, after `after`.
+pub async fn definitions(
+    database: &Database,
+    workspace: Option<WorkspaceId>,
+    after: Option<DefinitionId>,
+    limit: i64,
+) -> Result<Vec<Definition>, Error> {
+    let query = sqlx::query_as(statement!("catalogue/list_definitions"))
+        .bind(None::<Uuid>)
+        .bind(workspace)
+        .bind(after.map_or(Uuid::nil(), |id| id.0))
+        .bind(limit);
+    Ok(within(query.fetch_all(database.pool())).await?)
+}
+
+/// Deletes a definition. Items of it that wait fail when their turn comes.
+pub async fn delete_definition(database: &Database, id: DefinitionId) -> Result<(), Error> {
+    let query = sqlx::query("delete from stationmaster.workflow_definitions where id = $1").bind(id);
+    let gone = within(query.execute(database.pool())).await?.rows_affected();
+    if gone == 0 { Err(Error::UnknownDefinition(id)) } else { Ok(()) }
+}
+
+/// Adds a version. A graph that cannot run is refused, with the reason.
+pub async fn add_version(
+    database: &Database,
+    definition: DefinitionId,
+    graph: &str,
+) -> Result<(VersionId, i32), Error> {
+    Graph::parse(graph)?;
+    let query = sqlx::query_as(statement!("catalogue/add_version")).bind(definition).bind(graph);
+    match within(query.fetch_one(database.pool())).await {
+        Ok(row) => Ok(row),
+        Err(error) if error.code().as_deref() == Some("23503") => Err(Error::UnknownDefinition(definition)),
+        Err(error) => Err(error.into()),
+    }
+}

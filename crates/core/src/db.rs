@@ -1,0 +1,157 @@
+//! The way to PostgreSQL: one pool, migrations, and what every caller must know of errors.
+//!
+//! No call waits for ever: [`within`] bounds each of them, because a hung call would stop the loop that made it.
+
+use std::future::Future;
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection as _, PgPool};
+
+/// Reads a statement from `sql/`, at compile time.
+macro_rules! statement {
+    ($path:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $path, ".sql"))
+    };
+}
+pub(crate) use statement;
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
+
+/// The longest that a single call may take.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The oldest PostgreSQL that has what we need.
+const OLDEST_SERVER: u32 = 15;
+
+/// Why the database did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be understood.
+    #[error("the database URL is not valid: {0}. It looks like postgres://user:password@host:5432/database")]
+    Url(#[source] sqlx::Error),
+    /// PostgreSQL refused, or could not be reached.
+    #[error("database: {0}")]
+    Sql(#[from] sqlx::Error),
+    /// The migrations could not be applied.
+    #[error("migration: {0}")]
+    Migration(#[from] sqlx::migrate::MigrateError),
+    /// The call took too long and was given up.
+    #[error("the database did not answer within {} s", .0.as_secs())]
+    Timeout(Duration),
+    /// Too old to use.
+    #[error("PostgreSQL {found} is too old: version {OLDEST_SERVER} or newer is needed")]
+    TooOld {
+        /// The version that answered.
+        found: String,
+    },
+    /// The tables are not there, or not all of them.
+    #[error("the database has schema version {found}, this program needs {needed}: run `stationmaster migrate`")]
+    Schema {
+        /// The newest migration applied.
+        found: i64,
+        /// The newest migration known.
+        needed: i64,
+    },
+}
+
+impl Error {
+    /// The SQLSTATE, when PostgreSQL gave one.
+    #[must_use]
+    pub fn code(&self) -> Option<String> {
+        match self {
+            Self::Sql(sqlx::Error::Database(error)) => error.code().map(|code| code.into_owned()),
+            _ => None,
+        }
+    }
+
+    /// Deadlock or serialization failure: the same call may well succeed now.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        matches!(self.code().as_deref(), Some("40P01" | "40001"))
+    }
+
+    /// PostgreSQL's own words, for errors that it raised about the request.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::Sql(sqlx::Error::Database(error)) => error.message().to_owned(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// Runs a call with a bound on its time.
+pub async fn within<T>(call: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Error> {
+    match tokio::time::timeout(CALL_TIMEOUT, call).await {
+        Ok(result) => result.map_err(Error::Sql),
+        Err(_) => Err(Error::Timeout(CALL_TIMEOUT)),
+    }
+}
+
+/// A pool of connections, and the address for those who need a connection of their own.
+#[derive(Debug, Clone)]
+pub struct Database {
+    pool: PgPool,
+    options: PgConnectOptions,
+}
+
+impl Database {
+    /// Prepares a pool; connects when first used, so that a database that is away is an error of the call, not of the start.
+    pub fn new(url: &str, max_connections: u32) -> Result<Self, Error> {
+        let options =
+            PgConnectOptions::from_str(url).map_err(Error::Url)?.application_name("stationmaster");
+        let pool = PgPoolOptions::new()
+            .max_connections(max_connections)
+            .acquire_timeout(Duration::from_secs(10))
+            .test_before_acquire(false)
+            .connect_lazy_with(options.clone());
+        Ok(Self { pool, options })
+    }
+
+    /// The pool.
+    #[must_use]
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// How to reach the database without the pool, for the listener.
+    pub(crate) fn options(&self) -> &PgConnectOptions {
+        &self.options
+    }
+
+    /// Applies every migration that has not been applied. Safe to call from many servers at once.
+    pub async fn migrate(&self) -> Result<(), Error> {
+        self.check_server().await?;
+        let mut connection = sqlx::PgConnection::connect_with(&self.options).await?;
+        // The bookkeeping of migrations lives in our own schema, not in whatever the search path says.
+        sqlx::query("create schema if not exists stationmaster").execute(&mut connection).await?;
+        sqlx::query("set search_path to stationmaster").execute(&mut connection).await?;
+        MIGRATIONS.run(&mut connection).await?;
+        connection.close().await?;
+        Ok(())
+    }
+
+    /// Says whether the tables are those that this program needs.
+    pub async fn check_schema(&self) -> Result<(), Error> {
+        let needed = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+        let query = "select max(version) from stationmaster._sqlx_migrations where success";
+        let found = match within(sqlx::query_scalar::<_, Option<i64>>(query).fetch_one(&self.pool)).await {
+            Ok(found) => found.unwrap_or_default(),
+            // Undefined table, or undefined schema: nothing was ever applied.
+            Err(error) if matches!(error.code().as_deref(), Some("42P01" | "3F000")) => 0,
+            Err(error) => return Err(error),
+        };
+        if found == needed { Ok(()) } else { Err(Error::Schema { found, needed }) }
+    }
+
+    async fn check_server(&self) -> Result<(), Error> {
+        let query = "select current_setting('server_version_num')::integer, current_setting('server_version')";
+        let (number, found): (i32, String) = within(sqlx::query_as(query).fetch_one(&self.pool)).await?;
+        if u32::try_from(number).unwrap_or_default() / 10_000 < OLDEST_SERVER {
+            return Err(Error::TooOld { found });
+        }
+        Ok(())
+    }
+}

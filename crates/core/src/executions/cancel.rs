@@ -1,0 +1,94 @@
+//! Cancel, of executions that hold a slot: the wish is a row, this pass carries it to the engine.
+//!
+//! The slot is freed when the engine reports the run closed, not before: until then it runs. A wish about an execution
+//! that is still starting waits until the start is settled.
+
+use std::time::Duration;
+
+use super::Shared;
+use super::start::{answered, away};
+use crate::db::{self, statement, within};
+use crate::engine::Reach;
+use crate::id::{ExecutionId, ItemId, ServerId, WorkspaceId};
+use crate::task::{Next, Pass};
+
+const EVERY: Duration = Duration::from_secs(1);
+const BATCH: i64 = 200;
+
+/// See the module.
+pub(crate) struct Cancels {
+    pub(crate) shared: Shared,
+}
+
+#[derive(sqlx::FromRow)]
+struct Wanted {
+    execution_id: ExecutionId,
+    actor: String,
+    reason: Option<String>,
+    state: Option<String>,
+    holder: Option<ServerId>,
+    item_id: Option<ItemId>,
+    workspace_id: Option<WorkspaceId>,
+}
+
+impl Pass for Cancels {
+    fn name(&self) -> &'static str {
+        "cancels"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        let pool = self.shared.database.pool();
+        let wanted: Vec<Wanted> =
+            within(sqlx::query_as(statement!("cancel/wanted")).bind(BATCH).fetch_all(pool)).await?;
+        let mut waiting = false;
+        for wish in wanted {
+            waiting |= !self.carry_out(wish).await?;
+        }
+        Ok(Next::After(if waiting { EVERY / 10 } else { EVERY }))
+    }
+}
+
+impl Cancels {
+    /// Answers whether the wish is dealt with.
+    async fn carry_out(&self, wish: Wanted) -> Result<bool, db::Error> {
+        let shared = &self.shared;
+        match wish.state.as_deref() {
+            Some("RUNNING") => {}
+            Some(_) => return Ok(false),
+            None => {
+                self.done(&wish).await?;
+                return Ok(true);
+            }
+        }
+        let elsewhere = shared.engine.reach() == Reach::Local
+            && wish.holder.is_none_or(|holder| !shared.presence.is(holder));
+        if elsewhere {
+            return Ok(true);
+        }
+        let reason = wish.reason.clone().unwrap_or_else(|| format!("cancelled by {}", wish.actor));
+        match shared.engine.cancel(wish.execution_id, &reason).await {
+            Ok(()) => {
+                answered(shared);
+                tracing::info!(execution = %wish.execution_id, actor = wish.actor, "Asked the engine to cancel an execution");
+                self.done(&wish).await?;
+                Ok(true)
+            }
+            Err(error) => {
+                away(shared, &error.0);
+                Ok(false)
+            }
+        }
+    }
+
+    async fn done(&self, wish: &Wanted) -> Result<(), db::Error> {
+        within(
+            sqlx::query(statement!("cancel/done"))
+                .bind(wish.execution_id)
+                .bind(wish.item_id)
+                .bind(wish.workspace_id)
+                .execute(self.shared.database.pool()),
+        )
+        .await?;
+        Ok(())
+    }
+}

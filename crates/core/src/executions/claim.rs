@@ -1,0 +1,407 @@
+//! Claim and admit: pending items become STARTING executions, within the limits, in one short transaction.
+//!
+//! Exact (I3): the capacity rows are locked and read in one statement, and a later statement takes no more than what
+//! was free under that lock. Fair: lowest virtual time first, shared by weight. Flat: only workspaces that are ready
+//! *and* have room are in the index that is looked at, and each is read from its remembered head.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+
+use super::Shared;
+use crate::capacity::{Demand, share};
+use crate::db::{self, statement, within};
+use crate::engine::StartRequest;
+use crate::graph::Graph;
+use crate::id::{DefinitionId, ExecutionId, ItemId, ServerId, Token, VersionId, WorkspaceId};
+use crate::lane::Claimed;
+use crate::task::Next;
+
+/// Hints taken in at once.
+const HINTS: i64 = 2_000;
+/// Later items promoted at once.
+const PROMOTE: i64 = 1_000;
+/// While busy, how often to look for items that have become due.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Others hold every workspace that could be served: they are done in a moment.
+const CONTENDED: Duration = Duration::from_millis(2);
+/// Graphs remembered; versions are immutable, so they never go stale.
+const GRAPHS: usize = 10_000;
+/// A full workspace is mentioned in the log at most this often.
+const MENTION_EVERY: Duration = Duration::from_secs(10);
+
+/// An item that this server has leased, and what it needs to be started.
+pub(crate) struct Claim {
+    pub(crate) execution_id: ExecutionId,
+    pub(crate) item_id: ItemId,
+    pub(crate) workspace_id: WorkspaceId,
+    pub(crate) token: Token,
+    pub(crate) holder: ServerId,
+    /// By our own clock, counted from before the claim was made.
+    pub(crate) valid_until: Instant,
+    pub(crate) attempts: u32,
+    pub(crate) max_attempts: u32,
+    pub(crate) work: Work,
+}
+
+/// Can it be started at all?
+pub(crate) enum Work {
+    Ready(Box<StartRequest>),
+    /// What it needs was deleted since it was enqueued.
+    Gone(&'static str),
+}
+
+#[derive(sqlx::FromRow)]
+struct Room {
+    workspace_id: WorkspaceId,
+    free: i32,
+    weight: f64,
+    virtual_time: f64,
+}
+
+#[derive(sqlx::FromRow)]
+struct Admitted {
+    workspace_id: WorkspaceId,
+    active: i32,
+    max_concurrent: i32,
+    more: bool,
+    execution_id: Option<ExecutionId>,
+    item_id: Option<ItemId>,
+    workflow_definition_id: Option<DefinitionId>,
+    workflow_definition_version_id: Option<VersionId>,
+    token: Option<Token>,
+    attempts: Option<i32>,
+    again: Option<bool>,
+}
+
+#[derive(sqlx::FromRow)]
+struct Definition {
+    id: DefinitionId,
+    task_queue: Option<String>,
+    workflow_type: Option<String>,
+    max_attempts: Option<i32>,
+    definition_exists: bool,
+    workspace_exists: bool,
+}
+
+#[derive(Default)]
+struct Memory {
+    graphs: HashMap<VersionId, Arc<Graph>>,
+    mentioned: HashMap<WorkspaceId, Instant>,
+    look_at: Option<Instant>,
+    next_due: Option<Instant>,
+}
+
+/// Makes claims.
+pub(crate) struct Claimer {
+    shared: Shared,
+    memory: Mutex<Memory>,
+}
+
+enum Look {
+    Nothing,
+    Something,
+}
+
+impl Claimer {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self { shared, memory: Mutex::default() }
+    }
+
+    /// Claims at most `room` items.
+    pub(crate) async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
+        let began = Instant::now();
+        let Some(holder) = self.shared.presence.holder() else {
+            return Ok(Claimed { claims: Vec::new(), next: Next::After(Duration::from_millis(50)) });
+        };
+        if !self.shared.breaker.is_closed() {
+            return Ok(Claimed { claims: Vec::new(), next: Next::After(self.shared.settings.poll_interval) });
+        }
+        if let Look::Nothing = self.look().await? {
+            return Ok(Claimed { claims: Vec::new(), next: Next::After(self.sleep()) });
+        }
+        let admitted = self.admit(holder, room).await?;
+        let (admitted, next) = match admitted {
+            Admission::Rows(rows) => (rows, Next::Now),
+            Admission::Contended => (Vec::new(), Next::After(CONTENDED)),
+            Admission::Nothing => {
+                self.memory().look_at = None;
+                (Vec::new(), Next::Now)
+            }
+        };
+        self.mention_full(&admitted);
+        let claims = self.load(holder, began, admitted).await?;
+        if !claims.is_empty() {
+            self.shared.metrics.claimed(claims.len(), began.elapsed());
+            tracing::debug!(items = claims.len(), "Processing {} queue items", claims.len());
+        }
+        Ok(Claimed { claims, next })
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sleep(&self) -> Duration {
+        let due = self.memory().next_due.map(|due| due.saturating_duration_since(Instant::now()));
+        let poll = self.shared.settings.poll_interval;
+        // A moment past the due time, so that the database's clock has surely reached it.
+        due.map_or(poll, |due| (due + Duration::from_millis(1)).min(poll))
+    }
+
+    /// A look that writes nothing, so that an idle queue costs one read. While busy it is taken only now and then.
+    async fn look(&self) -> Result<Look, db::Error> {
+        let now = Instant::now();
+        if self.memory().look_at.is_some_and(|look_at| now < look_at) {
+            return Ok(Look::Something);
+        }
+        let from = self.low_water().from();
+        let (hinted, eligible, next_due_in): (bool, bool, Option<f64>) = within(
+            sqlx::query_as(statement!("executions/look")).bind(from).fetch_one(self.shared.database.pool()),
+        )
+        .await?;
+        let due = next_due_in.is_some_and(|seconds| seconds <= 0.0);
+        if due {
+            let promote = sqlx::query_scalar::<_, i64>(statement!("executions/promote_due")).bind(PROMOTE);
+            within(promote.fetch_one(self.shared.database.pool())).await?;
+        }
+        let mut memory = self.memory();
+        memory.next_due = next_due_in.map(|seconds| now + Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        if hinted || eligible || due {
+            memory.look_at = (!due).then(|| now + LOOK_EVERY);
+            return Ok(Look::Something);
+        }
+        memory.look_at = None;
+        Ok(Look::Nothing)
+    }
+
+    fn low_water(&self) -> std::sync::MutexGuard<'_, crate::capacity::LowWater> {
+        self.shared.low_water.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn admit(&self, holder: ServerId, room: usize) -> Result<Admission, db::Error> {
+        let call = tokio::time::timeout(db::CALL_TIMEOUT, self.admit_in_transaction(holder, room)).await;
+        call.unwrap_or(Err(db::Error::Timeout(db::CALL_TIMEOUT)))
+    }
+
+    async fn admit_in_transaction(&self, holder: ServerId, room: usize) -> Result<Admission, db::Error> {
+        let (from, floor) = {
+            let low_water = self.low_water();
+            (low_water.from(), low_water.floor())
+        };
+        let mut transaction = self.shared.database.pool().begin().await?;
+        let (_, seen, used, _): (Option<i64>, i64, i64, i64) =
+            sqlx::query_as(statement!("capacity/absorb_hints"))
+                .bind(0_i64)
+                .bind(HINTS)
+                .bind(floor)
+                .fetch_one(&mut *transaction)
+                .await?;
+        let looked_at = Instant::now();
+        let rooms: Vec<Room> = sqlx::query_as(statement!("capacity/lock_eligible"))
+            .bind(from)
+            .bind(i64::try_from(room).unwrap_or(i64::MAX))
+            .fetch_all(&mut *transaction)
+            .await?;
+        self.low_water().looked(from, looked_at.elapsed(), rooms.first().map(|room| room.virtual_time));
+        if rooms.is_empty() {
+            transaction.commit().await?;
+            let contended = used < seen || self.is_anybody_eligible().await?;
+            return Ok(if contended { Admission::Contended } else { Admission::Nothing });
+        }
+        let demands: Vec<Demand> = rooms
+            .iter()
+            .map(|room| Demand { free: u32::try_from(room.free).unwrap_or_default(), weight: room.weight })
+            .collect();
+        let shares = share(u32::try_from(room).unwrap_or(u32::MAX), &demands);
+        let (workspaces, takes): (Vec<WorkspaceId>, Vec<i32>) = rooms
+            .iter()
+            .zip(&shares)
+            .filter(|(_, share)| **share > 0)
+            .map(|(room, share)| (room.workspace_id, i32::try_from(*share).unwrap_or(i32::MAX)))
+            .unzip();
+        let most: u32 = shares.iter().sum();
+        let fresh: Vec<ExecutionId> = (0..most).map(|_| ExecutionId::new()).collect();
+        let rows = sqlx::query_as(statement!("executions/admit"))
+            .bind(workspaces)
+            .bind(takes)
+            .bind(holder)
+            .bind(self.shared.settings.claim_lease.as_secs_f64())
+            .bind(fresh)
+            .bind(self.shared.engine.name())
+            .fetch_all(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(Admission::Rows(rows))
+    }
+
+    async fn is_anybody_eligible(&self) -> Result<bool, db::Error> {
+        let query = "select exists (select from stationmaster.workspace_capacity where eligible)";
+        within(sqlx::query_scalar(query).fetch_one(self.shared.database.pool())).await
+    }
+
+    fn mention_full(&self, rows: &[Admitted]) {
+        let full = rows.iter().filter(|row| row.more && row.active >= row.max_concurrent);
+        let mut memory = self.memory();
+        let mut seen = HashSet::new();
+        for row in full.filter(|row| seen.insert(row.workspace_id)) {
+            self.shared.metrics.at_capacity();
+            let mentioned = memory.mentioned.get(&row.workspace_id);
+            if mentioned.is_some_and(|at| at.elapsed() < MENTION_EVERY) {
+                continue;
+            }
+            tracing::info!(workspace = %row.workspace_id, active = row.active, limit = row.max_concurrent, "Workspace at capacity");
+            if memory.mentioned.len() >= GRAPHS {
+                memory.mentioned.clear();
+            }
+            memory.mentioned.insert(row.workspace_id, Instant::now());
+        }
+    }
+
+    /// Reads what the engine will need. The claim has committed: whatever fails here is covered by its lease.
+    async fn load(
+        &self,
+        holder: ServerId,
+        began: Instant,
+        rows: Vec<Admitted>,
+    ) -> Result<Vec<Claim>, db::Error> {
+        let rows: Vec<_> = rows
+            .into_iter()
+            .filter_map(|row| {
+                Some((
+                    row.workspace_id,
+                    row.execution_id?,
+                    row.item_id?,
+                    row.workflow_definition_id?,
+                    row.workflow_definition_version_id?,
+                    row.token?,
+                    row.attempts?,
+                    row.again.unwrap_or_default(),
+                ))
+            })
+            .collect();
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let items: Vec<ItemId> = rows.iter().map(|row| row.2).collect();
+        let mut inputs = self.load_inputs(&items).await?;
+        let definitions = self.load_definitions(rows.iter().map(|row| (row.3, row.0))).await?;
+        let graphs = self.load_graphs(rows.iter().map(|row| row.4)).await?;
+        let settings = &self.shared.settings;
+        let valid_until = began + settings.claim_lease;
+        let claims = rows.into_iter().map(|(workspace_id, execution_id, item_id, definition, version, token, attempts, again)| {
+            let known = definitions.get(&definition);
+            let max_attempts = known.and_then(|definition| definition.max_attempts);
+            let work = match (known, graphs.get(&version), inputs.remove(&item_id)) {
+                (Some(known), Some(graph), Some((input, traceparent))) if known.definition_exists => {
+                    Work::Ready(Box::new(StartRequest {
+                        execution_id,
+                        token,
+                        again,
+                        workspace_id,
+                        definition_id: definition,
+                        version_id: version,
+                        workflow_type: known.workflow_type.clone().unwrap_or_else(|| settings.workflow_type.clone()),
+                        task_queue: known.task_queue.clone().unwrap_or_else(|| settings.task_queue.clone()),
+                        graph: Arc::clone(graph),
+                        input,
+                        traceparent,
+                    }))
+                }
+                (Some(known), ..) if !known.workspace_exists => Work::Gone("workspace_gone"),
+                (Some(known), ..) if known.definition_exists => Work::Gone("version_gone"),
+                _ => Work::Gone("definition_gone"),
+            };
+            Claim {
+                execution_id,
+                item_id,
+                workspace_id,
+                token,
+                holder,
+                valid_until,
+                attempts: u32::try_from(attempts).unwrap_or_default(),
+                max_attempts: max_attempts
+                    .and_then(|most| u32::try_from(most).ok())
+                    .unwrap_or(settings.max_attempts),
+                work,
+            }
+        });
+        let claims: Vec<Claim> = claims.collect();
+        self.shared.in_flight.took(claims.iter().map(|claim| (claim.execution_id, claim.token)));
+        Ok(claims)
+    }
+
+    async fn load_inputs(
+        &self,
+        items: &[ItemId],
+    ) -> Result<HashMap<ItemId, (Box<RawValue>, Option<String>)>, db::Error> {
+        let rows: Vec<(ItemId, String, Option<String>)> = within(
+            sqlx::query_as(statement!("executions/load")).bind(items).fetch_all(self.shared.database.pool()),
+        )
+        .await?;
+        let parsed = rows.into_iter().filter_map(|(id, input, traceparent)| {
+            // PostgreSQL has parsed it before; what it prints is JSON.
+            Some((id, (RawValue::from_string(input).ok()?, traceparent)))
+        });
+        Ok(parsed.collect())
+    }
+
+    async fn load_definitions(
+        &self,
+        ids: impl Iterator<Item = (DefinitionId, WorkspaceId)>,
+    ) -> Result<HashMap<DefinitionId, Definition>, db::Error> {
+        let (ids, workspaces): (Vec<DefinitionId>, Vec<WorkspaceId>) =
+            ids.collect::<HashMap<_, _>>().into_iter().unzip();
+        let rows: Vec<Definition> = within(
+            sqlx::query_as(statement!("executions/load_definitions"))
+                .bind(ids)
+                .bind(workspaces)
+                .fetch_all(self.shared.database.pool()),
+        )
+        .await?;
+        Ok(rows.into_iter().map(|definition| (definition.id, definition)).collect())
+    }
+
+    async fn load_graphs(
+        &self,
+        ids: impl Iterator<Item = VersionId>,
+    ) -> Result<HashMap<VersionId, Arc<Graph>>, db::Error> {
+        let wanted: HashSet<VersionId> = ids.collect();
+        let (mut known, missing) = {
+            let memory = self.memory();
+            let known: HashMap<_, _> =
+                wanted.iter().filter_map(|id| Some((*id, Arc::clone(memory.graphs.get(id)?)))).collect();
+            let missing: Vec<VersionId> = wanted.into_iter().filter(|id| !known.contains_key(id)).collect();
+            (known, missing)
+        };
+        if missing.is_empty() {
+            return Ok(known);
+        }
+        let rows: Vec<(VersionId, String)> = within(
+            sqlx::query_as(statement!("executions/load_versions")).bind(missing).fetch_all(self.shared.database.pool()),
+        )
+        .await?;
+        let mut memory = self.memory();
+        if memory.graphs.len() > GRAPHS {
+            memory.graphs.clear();
+        }
+        for (id, json) in rows {
+            // The database refused what cannot run; a graph that still does not parse counts as gone.
+            if let Ok(graph) = Graph::parse(&json) {
+                let graph = Arc::new(graph);
+                memory.graphs.insert(id, Arc::clone(&graph));
+                known.insert(id, graph);
+            }
+        }
+        Ok(known)
+    }
+}
+
+enum Admission {
+    Rows(Vec<Admitted>),
+    /// There is something, and others hold it.
+    Contended,
+    Nothing,
+}

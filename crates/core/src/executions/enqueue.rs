@@ -1,0 +1,227 @@
+//! Enqueue: the way in for requests made through this program. One statement for any number of them.
+//!
+//! Other ways in, for any language: the SQL function `stationmaster.enqueue_execution` inside the caller's own transaction, and a
+//! plain `INSERT` into `stationmaster.workflow_execution_queue`. All end in the same trigger.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use crate::db::{self, Database, statement, within};
+use crate::id::{DefinitionId, ItemId, WorkspaceId};
+
+/// The largest input, in bytes of JSON.
+pub const MAX_INPUT: usize = 256 * 1024;
+/// The longest idempotency key, trace context or correlation id.
+pub const MAX_KEY: usize = 256;
+
+/// A request to run a definition.
+#[derive(Debug, Clone)]
+pub struct Enqueue {
+    /// For whom.
+    pub workspace_id: WorkspaceId,
+    /// What.
+    pub definition_id: DefinitionId,
+    /// With what; `None` is `{}`.
+    pub input: Option<Box<RawValue>>,
+    /// Higher goes first within the workspace.
+    pub priority: i32,
+    /// Not before.
+    pub run_at: Option<Timestamp>,
+    /// A repeat with the same key and the same request gives the first item.
+    pub idempotency_key: Option<String>,
+    /// The caller's trace context (W3C `traceparent`).
+    pub traceparent: Option<String>,
+    /// The caller's own reference.
+    pub correlation_id: Option<String>,
+}
+
+impl Enqueue {
+    /// A request with nothing special about it.
+    #[must_use]
+    pub fn new(workspace_id: WorkspaceId, definition_id: DefinitionId) -> Self {
+        Self {
+            workspace_id,
+            definition_id,
+            input: None,
+            priority: 0,
+            run_at: None,
+            idempotency_key: None,
+            traceparent: None,
+            correlation_id: None,
+        }
+    }
+
+    fn input(&self) -> &str {
+        self.input.as_deref().map_or("{}", RawValue::get)
+    }
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enqueued {
+    /// A new item.
+    New(ItemId),
+    /// The item that the same request made before.
+    Before(ItemId),
+}
+
+impl Enqueued {
+    /// The item, new or not.
+    #[must_use]
+    pub fn item(self) -> ItemId {
+        match self {
+            Self::New(item) | Self::Before(item) => item,
+        }
+    }
+}
+
+/// Why nothing was enqueued.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Too much input.
+    #[error("request {index}: the input has {size} bytes; the limit is {MAX_INPUT}. Store it elsewhere and pass a reference")]
+    TooLarge {
+        /// Which request, counted from 0.
+        index: usize,
+        /// Its size.
+        size: usize,
+    },
+    /// A key that cannot be kept.
+    #[error("request {index}: the {field} must have 1 to {MAX_KEY} characters")]
+    BadKey {
+        /// Which request, counted from 0.
+        index: usize,
+        /// Which field.
+        field: &'static str,
+    },
+    /// The key was used for something else.
+    #[error("request {index}: the idempotency key {key:?} was used in this workspace with another request")]
+    Conflict {
+        /// Which request, counted from 0.
+        index: usize,
+        /// The key.
+        key: String,
+    },
+    /// The workspace, the definition or its version is not there.
+    #[error("{0}")]
+    Unknown(String),
+    /// The input is not something that PostgreSQL can keep.
+    #[error("the input cannot be stored: {0}")]
+    BadInput(String),
+    /// The database did not do it.
+    #[error(transparent)]
+    Database(db::Error),
+}
+
+impl From<db::Error> for Error {
+    fn from(error: db::Error) -> Self {
+        match error.code().as_deref() {
+            Some("23503") => Self::Unknown(error.message()),
+            Some(code) if code.starts_with("22") || code == "23514" || code.starts_with("54") => {
+                Self::BadInput(error.message())
+            }
+            _ => Self::Database(error),
+        }
+    }
+}
+
+/// Enqueues one request.
+pub async fn enqueue(database: &Database, request: Enqueue, by: &str) -> Result<Enqueued, Error> {
+    let mut answers = enqueue_all(database, std::slice::from_ref(&request), by).await?;
+    answers.pop().ok_or_else(|| Error::Unknown("nothing was enqueued".to_owned()))
+}
+
+/// Enqueues many requests, all or none, and answers in their order.
+pub async fn enqueue_all(database: &Database, requests: &[Enqueue], by: &str) -> Result<Vec<Enqueued>, Error> {
+    check(requests)?;
+    let ids: Vec<ItemId> = requests.iter().map(|_| ItemId::new()).collect();
+    let mut transaction = database.pool().begin().await.map_err(db::Error::from)?;
+    let column = |get: fn(&Enqueue) -> Option<&str>| requests.iter().map(get).collect::<Vec<_>>();
+    let inputs: Vec<&str> = requests.iter().map(Enqueue::input).collect();
+    let run_at: Vec<Option<jiff_sqlx::Timestamp>> =
+        requests.iter().map(|request| request.run_at.map(jiff_sqlx::Timestamp::from)).collect();
+    let new: Vec<ItemId> = within(
+        sqlx::query_scalar(statement!("queue/enqueue"))
+            .bind(&ids)
+            .bind(requests.iter().map(|request| request.workspace_id).collect::<Vec<_>>())
+            .bind(requests.iter().map(|request| request.definition_id).collect::<Vec<_>>())
+            .bind(&inputs)
+            .bind(requests.iter().map(|request| request.priority).collect::<Vec<_>>())
+            .bind(&run_at)
+            .bind(column(|request| request.idempotency_key.as_deref()))
+            .bind(column(|request| request.traceparent.as_deref()))
+            .bind(column(|request| request.correlation_id.as_deref()))
+            .bind(by)
+            .fetch_all(&mut *transaction),
+    )
+    .await?;
+    let answers = if new.len() == ids.len() {
+        ids.into_iter().map(Enqueued::New).collect()
+    } else {
+        find_before(&mut transaction, requests, &ids, &new.into_iter().collect()).await?
+    };
+    transaction.commit().await.map_err(db::Error::from)?;
+    Ok(answers)
+}
+
+fn check(requests: &[Enqueue]) -> Result<(), Error> {
+    for (index, request) in requests.iter().enumerate() {
+        let size = request.input().len();
+        if size > MAX_INPUT {
+            return Err(Error::TooLarge { index, size });
+        }
+        let keys = [
+            ("idempotency key", &request.idempotency_key),
+            ("trace context", &request.traceparent),
+            ("correlation id", &request.correlation_id),
+        ];
+        for (field, key) in keys {
+            let bad = |key: &String| key.is_empty() || key.chars().count() > MAX_KEY || key.contains('\0');
+            if key.as_ref().is_some_and(bad) {
+                return Err(Error::BadKey { index, field });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Some were skipped because their keys were used before: by an earlier request, or earlier in this very batch.
+async fn find_before(
+    transaction: &mut sqlx::PgConnection,
+    requests: &[Enqueue],
+    ids: &[ItemId],
+    new: &HashSet<ItemId>,
+) -> Result<Vec<Enqueued>, Error> {
+    let mut answers: Vec<Option<Enqueued>> =
+        ids.iter().map(|id| new.contains(id).then_some(Enqueued::New(*id))).collect();
+    let skipped: Vec<usize> = (0..ids.len()).filter(|&index| answers[index].is_none()).collect();
+    let pick = |index: &usize| &requests[*index];
+    let rows: Vec<(i64, ItemId, bool)> = within(
+        sqlx::query_as(statement!("queue/same_key"))
+            .bind(skipped.iter().map(|index| pick(index).workspace_id).collect::<Vec<_>>())
+            .bind(skipped.iter().map(|index| pick(index).idempotency_key.as_deref()).collect::<Vec<_>>())
+            .bind(skipped.iter().map(|index| pick(index).definition_id).collect::<Vec<_>>())
+            .bind(skipped.iter().map(|index| pick(index).input()).collect::<Vec<_>>())
+            .bind(skipped.iter().map(|index| pick(index).priority).collect::<Vec<_>>())
+            .bind(
+                skipped
+                    .iter()
+                    .map(|index| pick(index).run_at.map(jiff_sqlx::Timestamp::from))
+                    .collect::<Vec<_>>(),
+            )
+            .fetch_all(transaction),
+    )
+    .await?;
+    for (place, item, same) in rows {
+        let index = skipped[usize::try_from(place - 1).unwrap_or_default()];
+        if !same {
+            let key = requests[index].idempotency_key.clone().unwrap_or_default();
+            return Err(Error::Conflict { index, key });
+        }
+        answers[index] = Some(Enqueued::Before(item));
+    }
+    let all: Option<Vec<Enqueued>> = answers.into_iter().collect();
+    all.ok_or_else(|| Error::Unknown("an item with the same key was removed meanwhile; try again".to_owned()))
+}

@@ -1,0 +1,117 @@
+//! Finish: the end of executions, whoever says so, in batches. Frees the slots in the same statement.
+
+use crate::db::{self, Database, statement, within};
+use crate::engine::Close;
+use crate::id::{ExecutionId, Token};
+
+/// One end.
+#[derive(Debug, Clone)]
+pub(crate) struct End {
+    pub(crate) execution_id: ExecutionId,
+    /// Only under this claim; `None`: whoever holds it.
+    pub(crate) token: Option<Token>,
+    pub(crate) item_status: &'static str,
+    pub(crate) status: &'static str,
+    pub(crate) reason: Option<String>,
+    pub(crate) last_error: Option<String>,
+    pub(crate) error: Option<String>,
+    pub(crate) output: Option<String>,
+    pub(crate) attempts: i32,
+    pub(crate) run_id: Option<String>,
+}
+
+impl End {
+    /// The end of a run, as the engine told it.
+    pub(crate) fn of(close: Close) -> Self {
+        Self {
+            execution_id: close.execution_id,
+            token: close.token,
+            item_status: "DISPATCHED",
+            status: close.status.as_str(),
+            reason: None,
+            last_error: None,
+            error: close.error.map(|error| error.get().to_owned()),
+            output: close.output.map(|output| output.get().to_owned()),
+            attempts: 0,
+            run_id: None,
+        }
+    }
+}
+
+/// What became of a batch of ends.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    /// Written.
+    pub(crate) ended: Vec<ExecutionId>,
+    /// The workspace's capacity was in other hands: try again in a moment.
+    pub(crate) busy: Vec<ExecutionId>,
+}
+
+/// Ends executions. Those that appear in neither list of the answer were not active under the token named.
+pub(crate) async fn finish(
+    database: &Database,
+    ends: &[End],
+    by: &str,
+    floor: f64,
+) -> Result<Finished, db::Error> {
+    match write(database, ends, by, floor).await {
+        // A value that PostgreSQL cannot hold (\u0000 in a JSON string, a number beyond numeric) must not keep the
+        // others of its batch from ending: halve until it stands alone, then say so instead of storing it.
+        Err(error) if is_unrepresentable(&error) => match ends {
+            [end] => write(database, &[without_values(end, &error)], by, floor).await,
+            _ => {
+                let (left, right) = ends.split_at(ends.len() / 2);
+                let mut finished = Box::pin(finish(database, left, by, floor)).await?;
+                let rest = Box::pin(finish(database, right, by, floor)).await?;
+                finished.ended.extend(rest.ended);
+                finished.busy.extend(rest.busy);
+                Ok(finished)
+            }
+        },
+        other => other,
+    }
+}
+
+fn is_unrepresentable(error: &db::Error) -> bool {
+    error.code().is_some_and(|code| code.starts_with("22") || code.starts_with("54"))
+}
+
+fn without_values(end: &End, error: &db::Error) -> End {
+    let note = serde_json::json!({
+        "message": format!("the engine's answer could not be stored: {}", error.message()),
+    });
+    End {
+        output: None,
+        error: Some(note.to_string()),
+        last_error: end.last_error.as_ref().map(|text| text.replace('\0', "")),
+        ..end.clone()
+    }
+}
+
+async fn write(database: &Database, ends: &[End], by: &str, floor: f64) -> Result<Finished, db::Error> {
+    fn column<'a, T>(ends: &'a [End], get: impl Fn(&'a End) -> T) -> Vec<T> {
+        ends.iter().map(get).collect()
+    }
+    let rows: Vec<(ExecutionId, bool)> = within(
+        sqlx::query_as(statement!("executions/finish"))
+            .bind(column(ends, |end| end.execution_id))
+            .bind(column(ends, |end| end.token))
+            .bind(column(ends, |end| end.item_status))
+            .bind(column(ends, |end| end.status))
+            .bind(column(ends, |end| end.reason.as_deref()))
+            .bind(column(ends, |end| end.last_error.as_deref()))
+            .bind(column(ends, |end| end.error.as_deref()))
+            .bind(column(ends, |end| end.output.as_deref()))
+            .bind(column(ends, |end| end.attempts))
+            .bind(column(ends, |end| end.run_id.as_deref()))
+            .bind(by)
+            .bind(floor)
+            .fetch_all(database.pool()),
+    )
+    .await?;
+    let mut finished = Finished::default();
+    for (execution, ended) in rows {
+        if ended { &mut finished.ended } else { &mut finished.busy }.push(execution);
+    }
+    Ok(finished)
+}

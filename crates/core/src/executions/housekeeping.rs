@@ -1,0 +1,116 @@
+//! Housekeeping: the nets under the hot path, and the broom behind it. One server at a time, as a duty.
+//!
+//! Sweeps for ready items that no hint speaks for, compares counters with rows, prunes what is past its retention,
+//! and measures how much waits. Everything in small steps that hold nobody up.
+
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::Shared;
+use crate::db::{self, statement, within};
+use crate::duty;
+use crate::id::WorkspaceId;
+use crate::task::{Next, Pass};
+
+const DUTY: &str = "housekeeping";
+const BEAT: Duration = Duration::from_secs(1);
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
+const RECOUNT_EVERY: Duration = Duration::from_mins(1);
+const RECOUNT_PAGE: i64 = 200;
+const PRUNE_BATCH: i64 = 2_000;
+
+/// See the module.
+pub(crate) struct Housekeeping {
+    shared: Shared,
+    swept: Option<Instant>,
+    recounted: Option<Instant>,
+}
+
+impl Housekeeping {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self { shared, swept: None, recounted: None }
+    }
+}
+
+impl Pass for Housekeeping {
+    fn name(&self) -> &'static str {
+        "housekeeping"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        if duty::hold(&self.shared.database, &self.shared.presence, DUTY).await?.is_none() {
+            return Ok(Next::After(BEAT));
+        }
+        self.measure().await?;
+        if self.swept.is_none_or(|at| at.elapsed() >= SWEEP_EVERY) {
+            self.sweep().await?;
+            self.swept = Some(Instant::now());
+        }
+        if self.recounted.is_none_or(|at| at.elapsed() >= RECOUNT_EVERY) {
+            self.recount().await?;
+            self.recounted = Some(Instant::now());
+        }
+        let pruned = self.prune().await?;
+        // With much to prune it goes on, but leaves the machine to others in between.
+        Ok(Next::After(if pruned >= PRUNE_BATCH { BEAT / 20 } else { BEAT }))
+    }
+}
+
+impl Housekeeping {
+    async fn measure(&self) -> Result<(), db::Error> {
+        let (pending, active, oldest): (i64, i64, Option<f64>) =
+            within(sqlx::query_as(statement!("housekeeping/depth")).fetch_one(self.shared.database.pool())).await?;
+        self.shared.metrics.depth(pending, active, oldest.unwrap_or_default());
+        Ok(())
+    }
+
+    async fn sweep(&self) -> Result<(), db::Error> {
+        let missed: Vec<WorkspaceId> =
+            within(sqlx::query_scalar(statement!("capacity/sweep")).fetch_all(self.shared.database.pool())).await?;
+        if !missed.is_empty() {
+            tracing::debug!(workspaces = missed.len(), "Found ready items that no hint spoke for");
+            self.shared.bells.queue.ring();
+        }
+        within(sqlx::query(statement!("housekeeping/forget_workspaces")).execute(self.shared.database.pool())).await?;
+        let forget = sqlx::query(statement!("embedded/forget")).bind(PRUNE_BATCH);
+        within(forget.execute(self.shared.database.pool())).await?;
+        Ok(())
+    }
+
+    /// Counters and rows change together, so they never differ; if they ever do, this says so and mends it.
+    async fn recount(&self) -> Result<(), db::Error> {
+        let mut after = WorkspaceId(Uuid::nil());
+        loop {
+            let mut transaction = self.shared.database.pool().begin().await?;
+            let locked: Vec<WorkspaceId> = within(
+                sqlx::query_scalar(statement!("housekeeping/lock_capacity"))
+                    .bind(after)
+                    .bind(RECOUNT_PAGE)
+                    .fetch_all(&mut *transaction),
+            )
+            .await?;
+            let Some(last) = locked.last().copied() else { return Ok(()) };
+            let mended: Vec<(WorkspaceId, i32)> = within(
+                sqlx::query_as(statement!("capacity/recount")).bind(&locked).fetch_all(&mut *transaction),
+            )
+            .await?;
+            transaction.commit().await?;
+            for (workspace, active) in mended {
+                self.shared.metrics.counter_mended();
+                tracing::error!(%workspace, active, "A capacity counter differed from its rows and was mended");
+            }
+            after = last;
+        }
+    }
+
+    async fn prune(&self) -> Result<i64, db::Error> {
+        within(
+            sqlx::query_scalar(statement!("housekeeping/prune"))
+                .bind(self.shared.settings.retention.as_secs_f64())
+                .bind(PRUNE_BATCH)
+                .fetch_one(self.shared.database.pool()),
+        )
+        .await
+    }
+}

@@ -1,0 +1,358 @@
+//! What people see: items, executions, the history of each, and why a waiting item waits. Reads only.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::db::{self, Database, statement, within};
+use crate::id::{DefinitionId, ExecutionId, ItemId, VersionId, WorkspaceId};
+
+/// Which rows; every field that is given must match.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of this workspace.
+    pub workspace: Option<WorkspaceId>,
+    /// Of this definition.
+    pub definition: Option<DefinitionId>,
+    /// In this status.
+    pub status: Option<String>,
+    /// Older than this id: where the last page ended.
+    pub before: Option<Uuid>,
+    /// How many.
+    pub limit: i64,
+}
+
+fn optional_time(time: Option<jiff_sqlx::Timestamp>) -> Option<Timestamp> {
+    time.map(jiff_sqlx::Timestamp::to_jiff)
+}
+
+fn json(text: Option<String>) -> Option<Box<RawValue>> {
+    text.and_then(|text| RawValue::from_string(text).ok())
+}
+
+/// An item of the queue.
+#[derive(Debug, Clone, Serialize)]
+pub struct Item {
+    /// Its id.
+    pub id: ItemId,
+    /// Whose it is.
+    pub workspace_id: WorkspaceId,
+    /// What it runs.
+    pub workflow_definition_id: DefinitionId,
+    /// Its execution, once there is one.
+    pub execution_id: Option<ExecutionId>,
+    /// PENDING, CLAIMED, DISPATCHED, FAILED or CANCELLED.
+    pub status: String,
+    /// Higher goes first.
+    pub priority: i32,
+    /// Not before.
+    pub run_at: Option<Timestamp>,
+    /// Starts that the engine refused.
+    pub attempt_count: i32,
+    /// Servers that were lost with it in their hands.
+    pub recovery_count: i32,
+    /// When it was enqueued.
+    pub created_at: Timestamp,
+    /// When it was claimed last.
+    pub claimed_at: Option<Timestamp>,
+    /// When its execution was started.
+    pub dispatched_at: Option<Timestamp>,
+    /// What went wrong last.
+    pub last_error: Option<String>,
+    /// The caller's key.
+    pub idempotency_key: Option<String>,
+    /// The caller's reference.
+    pub correlation_id: Option<String>,
+    /// Who enqueued it.
+    pub enqueued_by: String,
+    /// What was asked.
+    pub input: Option<Box<RawValue>>,
+}
+
+#[derive(sqlx::FromRow)]
+struct ItemRow {
+    id: ItemId,
+    workspace_id: WorkspaceId,
+    workflow_definition_id: DefinitionId,
+    execution_id: Option<ExecutionId>,
+    status: String,
+    priority: i32,
+    run_at: Option<jiff_sqlx::Timestamp>,
+    attempt_count: i32,
+    recovery_count: i32,
+    created_at: jiff_sqlx::Timestamp,
+    claimed_at: Option<jiff_sqlx::Timestamp>,
+    dispatched_at: Option<jiff_sqlx::Timestamp>,
+    last_error: Option<String>,
+    idempotency_key: Option<String>,
+    correlation_id: Option<String>,
+    enqueued_by: String,
+    input: Option<String>,
+}
+
+impl From<ItemRow> for Item {
+    fn from(row: ItemRow) -> Self {
+        Self {
+            id: row.id,
+            workspace_id: row.workspace_id,
+            workflow_definition_id: row.workflow_definition_id,
+            execution_id: row.execution_id,
+            status: row.status,
+            priority: row.priority,
+            run_at: optional_time(row.run_at),
+            attempt_count: row.attempt_count,
+            recovery_count: row.recovery_count,
+            created_at: row.created_at.to_jiff(),
+            claimed_at: optional_time(row.claimed_at),
+            dispatched_at: optional_time(row.dispatched_at),
+            last_error: row.last_error,
+            idempotency_key: row.idempotency_key,
+            correlation_id: row.correlation_id,
+            enqueued_by: row.enqueued_by,
+            input: json(row.input),
+        }
+    }
+}
+
+/// An execution.
+#[derive(Debug, Clone, Serialize)]
+pub struct Execution {
+    /// Its id.
+    pub id: ExecutionId,
+    /// The item that asked for it.
+    pub queue_item_id: ItemId,
+    /// Whose it is.
+    pub workspace_id: WorkspaceId,
+    /// What it runs.
+    pub workflow_definition_id: DefinitionId,
+    /// Which version of it.
+    pub workflow_definition_version_id: Option<VersionId>,
+    /// PENDING, STARTING, RUNNING, COMPLETED, FAILED, CANCELLED, TERMINATED or TIMED_OUT.
+    pub status: String,
+    /// When it was claimed last.
+    pub claimed_at: Option<Timestamp>,
+    /// When the engine started it.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// Where it runs.
+    pub engine: Option<String>,
+    /// The engine's own id of it.
+    pub run_id: Option<String>,
+    /// Why it ended as it did, when the engine did not say.
+    pub reason: Option<String>,
+    /// Starts that the engine refused.
+    pub attempts: i32,
+    /// Servers that were lost with it in their hands.
+    pub recoveries: i32,
+    /// What was asked.
+    pub input: Option<Box<RawValue>>,
+    /// What came of it.
+    pub output: Option<Box<RawValue>>,
+    /// What went wrong.
+    pub error: Option<Box<RawValue>>,
+}
+
+#[derive(sqlx::FromRow)]
+struct ExecutionRow {
+    id: ExecutionId,
+    queue_item_id: ItemId,
+    workspace_id: WorkspaceId,
+    workflow_definition_id: DefinitionId,
+    workflow_definition_version_id: Option<VersionId>,
+    status: String,
+    claimed_at: Option<jiff_sqlx::Timestamp>,
+    started_at: Option<jiff_sqlx::Timestamp>,
+    completed_at: Option<jiff_sqlx::Timestamp>,
+    engine: Option<String>,
+    run_id: Option<String>,
+    reason: Option<String>,
+    attempts: i32,
+    recoveries: i32,
+    input: Option<String>,
+    output: Option<String>,
+    error: Option<String>,
+}
+
+impl From<ExecutionRow> for Execution {
+    fn from(row: ExecutionRow) -> Self {
+        Self {
+            id: row.id,
+            queue_item_id: row.queue_item_id,
+            workspace_id: row.workspace_id,
+            workflow_definition_id: row.workflow_definition_id,
+            workflow_definition_version_id: row.workflow_definition_version_id,
+            status: row.status,
+            claimed_at: optional_time(row.claimed_at),
+            started_at: optional_time(row.started_at),
+            completed_at: optional_time(row.completed_at),
+            engine: row.engine,
+            run_id: row.run_id,
+            reason: row.reason,
+            attempts: row.attempts,
+            recoveries: row.recoveries,
+            input: json(row.input),
+            output: json(row.output),
+            error: json(row.error),
+        }
+    }
+}
+
+/// Items, newest first.
+pub async fn items(database: &Database, filter: &Filter) -> Result<Vec<Item>, db::Error> {
+    let rows: Vec<ItemRow> = page(database, statement!("inspect/items"), filter, None).await?;
+    Ok(rows.into_iter().map(Item::from).collect())
+}
+
+/// One item.
+pub async fn item(database: &Database, id: ItemId) -> Result<Option<Item>, db::Error> {
+    let filter = Filter { limit: 1, ..Filter::default() };
+    let rows: Vec<ItemRow> = page(database, statement!("inspect/items"), &filter, Some(id.0)).await?;
+    Ok(rows.into_iter().next().map(Item::from))
+}
+
+/// Executions, newest first.
+pub async fn executions(database: &Database, filter: &Filter) -> Result<Vec<Execution>, db::Error> {
+    let rows: Vec<ExecutionRow> = page(database, statement!("inspect/executions"), filter, None).await?;
+    Ok(rows.into_iter().map(Execution::from).collect())
+}
+
+/// One execution.
+pub async fn execution(database: &Database, id: ExecutionId) -> Result<Option<Execution>, db::Error> {
+    let filter = Filter { limit: 1, ..Filter::default() };
+    let rows: Vec<ExecutionRow> = page(database, statement!("inspect/executions"), &filter, Some(id.0)).await?;
+    Ok(rows.into_iter().next().map(Execution::from))
+}
+
+async fn page<R>(
+    database: &Database,
+    statement: &'static str,
+    filter: &Filter,
+    only: Option<Uuid>,
+) -> Result<Vec<R>, db::Error>
+where
+    R: for<'r> sqlx::FromRow<'r, sqlx::postgres::PgRow> + Send + Unpin,
+{
+    let query = sqlx::query_as(statement)
+        .bind(filter.workspace)
+        .bind(filter.definition)
+        .bind(&filter.status)
+        .bind(filter.before.unwrap_or(Uuid::max()))
+        .bind(filter.limit)
+        .bind(only)
+        .persistent(false);
+    within(query.fetch_all(database.pool())).await
+}
+
+/// One step in the life of an item.
+#[derive(Debug, Clone, Serialize)]
+pub struct Step {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub event: String,
+    /// Who: a server, the engine, the reconciler, or a person.
+    pub actor: String,
+    /// Which execution, when it was about one.
+    pub execution_id: Option<ExecutionId>,
+    /// More words.
+    pub detail: Option<String>,
+}
+
+/// The life of an item, oldest first.
+pub async fn history(database: &Database, item: ItemId) -> Result<Vec<Step>, db::Error> {
+    type Row = (jiff_sqlx::Timestamp, String, String, Option<ExecutionId>, Option<String>);
+    let rows: Vec<Row> =
+        within(sqlx::query_as(statement!("inspect/history")).bind(item).fetch_all(database.pool())).await?;
+    let steps = rows.into_iter().map(|(at, event, actor, execution_id, detail)| Step {
+        at: at.to_jiff(),
+        event,
+        actor,
+        execution_id,
+        detail,
+    });
+    Ok(steps.collect())
+}
+
+/// Why a pending item waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Waiting {
+    /// Its time has not come.
+    Scheduled {
+        /// When it comes.
+        until: Option<Timestamp>,
+    },
+    /// The engine refused, or a server was lost; another try follows.
+    BackingOff {
+        /// When.
+        until: Option<Timestamp>,
+        /// What went wrong.
+        error: Option<String>,
+    },
+    /// The workspace is paused.
+    WorkspacePaused,
+    /// The definition is paused.
+    DefinitionPaused,
+    /// No server takes new work.
+    NoServer,
+    /// The engine is away.
+    EngineDown,
+    /// Every slot is taken.
+    Limit {
+        /// The limit.
+        limit: i32,
+        /// Slots in use.
+        active: i32,
+        /// Who holds them (at most twenty).
+        holders: Vec<ExecutionId>,
+        /// Its place in the workspace's queue, from 1 (counted up to 10,001).
+        position: i64,
+    },
+    /// Nothing is in its way: it is about to be claimed.
+    Queued {
+        /// Its place in the workspace's queue, from 1 (counted up to 10,001).
+        position: i64,
+    },
+}
+
+#[derive(sqlx::FromRow)]
+struct Facts {
+    lane: String,
+    run_at: Option<jiff_sqlx::Timestamp>,
+    waits_for: Option<String>,
+    last_error: Option<String>,
+    workspace_paused: bool,
+    definition_paused: bool,
+    active: i32,
+    max_concurrent: i32,
+    position: i64,
+    servers: i64,
+    engine_up: bool,
+    holders: Vec<ExecutionId>,
+}
+
+/// Why an item waits; `None` when it does not.
+pub async fn waiting(database: &Database, item: ItemId) -> Result<Option<Waiting>, db::Error> {
+    let facts: Option<Facts> =
+        within(sqlx::query_as(statement!("inspect/waiting")).bind(item).fetch_optional(database.pool())).await?;
+    Ok(facts.map(reason))
+}
+
+/// The first obstacle on the item's way; later ones would not matter yet.
+fn reason(facts: Facts) -> Waiting {
+    let until = optional_time(facts.run_at);
+    match facts {
+        Facts { lane, waits_for: Some(what), .. } if lane == "l" && what == "schedule" => Waiting::Scheduled { until },
+        Facts { lane, last_error, .. } if lane == "l" => Waiting::BackingOff { until, error: last_error },
+        Facts { workspace_paused: true, .. } => Waiting::WorkspacePaused,
+        Facts { definition_paused: true, .. } => Waiting::DefinitionPaused,
+        Facts { servers: 0, .. } => Waiting::NoServer,
+        Facts { engine_up: false, .. } => Waiting::EngineDown,
+        Facts { active, max_concurrent, holders, position, .. } if active >= max_concurrent => {
+            Waiting::Limit { limit: max_concurrent, active, holders, position }
+        }
+        Facts { position, .. } => Waiting::Queued { position },
+    }
+}

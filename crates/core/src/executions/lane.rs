@@ -1,0 +1,56 @@
+//! The executions lane as the engine room sees it.
+
+use super::Shared;
+use super::claim::{Claim, Claimer};
+use super::settle::{Settlement, Verdict, settle};
+use super::start::start;
+use crate::db;
+use crate::engine::Reach;
+use crate::lane::{Claimed, Lane};
+
+/// See [`Lane`].
+pub(crate) struct ExecutionsLane {
+    shared: Shared,
+    claimer: Claimer,
+}
+
+impl ExecutionsLane {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self { claimer: Claimer::new(shared.clone()), shared }
+    }
+}
+
+impl Lane for ExecutionsLane {
+    type Claim = Claim;
+    type Settlement = Settlement;
+
+    fn name(&self) -> &'static str {
+        "executions"
+    }
+
+    fn batch(&self) -> usize {
+        let settings = &self.shared.settings;
+        match self.shared.engine.reach() {
+            Reach::Local => settings.batch_size,
+            // What waits here for its turn at a distant engine could be started by another server instead.
+            Reach::Shared => settings.batch_size.min(settings.start_concurrency),
+        }
+    }
+
+    async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
+        self.claimer.claim(room).await
+    }
+
+    async fn deliver(&self, claim: Claim) -> Settlement {
+        tracing::debug!(item = %claim.item_id, execution = %claim.execution_id, "Dispatching queue item");
+        start(&self.shared, claim).await
+    }
+
+    fn release(&self, claim: Claim) -> Settlement {
+        Settlement { claim, verdict: Verdict::Released { message: "the server is shutting down".to_owned() } }
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Vec<Settlement> {
+        settle(&self.shared, settlements).await
+    }
+}

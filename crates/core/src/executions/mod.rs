@@ -1,0 +1,177 @@
+//! The executions lane: a queue of requests becomes runs on an engine, never more at once than a workspace's limit.
+//!
+//! ```text
+//! enqueue -> [queue_pending] -> claim -> [active STARTING] -> start -> settle -> [active RUNNING] -> close -> [finished]
+//!                  ^                            |    (refused, unavailable)            |
+//!                  +---------- release ---------+                                      |
+//!                  +---------- recover (the holder is gone; the engine is asked first) +
+//! ```
+//!
+//! Reading order: [`enqueue`], `claim`, `start`, `settle`, `finish`, `close`, then the passes that mend: `recover`,
+//! `reconcile`, `housekeeping`; then what people do: [`operate`], [`inspect`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::capacity::LowWater;
+use crate::db::{self, Database};
+use crate::engine::Engine;
+use crate::engine::breaker::Breaker;
+use crate::id::{ExecutionId, Token};
+use crate::listen::Bells;
+use crate::observe::Metrics;
+use crate::presence::Presence;
+use crate::retry::Backoff;
+
+mod cancel;
+mod claim;
+mod close;
+pub mod enqueue;
+mod finish;
+mod housekeeping;
+pub mod inspect;
+mod lane;
+pub mod operate;
+mod reconcile;
+mod recover;
+mod settle;
+mod start;
+
+pub(crate) use cancel::Cancels;
+pub(crate) use close::{LocalCloses, SharedCloses};
+pub(crate) use housekeeping::Housekeeping;
+pub(crate) use lane::ExecutionsLane;
+pub(crate) use reconcile::Reconcile;
+pub(crate) use recover::{Prober, Recover, Renew};
+
+/// How the lane behaves. Validated by whoever makes it; the defaults are the product's.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Look for work this often even when nobody says that there is any.
+    pub poll_interval: Duration,
+    /// The most that one claim takes.
+    pub batch_size: usize,
+    /// Starts that the engine may refuse before an item fails for good.
+    pub max_attempts: u32,
+    /// Times that a server may be lost with an item in its hands before the item is put aside.
+    pub max_recoveries: u32,
+    /// How long a claim holds unless it is renewed.
+    pub claim_lease: Duration,
+    /// How long one start may take.
+    pub start_timeout: Duration,
+    /// How many starts are under way at once.
+    pub start_concurrency: usize,
+    /// Waits between tries that the engine refused.
+    pub retry: Backoff,
+    /// The task queue of definitions that name none.
+    pub task_queue: String,
+    /// The workflow type of definitions that name none.
+    pub workflow_type: String,
+    /// How long finished rows are kept.
+    pub retention: Duration,
+    /// How often our rows and the engine's runs are compared.
+    pub reconcile_interval: Duration,
+    /// How often the engine is asked which runs have closed.
+    pub close_interval: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            poll_interval: Duration::from_secs(5),
+            batch_size: 500,
+            max_attempts: 3,
+            max_recoveries: 10,
+            claim_lease: Duration::from_secs(30),
+            start_timeout: Duration::from_secs(10),
+            start_concurrency: 64,
+            retry: Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) },
+            task_queue: "stationmaster".to_owned(),
+            workflow_type: "stationmaster-workflow".to_owned(),
+            retention: Duration::from_hours(7 * 24),
+            reconcile_interval: Duration::from_secs(30),
+            close_interval: Duration::from_millis(250),
+        }
+    }
+}
+
+/// What the tasks of this lane share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) database: Database,
+    pub(crate) presence: Presence,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) breaker: Arc<Breaker>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) bells: Bells,
+    pub(crate) in_flight: InFlight,
+    pub(crate) low_water: Arc<Mutex<LowWater>>,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Shared {
+    /// The virtual time below which no workspace enters.
+    pub(crate) fn floor(&self) -> f64 {
+        self.low_water.lock().unwrap_or_else(PoisonError::into_inner).floor()
+    }
+
+    /// Who acts, in words for histories: this server.
+    pub(crate) fn actor(&self) -> String {
+        self.presence.id().to_string()
+    }
+}
+
+/// Gives back what a leaving server still holds, until it is done or the caller's patience is.
+pub(crate) async fn hand_over(shared: &Shared, held: &[(ExecutionId, Token, String)]) -> Result<usize, db::Error> {
+    let (ids, tokens): (Vec<ExecutionId>, Vec<Token>) = held.iter().map(|(id, token, _)| (*id, *token)).unzip();
+    let row = || settle::Release {
+        wait: Duration::ZERO,
+        attempts: 0,
+        recoveries: 0,
+        event: "handed_over",
+        detail: "the server was shut down".to_owned(),
+    };
+    let rows: Vec<settle::Release> = held.iter().map(|_| row()).collect();
+    let mut done = 0;
+    // A capacity row in other hands is free again in milliseconds.
+    for _ in 0..50 {
+        done += settle::give_back(shared, &ids, &tokens, &rows).await?;
+        if done >= held.len() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(done)
+}
+
+/// The claims in this server's hands, for the renewer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InFlight(Arc<Mutex<HashMap<ExecutionId, (Token, Instant)>>>);
+
+impl InFlight {
+    pub(crate) fn took(&self, claims: impl Iterator<Item = (ExecutionId, Token)>) {
+        let now = Instant::now();
+        self.lock().extend(claims.map(|(execution, token)| (execution, (token, now))));
+    }
+
+    pub(crate) fn gave_back(&self, executions: impl Iterator<Item = ExecutionId>) {
+        let mut map = self.lock();
+        for execution in executions {
+            map.remove(&execution);
+        }
+    }
+
+    /// Claims that have been held for longer than `age`.
+    pub(crate) fn older_than(&self, age: Duration) -> (Vec<ExecutionId>, Vec<Token>) {
+        let map = self.lock();
+        map.iter().filter(|(_, (_, since))| since.elapsed() >= age).map(|(id, (token, _))| (*id, *token)).unzip()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ExecutionId, (Token, Instant)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

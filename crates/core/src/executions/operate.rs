@@ -1,0 +1,220 @@
+//! What people do to the queue: cancel, retry, change priority, complete. Each leaves a line in the history with its actor.
+
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use super::finish::{End, finish};
+use crate::db::{self, Database, statement, within};
+use crate::engine::CloseStatus;
+use crate::id::{DefinitionId, ExecutionId, ItemId, WorkspaceId};
+
+/// Items retried by one statement.
+const BATCH: i64 = 500;
+/// The capacity row of a workspace is held for milliseconds at a time.
+const TRIES: u32 = 200;
+
+/// Why an operation was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is nothing with this id.
+    #[error("there is no execution or queue item {0}")]
+    NotFound(uuid::Uuid),
+    /// It is in a state in which this cannot be done.
+    #[error("{0}")]
+    WrongState(String),
+    /// The database did not do it.
+    #[error(transparent)]
+    Database(#[from] db::Error),
+}
+
+/// What came of a cancel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cancelled {
+    /// It waited; now it is cancelled.
+    AtOnce,
+    /// It holds a slot: the engine will be asked, and the slot is free when the run has closed.
+    Requested,
+    /// It had ended before, in this status.
+    EndedBefore(String),
+}
+
+/// Cancels by the id of an item or of its execution.
+pub async fn cancel(
+    database: &Database,
+    id: uuid::Uuid,
+    reason: Option<&str>,
+    actor: &str,
+) -> Result<Cancelled, Error> {
+    let query = "select stationmaster.cancel_execution($1, $2, $3)";
+    let answer: Result<String, _> =
+        within(sqlx::query_scalar(query).bind(id).bind(reason).bind(actor).fetch_one(database.pool())).await;
+    match answer {
+        Ok(answer) if answer == "CANCELLING" => Ok(Cancelled::Requested),
+        Ok(answer) if answer == "CANCELLED" => Ok(Cancelled::AtOnce),
+        Ok(status) => Ok(Cancelled::EndedBefore(status)),
+        Err(error) if error.code().as_deref() == Some("P0002") => Err(Error::NotFound(id)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Puts one item that ended badly back into the queue.
+pub async fn retry(database: &Database, item: ItemId, actor: &str) -> Result<(), Error> {
+    if retry_some(database, &[item], actor).await? == 1 {
+        return Ok(());
+    }
+    let query = "select status from stationmaster.workflow_execution_queue where id = $1";
+    let status: Option<String> =
+        within(sqlx::query_scalar(query).bind(item).fetch_optional(database.pool())).await?;
+    match status {
+        None => {
+            tracing::warn!(%item, "Execution not found for retry");
+            Err(Error::NotFound(item.0))
+        }
+        Some(status) if status == "DISPATCHED" => Err(Error::WrongState(format!(
+            "item {item} was dispatched and its execution has not failed: only what ended badly can be retried"
+        ))),
+        Some(status) => Err(Error::WrongState(format!("item {item} is {status}: only what ended badly can be retried"))),
+    }
+}
+
+async fn retry_some(database: &Database, items: &[ItemId], actor: &str) -> Result<usize, db::Error> {
+    let query = sqlx::query_scalar::<_, ItemId>(statement!("operate/retry")).bind(items).bind(actor);
+    let retried = within(query.fetch_all(database.pool())).await?.len();
+    if retried > 0 {
+        notify(database).await?;
+    }
+    Ok(retried)
+}
+
+/// Which ended items; every field that is given must match.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of this workspace.
+    pub workspace: Option<WorkspaceId>,
+    /// Of this definition.
+    pub definition: Option<DefinitionId>,
+    /// In this status: `FAILED`, `CANCELLED`, `TERMINATED`, `TIMED_OUT`.
+    pub status: Option<String>,
+    /// For this reason: `refused`, `quarantined`, `definition_gone` and so on.
+    pub reason: Option<String>,
+    /// Ended at or after.
+    pub after: Option<Timestamp>,
+    /// Ended before.
+    pub before: Option<Timestamp>,
+}
+
+/// How many ended items a filter matches now.
+pub async fn count_matching(database: &Database, filter: &Filter) -> Result<usize, Error> {
+    let mut count = 0;
+    let mut after = ItemId(uuid::Uuid::nil());
+    loop {
+        let page = matching(database, filter, after).await?;
+        let Some(last) = page.last() else { return Ok(count) };
+        after = *last;
+        count += page.len();
+    }
+}
+
+/// Retries everything that a filter matches, a page at a time; `progress` is told how many so far.
+pub async fn retry_matching(
+    database: &Database,
+    filter: &Filter,
+    actor: &str,
+    mut progress: impl FnMut(usize),
+) -> Result<usize, Error> {
+    let mut count = 0;
+    let mut after = ItemId(uuid::Uuid::nil());
+    loop {
+        let page = matching(database, filter, after).await?;
+        let Some(last) = page.last() else { return Ok(count) };
+        after = *last;
+        count += retry_some(database, &page, actor).await?;
+        progress(count);
+    }
+}
+
+async fn matching(database: &Database, filter: &Filter, after: ItemId) -> Result<Vec<ItemId>, db::Error> {
+    let query = sqlx::query_scalar(statement!("operate/matching"))
+        .bind(filter.workspace)
+        .bind(filter.definition)
+        .bind(&filter.status)
+        .bind(&filter.reason)
+        .bind(filter.after.map(jiff_sqlx::Timestamp::from))
+        .bind(filter.before.map(jiff_sqlx::Timestamp::from))
+        .bind(after)
+        .bind(BATCH)
+        .persistent(false);
+    within(query.fetch_all(database.pool())).await
+}
+
+/// Changes the priority of an item that waits.
+pub async fn set_priority(database: &Database, item: ItemId, priority: i32, actor: &str) -> Result<(), Error> {
+    let query =
+        sqlx::query_scalar::<_, ItemId>(statement!("operate/set_priority")).bind(item).bind(priority).bind(actor);
+    match within(query.fetch_optional(database.pool())).await? {
+        Some(_) => Ok(notify(database).await?),
+        None => Err(Error::WrongState(format!("item {item} does not wait: its priority cannot change any more"))),
+    }
+}
+
+/// The end of an execution, told by somebody who knows.
+#[derive(Debug, Clone)]
+pub struct Completion {
+    /// How it ended.
+    pub status: CloseStatus,
+    /// Its result.
+    pub output: Option<Box<RawValue>>,
+    /// Its failure.
+    pub error: Option<Box<RawValue>>,
+}
+
+/// Ends an active execution and frees its slot.
+pub async fn complete(
+    database: &Database,
+    execution: ExecutionId,
+    completion: Completion,
+    actor: &str,
+) -> Result<(), Error> {
+    let end = End {
+        execution_id: execution,
+        token: None,
+        item_status: "DISPATCHED",
+        status: completion.status.as_str(),
+        reason: Some("completed_by_request".to_owned()),
+        last_error: None,
+        error: completion.error.map(|error| error.get().to_owned()),
+        output: completion.output.map(|output| output.get().to_owned()),
+        attempts: 0,
+        run_id: None,
+    };
+    for _ in 0..TRIES {
+        let finished = finish(database, std::slice::from_ref(&end), actor, 0.0).await?;
+        if !finished.ended.is_empty() {
+            notify(database).await?;
+            return Ok(());
+        }
+        if finished.busy.is_empty() {
+            return Err(not_active(database, execution).await?);
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    Err(Error::WrongState(format!(
+        "the workspace of execution {execution} is locked by somebody's open transaction; try again later"
+    )))
+}
+
+async fn not_active(database: &Database, execution: ExecutionId) -> Result<Error, db::Error> {
+    let query = "select status from stationmaster.workflow_executions where id = $1";
+    let status: Option<String> =
+        within(sqlx::query_scalar(query).bind(execution).fetch_optional(database.pool())).await?;
+    Ok(match status {
+        None => Error::NotFound(execution.0),
+        Some(status) => Error::WrongState(format!("execution {execution} is {status}: only an active one can be completed")),
+    })
+}
+
+/// After the commit, from one place: slots or items have become free.
+async fn notify(database: &Database) -> Result<(), db::Error> {
+    within(sqlx::query("select pg_notify('stationmaster', 'queue')").execute(database.pool())).await?;
+    Ok(())
+}

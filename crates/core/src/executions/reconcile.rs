@@ -1,0 +1,207 @@
+//! Reconcile: what we recorded and what a shared engine runs are compared from both sides (I7).
+//!
+//! From our side: a run that we say RUNNING and the engine does not list as open is asked about by name. Closed: a lost
+//! completion, finished now. Unknown, at two looks in a row: closed with a reason, its slot freed. From the engine's side:
+//! a run that is open although we recorded its end is terminated, at the second look, by its run id, and audited. A
+//! run that we have no record of at all is somebody else's and is left alone.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::Shared;
+use super::finish::{End, finish};
+use super::start::{answered, away};
+use crate::db::{self, statement, within};
+use crate::duty;
+use crate::engine::{EngineUnavailable, OpenRun, RunState};
+use crate::id::{ExecutionId, WorkspaceId};
+use crate::task::{Next, Pass};
+
+const DUTY: &str = "reconcile";
+const PAGE: i64 = 1_000;
+const ASK_AT_ONCE: usize = 100;
+
+/// See the module.
+pub(crate) struct Reconcile {
+    shared: Shared,
+    /// Open on the engine and over by our record, at the last look.
+    suspects: HashSet<String>,
+    last: Option<Instant>,
+}
+
+impl Reconcile {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self { shared, suspects: HashSet::new(), last: None }
+    }
+}
+
+impl Pass for Reconcile {
+    fn name(&self) -> &'static str {
+        "reconciler"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        let interval = self.shared.settings.reconcile_interval;
+        // The duty is held by renewing it; the work itself is done once an interval.
+        let beat = Duration::from_secs(1).min(interval);
+        if duty::hold(&self.shared.database, &self.shared.presence, DUTY).await?.is_none() {
+            self.last = None;
+            return Ok(Next::After(beat));
+        }
+        if self.last.is_some_and(|last| last.elapsed() < interval) || !self.shared.breaker.is_closed() {
+            return Ok(Next::After(beat));
+        }
+        let open = match self.open_runs().await {
+            Ok(open) => {
+                answered(&self.shared);
+                open
+            }
+            Err(error) => {
+                away(&self.shared, &error.0);
+                return Ok(Next::After(beat));
+            }
+        };
+        self.our_side(&open).await?;
+        self.engine_side(&open).await?;
+        self.last = Some(Instant::now());
+        Ok(Next::After(beat))
+    }
+}
+
+impl Reconcile {
+    async fn open_runs(&self) -> Result<Vec<OpenRun>, EngineUnavailable> {
+        let mut runs = Vec::new();
+        let mut page = None;
+        loop {
+            let rows = self.shared.engine.open_runs(page).await?;
+            runs.extend(rows.rows);
+            page = rows.next;
+            if page.is_none() {
+                return Ok(runs);
+            }
+        }
+    }
+
+    async fn our_side(&self, open: &[OpenRun]) -> Result<(), db::Error> {
+        let open: HashSet<ExecutionId> = open.iter().map(|run| run.execution_id).collect();
+        let interval = self.shared.settings.reconcile_interval;
+        let mut after = ExecutionId(Uuid::nil());
+        loop {
+            let rows: Vec<(ExecutionId, bool)> = within(
+                sqlx::query_as(statement!("reconcile/running"))
+                    .bind(after)
+                    .bind(interval.as_secs_f64())
+                    .bind(PAGE)
+                    .fetch_all(self.shared.database.pool()),
+            )
+            .await?;
+            let Some((last, _)) = rows.last() else { return Ok(()) };
+            after = *last;
+            let absent: Vec<(ExecutionId, bool)> = rows.into_iter().filter(|(id, _)| !open.contains(id)).collect();
+            for some in absent.chunks(ASK_AT_ONCE) {
+                self.ask_about(some).await?;
+            }
+        }
+    }
+
+    async fn ask_about(&self, absent: &[(ExecutionId, bool)]) -> Result<(), db::Error> {
+        let shared = &self.shared;
+        let ids: Vec<ExecutionId> = absent.iter().map(|(id, _)| *id).collect();
+        let states = match shared.engine.describe(&ids).await {
+            Ok(states) => states,
+            Err(error) => {
+                away(shared, &error.0);
+                return Ok(());
+            }
+        };
+        let (mut ends, mut missing, mut found) = (Vec::new(), Vec::new(), Vec::new());
+        for ((id, missed_before), state) in absent.iter().zip(states) {
+            match state {
+                RunState::Closed(close) => ends.push(End { reason: Some("reconciled".to_owned()), ..End::of(close) }),
+                RunState::Running { .. } if *missed_before => found.push(*id),
+                RunState::Running { .. } => {}
+                RunState::NotFound if *missed_before => ends.push(vanished(*id)),
+                RunState::NotFound => missing.push(*id),
+            }
+        }
+        if !ends.is_empty() {
+            tracing::warn!(executions = ends.len(), "The reconciler ended executions whose completion was lost");
+            let finished = finish(&shared.database, &ends, "reconciler", shared.floor()).await?;
+            shared.metrics.reconciled(finished.ended.len());
+            shared.bells.queue.ring();
+        }
+        self.mark_missing(missing, true).await?;
+        self.mark_missing(found, false).await
+    }
+
+    async fn mark_missing(&self, executions: Vec<ExecutionId>, missing: bool) -> Result<(), db::Error> {
+        if executions.is_empty() {
+            return Ok(());
+        }
+        let query = sqlx::query(statement!("reconcile/mark_missing")).bind(executions).bind(missing);
+        within(query.execute(self.shared.database.pool())).await?;
+        Ok(())
+    }
+
+    async fn engine_side(&mut self, open: &[OpenRun]) -> Result<(), db::Error> {
+        let ids: Vec<ExecutionId> = open.iter().map(|run| run.execution_id).collect();
+        let ended: Vec<(ExecutionId, Option<String>, WorkspaceId)> = within(
+            sqlx::query_as(statement!("reconcile/ended"))
+                .bind(ids)
+                .bind(self.shared.settings.reconcile_interval.as_secs_f64())
+                .fetch_all(self.shared.database.pool()),
+        )
+        .await?;
+        let mut suspects = HashSet::new();
+        for (execution, status, workspace) in ended {
+            for run in open.iter().filter(|run| run.execution_id == execution) {
+                if !self.suspects.contains(&run.run_id) {
+                    suspects.insert(run.run_id.clone());
+                    continue;
+                }
+                self.terminate(run, status.as_deref().unwrap_or("FAILED"), workspace).await?;
+            }
+        }
+        self.suspects = suspects;
+        Ok(())
+    }
+
+    async fn terminate(&self, run: &OpenRun, status: &str, workspace: WorkspaceId) -> Result<(), db::Error> {
+        let reason = format!("stationmaster recorded this execution as {status}");
+        if let Err(error) = self.shared.engine.terminate(run, &reason).await {
+            away(&self.shared, &error.0);
+            return Ok(());
+        }
+        tracing::warn!(execution = %run.execution_id, run = run.run_id, status, "Terminated a run that had ended by our record");
+        let detail = serde_json::json!({ "run_id": run.run_id, "status": status });
+        within(
+            sqlx::query(statement!("reconcile/audit"))
+                .bind(self.shared.actor())
+                .bind("execution.terminate")
+                .bind(workspace)
+                .bind(run.execution_id.to_string())
+                .bind(detail.to_string())
+                .execute(self.shared.database.pool()),
+        )
+        .await?;
+        Ok(())
+    }
+}
+
+fn vanished(execution_id: ExecutionId) -> End {
+    let message = "the engine does not know this run any more";
+    End {
+        execution_id,
+        token: None,
+        item_status: "DISPATCHED",
+        status: "FAILED",
+        reason: Some("engine_lost".to_owned()),
+        last_error: Some(message.to_owned()),
+        error: Some(serde_json::json!({ "message": message, "reason": "engine_lost" }).to_string()),
+        output: None,
+        attempts: 0,
+        run_id: None,
+    }
+}

@@ -1,0 +1,253 @@
+//! Recovery: claims that nobody looks after any more are taken over, and the engine is asked what became of them.
+//!
+//! It runs: settled. It is over: finished. The engine does not know it: back to PENDING under the same execution id, and
+//! the loss is counted; an item that was lost too often is put aside, because it may be what kills the servers. The
+//! engine does not answer: the claim is kept, with its slot, until it does.
+
+use std::time::Duration;
+
+use super::Shared;
+use super::finish::{End, finish};
+use super::settle::{Release, give_back};
+use super::start::{answered, away};
+use crate::db::{self, statement, within};
+use crate::engine::RunState;
+use crate::id::{ExecutionId, ItemId, ServerId, Token, WorkspaceId};
+use crate::retry::Backoff;
+use crate::task::{Next, Pass};
+
+const EVERY: Duration = Duration::from_secs(1);
+const BATCH: i64 = 500;
+/// An item lost more than once comes back after a wait of its own, so that one that kills servers soon stands alone.
+const APART: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(30) };
+
+/// See the module.
+pub(crate) struct Recover {
+    pub(crate) shared: Shared,
+}
+
+#[derive(sqlx::FromRow)]
+struct Orphan {
+    execution_id: ExecutionId,
+    item_id: ItemId,
+    workspace_id: WorkspaceId,
+    token: Token,
+    recoveries: i32,
+    state: String,
+    lost_by: ServerId,
+}
+
+impl Pass for Recover {
+    fn name(&self) -> &'static str {
+        "recovery"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        let Some(me) = self.shared.presence.holder() else { return Ok(Next::After(EVERY)) };
+        let pool = self.shared.database.pool();
+        let dead: Vec<(ServerId, String)> =
+            within(sqlx::query_as(statement!("servers/dead")).fetch_all(pool)).await?;
+        let dead: Vec<ServerId> = dead.into_iter().map(|(id, _)| id).filter(|id| *id != me).collect();
+        let orphans: Vec<Orphan> = within(
+            sqlx::query_as(statement!("executions/adopt_expired"))
+                .bind(me)
+                .bind(self.shared.settings.claim_lease.as_secs_f64())
+                .bind(&dead)
+                .bind(BATCH)
+                .fetch_all(pool),
+        )
+        .await?;
+        let full = i64::try_from(orphans.len()).unwrap_or(BATCH) >= BATCH;
+        if !orphans.is_empty() {
+            self.resolve(orphans).await?;
+        } else if !dead.is_empty() {
+            let buried: Vec<(ServerId, String)> =
+                within(sqlx::query_as(statement!("servers/bury")).bind(&dead).fetch_all(pool)).await?;
+            for (id, name) in buried {
+                tracing::warn!(server = %id, name, "A server is gone; nothing is left in its hands");
+            }
+        }
+        self.fail_orphans().await?;
+        Ok(if full { Next::Now } else { Next::After(EVERY) })
+    }
+}
+
+impl Recover {
+    async fn resolve(&self, orphans: Vec<Orphan>) -> Result<(), db::Error> {
+        let shared = &self.shared;
+        let ids: Vec<ExecutionId> = orphans.iter().map(|orphan| orphan.execution_id).collect();
+        let states = match shared.engine.describe(&ids).await {
+            Ok(states) => {
+                answered(shared);
+                states
+            }
+            Err(error) => {
+                // They keep their slots and their ids under our lease; when it runs out somebody asks again.
+                away(shared, &error.0);
+                tracing::warn!(executions = ids.len(), error = %error, "Lost claims stay in doubt");
+                return Ok(());
+            }
+        };
+        let (mut running, mut ends, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+        for (orphan, state) in orphans.into_iter().zip(states) {
+            match state {
+                RunState::Running { run_id } => running.push((orphan, run_id)),
+                RunState::Closed(close) => ends.push(End { token: Some(orphan.token), ..End::of(close) }),
+                RunState::NotFound if self.is_suspect(&orphan) => ends.push(quarantine(&orphan)),
+                RunState::NotFound => lost.push(orphan),
+            }
+        }
+        let count = running.len() + ends.len() + lost.len();
+        self.settle_running(&running).await?;
+        if !ends.is_empty() {
+            finish(&shared.database, &ends, &shared.actor(), shared.floor()).await?;
+        }
+        self.requeue(&lost).await?;
+        shared.metrics.recovered(count);
+        tracing::info!(items = count, requeued = lost.len(), "Recovered {count} stale queue items");
+        shared.bells.queue.ring();
+        Ok(())
+    }
+
+    fn is_suspect(&self, orphan: &Orphan) -> bool {
+        u32::try_from(orphan.recoveries).unwrap_or_default() + 1 >= self.shared.settings.max_recoveries
+            && orphan.state == "STARTING"
+    }
+
+    async fn settle_running(&self, running: &[(Orphan, String)]) -> Result<(), db::Error> {
+        if running.is_empty() {
+            return Ok(());
+        }
+        within(
+            sqlx::query(statement!("executions/settle_running"))
+                .bind(running.iter().map(|(orphan, _)| orphan.execution_id).collect::<Vec<_>>())
+                .bind(running.iter().map(|(orphan, _)| orphan.token).collect::<Vec<_>>())
+                .bind(running.iter().map(|(_, run_id)| run_id.as_str()).collect::<Vec<_>>())
+                .execute(self.shared.database.pool()),
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn requeue(&self, lost: &[Orphan]) -> Result<(), db::Error> {
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<ExecutionId> = lost.iter().map(|orphan| orphan.execution_id).collect();
+        let tokens: Vec<Token> = lost.iter().map(|orphan| orphan.token).collect();
+        let rows: Vec<Release> = lost
+            .iter()
+            .map(|orphan| Release {
+                wait: match u32::try_from(orphan.recoveries).unwrap_or_default() {
+                    0 => Duration::ZERO,
+                    times => APART.wait(times),
+                },
+                attempts: 0,
+                recoveries: 1,
+                event: "recovered",
+                detail: format!("server {} was lost with this in its hands", orphan.lost_by),
+            })
+            .collect();
+        give_back(&self.shared, &ids, &tokens, &rows).await?;
+        Ok(())
+    }
+
+    /// Items of deleted workspaces cannot wait for a slot that will never come.
+    async fn fail_orphans(&self) -> Result<(), db::Error> {
+        let failed: Vec<(WorkspaceId, i64)> = within(
+            sqlx::query_as(statement!("executions/fail_orphans"))
+                .bind(self.shared.actor())
+                .bind(BATCH)
+                .fetch_all(self.shared.database.pool()),
+        )
+        .await?;
+        for (workspace, items) in failed {
+            tracing::warn!(%workspace, items, "Workspace not found");
+            for _ in 0..items {
+                self.shared.metrics.failed("workspace_gone");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn quarantine(orphan: &Orphan) -> End {
+    let times = orphan.recoveries + 1;
+    let message = format!("put aside: {times} servers were lost while starting this; retry it to try again");
+    tracing::error!(item = %orphan.item_id, workspace = %orphan.workspace_id, error = %message, attempt = times, "Error processing queue item");
+    End {
+        execution_id: orphan.execution_id,
+        token: Some(orphan.token),
+        item_status: "FAILED",
+        status: "FAILED",
+        reason: Some("quarantined".to_owned()),
+        error: Some(serde_json::json!({ "message": &message, "reason": "quarantined" }).to_string()),
+        last_error: Some(message),
+        output: None,
+        attempts: 0,
+        run_id: None,
+    }
+}
+
+/// Lengthens the leases of starts that take their time.
+pub(crate) struct Renew {
+    pub(crate) shared: Shared,
+}
+
+impl Pass for Renew {
+    fn name(&self) -> &'static str {
+        "renewal"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        let lease = self.shared.settings.claim_lease;
+        let (executions, tokens) = self.shared.in_flight.older_than(lease / 3);
+        if !executions.is_empty() && self.shared.presence.holder().is_some() {
+            within(
+                sqlx::query(statement!("executions/renew"))
+                    .bind(executions)
+                    .bind(tokens)
+                    .bind(lease.as_secs_f64())
+                    .execute(self.shared.database.pool()),
+            )
+            .await?;
+        }
+        Ok(Next::After(lease / 3))
+    }
+}
+
+/// Asks an engine that was away whether it is back.
+pub(crate) struct Prober {
+    pub(crate) shared: Shared,
+    pub(crate) asked: bool,
+}
+
+impl Pass for Prober {
+    fn name(&self) -> &'static str {
+        "prober"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        let shared = &self.shared;
+        // The first question is asked at start, so that an engine that is away is known before anything is claimed.
+        if self.asked && shared.breaker.is_closed() {
+            return Ok(Next::After(Duration::from_millis(200)));
+        }
+        self.asked = true;
+        match shared.engine.check().await {
+            Ok(()) => {
+                answered(shared);
+                Ok(Next::After(Duration::from_millis(200)))
+            }
+            Err(error) => {
+                let was_closed = shared.breaker.is_closed();
+                let wait = shared.breaker.probe_failed(&error.0);
+                if was_closed {
+                    shared.metrics.engine_breaker(true);
+                    tracing::error!(engine = shared.engine.name(), error = %error.0, "The engine is away; claims are held back");
+                }
+                Ok(Next::After(wait))
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Settle: what came of the starts is written down, in batches, each write fenced by its claim's token.
+//!
+//! A settlement whose token is no longer the row's changes nothing and is counted: the claim had expired and somebody
+//! else has taken over.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::Shared;
+use super::claim::Claim;
+use super::finish::{End, finish};
+use crate::db::{self, statement, within};
+use crate::engine::Close;
+use crate::id::ExecutionId;
+use crate::task::chain;
+
+/// Above this size a batch is one line in the log instead of a line for each item.
+const SAY_EACH: usize = 20;
+
+/// A claim and what came of it.
+pub(crate) struct Settlement {
+    pub(crate) claim: Claim,
+    pub(crate) verdict: Verdict,
+}
+
+/// What came of a claim.
+pub(crate) enum Verdict {
+    /// The engine runs it.
+    Running { run_id: String },
+    /// The engine ran it, and it is over.
+    Ended(Close),
+    /// It cannot be started: for good.
+    Failed { reason: &'static str, message: String, attempts: i32 },
+    /// The engine refused; another try after a while. Spends an attempt.
+    Retry { wait: Duration, message: String },
+    /// It was not sent, or certainly not received. Spends nothing.
+    Released { message: String },
+    /// Not ours any more, or in doubt for too long: left to its lease and to recovery.
+    Abandoned,
+}
+
+/// Writes settlements down. Answers what could not be written now.
+pub(crate) async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec<Settlement> {
+    let mut running = Vec::new();
+    let mut ended = Vec::new();
+    let mut released = Vec::new();
+    for settlement in settlements {
+        match &settlement.verdict {
+            Verdict::Running { .. } => running.push(settlement),
+            Verdict::Ended(_) | Verdict::Failed { .. } => ended.push(settlement),
+            Verdict::Retry { .. } | Verdict::Released { .. } => released.push(settlement),
+            Verdict::Abandoned => shared.in_flight.gave_back(std::iter::once(settlement.claim.execution_id)),
+        }
+    }
+    let mut again = Vec::new();
+    for (kind, batch) in [(Kind::Running, running), (Kind::Ended, ended), (Kind::Released, released)] {
+        if !batch.is_empty() {
+            again.extend(write(shared, kind, batch).await);
+        }
+    }
+    again
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Running,
+    Ended,
+    Released,
+}
+
+/// Which of a batch were written, and which must come again because a row they need was in other hands.
+#[derive(Default)]
+struct Written {
+    done: HashSet<ExecutionId>,
+    busy: HashSet<ExecutionId>,
+}
+
+async fn write(shared: &Shared, kind: Kind, batch: Vec<Settlement>) -> Vec<Settlement> {
+    let result = match kind {
+        Kind::Running => write_running(shared, &batch).await,
+        Kind::Ended => write_ended(shared, &batch).await,
+        Kind::Released => write_released(shared, &batch).await,
+    };
+    let written = match result {
+        Ok(written) => written,
+        Err(error) => {
+            tracing::error!(error = chain(&error), items = batch.len(), "Could not settle; trying again");
+            return batch;
+        }
+    };
+    let (again, over): (Vec<_>, Vec<_>) =
+        batch.into_iter().partition(|settlement| written.busy.contains(&settlement.claim.execution_id));
+    shared.in_flight.gave_back(over.iter().map(|settlement| settlement.claim.execution_id));
+    let refused = over.iter().filter(|settlement| !written.done.contains(&settlement.claim.execution_id));
+    for settlement in refused {
+        shared.metrics.stale_write("settle");
+        tracing::warn!(
+            execution = %settlement.claim.execution_id, token = settlement.claim.token.0,
+            "A late settlement was refused: the claim is not ours any more"
+        );
+    }
+    report(shared, &over, &written);
+    again
+}
+
+async fn write_running(shared: &Shared, batch: &[Settlement]) -> Result<Written, db::Error> {
+    let run_ids: Vec<&str> = batch
+        .iter()
+        .map(|settlement| match &settlement.verdict {
+            Verdict::Running { run_id } => run_id.as_str(),
+            _ => "",
+        })
+        .collect();
+    let rows: Vec<ExecutionId> = within(
+        sqlx::query_scalar(statement!("executions/settle_running"))
+            .bind(executions(batch))
+            .bind(tokens(batch))
+            .bind(run_ids)
+            .fetch_all(shared.database.pool()),
+    )
+    .await?;
+    Ok(Written { done: rows.into_iter().collect(), busy: HashSet::new() })
+}
+
+async fn write_ended(shared: &Shared, batch: &[Settlement]) -> Result<Written, db::Error> {
+    let ends: Vec<End> = batch.iter().map(end_of).collect();
+    let finished = finish(&shared.database, &ends, &shared.actor(), shared.floor()).await?;
+    Ok(Written { done: finished.ended.into_iter().collect(), busy: finished.busy.into_iter().collect() })
+}
+
+fn end_of(settlement: &Settlement) -> End {
+    let token = Some(settlement.claim.token);
+    match &settlement.verdict {
+        Verdict::Ended(close) => End { token, ..End::of(close.clone()) },
+        Verdict::Failed { reason, message, attempts } => End {
+            execution_id: settlement.claim.execution_id,
+            token,
+            item_status: "FAILED",
+            status: "FAILED",
+            reason: Some((*reason).to_owned()),
+            last_error: Some(message.replace('\0', "")),
+            error: Some(serde_json::json!({ "message": message, "reason": reason }).to_string()),
+            output: None,
+            attempts: *attempts,
+            run_id: None,
+        },
+        // Sorted out by the caller.
+        Verdict::Running { .. } | Verdict::Retry { .. } | Verdict::Released { .. } | Verdict::Abandoned => {
+            unreachable!("only ends are finished")
+        }
+    }
+}
+
+async fn write_released(shared: &Shared, batch: &[Settlement]) -> Result<Written, db::Error> {
+    let rows: Vec<Release> = batch
+        .iter()
+        .map(|settlement| match &settlement.verdict {
+            Verdict::Retry { wait, message } => Release {
+                wait: *wait,
+                attempts: 1,
+                recoveries: 0,
+                event: "backoff",
+                detail: message.replace('\0', ""),
+            },
+            Verdict::Released { message } => Release {
+                wait: Duration::ZERO,
+                attempts: 0,
+                recoveries: 0,
+                event: "released",
+                detail: message.replace('\0', ""),
+            },
+            _ => unreachable!("only releases are released"),
+        })
+        .collect();
+    release(shared, &executions(batch), &tokens(batch), &rows).await
+}
+
+/// One claim to give back.
+pub(crate) struct Release {
+    pub(crate) wait: Duration,
+    pub(crate) attempts: i32,
+    pub(crate) recoveries: i32,
+    pub(crate) event: &'static str,
+    pub(crate) detail: String,
+}
+
+async fn release(
+    shared: &Shared,
+    executions: &[ExecutionId],
+    tokens: &[crate::id::Token],
+    rows: &[Release],
+) -> Result<Written, db::Error> {
+    let answer: Vec<(ExecutionId, bool)> = within(
+        sqlx::query_as(statement!("executions/release"))
+            .bind(executions)
+            .bind(tokens)
+            .bind(rows.iter().map(|row| row.wait.as_secs_f64()).collect::<Vec<_>>())
+            .bind(rows.iter().map(|row| row.attempts).collect::<Vec<_>>())
+            .bind(rows.iter().map(|row| row.recoveries).collect::<Vec<_>>())
+            .bind(rows.iter().map(|row| row.event).collect::<Vec<_>>())
+            .bind(rows.iter().map(|row| row.detail.as_str()).collect::<Vec<_>>())
+            .bind(shared.actor())
+            .bind(shared.floor())
+            .fetch_all(shared.database.pool()),
+    )
+    .await?;
+    let mut written = Written::default();
+    for (execution, released) in answer {
+        if released { &mut written.done } else { &mut written.busy }.insert(execution);
+    }
+    Ok(written)
+}
+
+/// Gives claims back on behalf of recovery. Answers how many were given back.
+pub(crate) async fn give_back(
+    shared: &Shared,
+    executions: &[ExecutionId],
+    tokens: &[crate::id::Token],
+    rows: &[Release],
+) -> Result<usize, db::Error> {
+    Ok(release(shared, executions, tokens, rows).await?.done.len())
+}
+
+fn executions(batch: &[Settlement]) -> Vec<ExecutionId> {
+    batch.iter().map(|settlement| settlement.claim.execution_id).collect()
+}
+
+fn tokens(batch: &[Settlement]) -> Vec<crate::id::Token> {
+    batch.iter().map(|settlement| settlement.claim.token).collect()
+}
+
+fn report(shared: &Shared, over: &[Settlement], written: &Written) {
+    let mut dispatched = 0;
+    for settlement in over.iter().filter(|settlement| written.done.contains(&settlement.claim.execution_id)) {
+        match &settlement.verdict {
+            Verdict::Running { .. } | Verdict::Ended(_) => {
+                dispatched += 1;
+                if over.len() <= SAY_EACH {
+                    tracing::info!(
+                        item = %settlement.claim.item_id, execution = %settlement.claim.execution_id,
+                        workspace = %settlement.claim.workspace_id, "Dispatched execution"
+                    );
+                }
+                if let Verdict::Ended(close) = &settlement.verdict {
+                    shared.metrics.finished(close.status.as_str());
+                }
+            }
+            Verdict::Failed { reason, .. } => shared.metrics.failed(reason),
+            Verdict::Retry { .. } => shared.metrics.retried(),
+            Verdict::Released { .. } => shared.metrics.released(),
+            Verdict::Abandoned => {}
+        }
+    }
+    if over.len() > SAY_EACH && dispatched > 0 {
+        tracing::info!(executions = dispatched, "Dispatched executions");
+    }
+    shared.metrics.dispatched(dispatched);
+}

@@ -1,0 +1,45 @@
+//! The engine room's contract with a lane: `Candidate -> Claim -> Delivery -> Settlement`.
+//!
+//! A lane knows what its rows mean; the pipeline knows how work flows. Each stage consumes the type of the one before,
+//! so a claim is delivered once and settled once. The engine room knows neither SQL nor the outside.
+
+use std::future::Future;
+
+use crate::db;
+use crate::task::Next;
+
+/// A kind of work that passes through the engine room.
+pub(crate) trait Lane: Send + Sync + 'static {
+    /// A row that this server has leased.
+    type Claim: Send + 'static;
+    /// A claim and what came of it.
+    type Settlement: Send + 'static;
+
+    /// What it is called in logs.
+    fn name(&self) -> &'static str;
+
+    /// How many to take in one claim.
+    fn batch(&self) -> usize;
+
+    /// Candidates become claims, in one short transaction: at most `room` of them.
+    fn claim(&self, room: usize) -> impl Future<Output = Result<Claimed<Self::Claim>, db::Error>> + Send;
+
+    /// A claim goes out: outside any transaction, bounded in time. Never fails: whatever happens is a settlement.
+    fn deliver(&self, claim: Self::Claim) -> impl Future<Output = Self::Settlement> + Send;
+
+    /// What was claimed and will not be sent.
+    fn release(&self, claim: Self::Claim) -> Self::Settlement;
+
+    /// Writes down what happened, fenced by the claims' tokens. Answers what has to be tried again.
+    fn settle(
+        &self,
+        settlements: Vec<Self::Settlement>,
+    ) -> impl Future<Output = Vec<Self::Settlement>> + Send;
+}
+
+/// What a claim brought.
+pub(crate) struct Claimed<C> {
+    pub(crate) claims: Vec<C>,
+    /// When to look again.
+    pub(crate) next: Next,
+}

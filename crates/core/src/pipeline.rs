@@ -1,0 +1,173 @@
+//! The engine room: claims, delivers in parallel, settles in batches. The same for every lane.
+//!
+//! ```text
+//!            bell, poll            permits                 linger
+//! candidates ----------> claim() ----------> deliver() x n --------> settle() --> rows
+//!                          ^                                            |
+//!                          +------------- room in the window -----------+
+//! ```
+//!
+//! The window bounds what is claimed and not yet settled; it is twice a batch, so that the next batch is claimed while
+//! the last is being settled. Shutdown: no more claims; what has not been sent is released; what is under way is
+//! finished and settled, within the deadline. Whatever is left then is covered by the leases.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::lane::Lane;
+use crate::retry::Backoff;
+use crate::task::{Bell, Next, Pulse};
+
+/// How long the settler waits for more settlements while deliveries are under way.
+const LINGER: Duration = Duration::from_millis(1);
+/// The most that one settlement writes.
+const SETTLE_BATCH: usize = 1000;
+const SETTLE_AGAIN: Backoff = Backoff { base: Duration::from_millis(4), cap: Duration::from_secs(2) };
+
+struct Flow<L: Lane> {
+    lane: Arc<L>,
+    bell: Bell,
+    room: Bell,
+    permits: Arc<Semaphore>,
+    /// Claimed and not yet settled.
+    in_flight: AtomicUsize,
+    /// Claimed and not yet delivered.
+    in_delivery: AtomicUsize,
+    delivered: Bell,
+    outbox: mpsc::UnboundedSender<L::Settlement>,
+    stop: CancellationToken,
+}
+
+/// Runs a lane until `stop`. `parallel` bounds the deliveries under way at once.
+pub(crate) fn run<L: Lane>(
+    tracker: &TaskTracker,
+    stop: &CancellationToken,
+    lane: Arc<L>,
+    bell: Bell,
+    parallel: usize,
+) -> Pulse {
+    let (outbox, inbox) = mpsc::unbounded_channel();
+    let flow = Arc::new(Flow {
+        lane,
+        bell: bell.clone(),
+        room: Bell::default(),
+        permits: Arc::new(Semaphore::new(parallel)),
+        in_flight: AtomicUsize::new(0),
+        in_delivery: AtomicUsize::new(0),
+        delivered: Bell::default(),
+        outbox,
+        stop: stop.clone(),
+    });
+    let settler = Arc::clone(&flow);
+    tracker.spawn(async move { settler.settle_all(inbox).await });
+    let claims = Claims { flow, tracker: tracker.clone() };
+    crate::task::spawn(tracker, stop, bell, claims)
+}
+
+struct Claims<L: Lane> {
+    flow: Arc<Flow<L>>,
+    tracker: TaskTracker,
+}
+
+impl<L: Lane> crate::task::Pass for Claims<L> {
+    fn name(&self) -> &'static str {
+        self.flow.lane.name()
+    }
+
+    async fn run_once(&mut self) -> Result<Next, crate::db::Error> {
+        let flow = &self.flow;
+        let batch = flow.lane.batch();
+        while flow.in_flight.load(Ordering::Acquire) > batch {
+            tokio::select! {
+                () = flow.room.rung() => {}
+                () = flow.stop.cancelled() => return Ok(Next::Now),
+            }
+        }
+        let claimed = flow.lane.claim(batch).await?;
+        flow.in_flight.fetch_add(claimed.claims.len(), Ordering::AcqRel);
+        flow.in_delivery.fetch_add(claimed.claims.len(), Ordering::AcqRel);
+        for claim in claimed.claims {
+            let flow = Arc::clone(flow);
+            self.tracker.spawn(async move { flow.deliver(claim).await });
+        }
+        Ok(claimed.next)
+    }
+}
+
+impl<L: Lane> Flow<L> {
+    async fn deliver(&self, claim: L::Claim) {
+        let permit = self.permits.acquire().await;
+        let settlement = if self.stop.is_cancelled() {
+            self.lane.release(claim)
+        } else {
+            self.lane.deliver(claim).await
+        };
+        drop(permit);
+        // The settler ends only after every delivery, so there is always somebody to receive this.
+        let _ = self.outbox.send(settlement);
+        self.in_delivery.fetch_sub(1, Ordering::AcqRel);
+        self.delivered.ring();
+    }
+
+    async fn settle_all(&self, mut inbox: mpsc::UnboundedReceiver<L::Settlement>) {
+        let mut failures = 0;
+        let mut batch = Vec::new();
+        loop {
+            let over = self.stop.is_cancelled() && self.in_flight.load(Ordering::Acquire) == 0;
+            if over {
+                return;
+            }
+            if batch.is_empty() {
+                tokio::select! {
+                    _ = inbox.recv_many(&mut batch, SETTLE_BATCH) => {}
+                    () = self.stop.cancelled(), if self.in_flight.load(Ordering::Acquire) == 0 => continue,
+                }
+            }
+            self.linger(&mut inbox, &mut batch).await;
+            let taken = batch.len();
+            let attempt = AssertUnwindSafe(self.lane.settle(std::mem::take(&mut batch))).catch_unwind().await;
+            batch = attempt.unwrap_or_else(|panic| {
+                let panic = crate::task::panic_message(&*panic);
+                tracing::error!(panic, "A settlement panicked; its claims will expire and be recovered");
+                Vec::new()
+            });
+            self.in_flight.fetch_sub(taken - batch.len(), Ordering::AcqRel);
+            self.room.ring();
+            if batch.len() < taken {
+                failures = 0;
+                self.bell.ring();
+            } else {
+                failures += 1;
+                tokio::time::sleep(SETTLE_AGAIN.wait(failures).max(LINGER)).await;
+            }
+        }
+    }
+
+    /// Waits a moment for those that are nearly there: one write for many is what makes this fast.
+    async fn linger(&self, inbox: &mut mpsc::UnboundedReceiver<L::Settlement>, batch: &mut Vec<L::Settlement>) {
+        let until = tokio::time::Instant::now() + LINGER;
+        while batch.len() < SETTLE_BATCH {
+            while let Ok(settlement) = inbox.try_recv() {
+                batch.push(settlement);
+            }
+            if self.in_delivery.load(Ordering::Acquire) == 0 {
+                // Whoever left delivery last had sent before.
+                while let Ok(settlement) = inbox.try_recv() {
+                    batch.push(settlement);
+                }
+                return;
+            }
+            tokio::select! {
+                () = self.delivered.rung() => {}
+                () = tokio::time::sleep_until(until) => return,
+            }
+        }
+    }
+}

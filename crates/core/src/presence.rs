@@ -1,0 +1,168 @@
+//! A server's own lease: its heartbeat in the database, and what it may believe of itself.
+//!
+//! Past its lease a server must assume that others have taken over what it held, even when nobody has told it: it was
+//! stopped, starved, or cut off. So the end of the lease is kept on the monotonic clock, counted from *before* the
+//! heartbeat was sent, and whoever is about to act asks [`Presence::holder`] first. A server that lapsed comes back
+//! under a new id; what it held under the old one is not its own any more.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::db::{self, Database, statement, within};
+use crate::engine::breaker::Breaker;
+use crate::id::ServerId;
+use crate::task::{Next, Pass};
+
+/// How long a heartbeat holds.
+pub const LEASE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    id: ServerId,
+    until: Option<Instant>,
+    claiming: bool,
+}
+
+/// Who this server is, and until when.
+#[derive(Debug, Clone)]
+pub struct Presence {
+    name: Arc<str>,
+    standing: Arc<Mutex<Standing>>,
+    lease: Duration,
+}
+
+impl Presence {
+    /// A server that has not been heard of yet.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self::with_lease(name, LEASE)
+    }
+
+    /// The same with another lease; tests use short ones.
+    #[must_use]
+    pub fn with_lease(name: &str, lease: Duration) -> Self {
+        let standing = Standing { id: ServerId::new(), until: None, claiming: true };
+        Self { name: name.into(), standing: Arc::new(Mutex::new(standing)), lease }
+    }
+
+    /// The id under which this server may act now; `None` when its lease has run out or it was never registered.
+    #[must_use]
+    pub fn holder(&self) -> Option<ServerId> {
+        let standing = self.lock();
+        standing.until.filter(|until| Instant::now() < *until).map(|_| standing.id)
+    }
+
+    /// Is this still us, with time left?
+    #[must_use]
+    pub fn is(&self, id: ServerId) -> bool {
+        self.holder() == Some(id)
+    }
+
+    /// The id, whether or not the lease holds. For words, not for deeds.
+    #[must_use]
+    pub fn id(&self) -> ServerId {
+        self.lock().id
+    }
+
+    /// The name given to this server.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// From now on the heartbeat says that this server takes no new work.
+    pub fn stop_claiming(&self) {
+        self.lock().claiming = false;
+    }
+
+    /// Sends one heartbeat.
+    pub async fn beat(&self, database: &Database, engine: &str, engine_up: bool) -> Result<(), db::Error> {
+        let asked_at = Instant::now();
+        let before = *self.lock();
+        let answer = within(
+            sqlx::query_scalar::<_, ServerId>(statement!("servers/beat"))
+                .bind(before.id)
+                .bind(&*self.name)
+                .bind(env!("CARGO_PKG_VERSION"))
+                .bind(engine)
+                .bind(engine_up)
+                .bind(before.claiming)
+                .bind(self.lease.as_secs_f64())
+                .fetch_optional(database.pool()),
+        )
+        .await?;
+        let mut standing = self.lock();
+        if answer.is_some() {
+            standing.until = Some(asked_at + self.lease);
+        } else {
+            let lapsed = standing.id;
+            standing.id = ServerId::new();
+            standing.until = None;
+            tracing::warn!(server = %lapsed, comes_back_as = %standing.id, "This server's lease had run out");
+        }
+        Ok(())
+    }
+
+    /// Leaves: gives up its duties and its row.
+    pub async fn leave(&self, database: &Database) -> Result<(), db::Error> {
+        let id = self.id();
+        within(sqlx::query(statement!("duties/lay_down")).bind(id).execute(database.pool())).await?;
+        within(sqlx::query(statement!("servers/leave")).bind(id).execute(database.pool())).await?;
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sends the heartbeats.
+pub(crate) struct Heartbeat {
+    pub(crate) presence: Presence,
+    pub(crate) database: Database,
+    pub(crate) engine: &'static str,
+    pub(crate) breaker: Arc<Breaker>,
+}
+
+impl Pass for Heartbeat {
+    fn name(&self) -> &'static str {
+        "heartbeat"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        self.presence.beat(&self.database, self.engine, self.breaker.is_closed()).await?;
+        // A server that has just lost its standing registers again at once.
+        let registered = self.presence.holder().is_some();
+        Ok(if registered { Next::After(self.presence.lease / 5) } else { Next::Now })
+    }
+}
+
+/// A server as people see it.
+#[derive(Debug, Clone, serde::Serialize, sqlx::FromRow)]
+pub struct Server {
+    /// Its id.
+    pub id: ServerId,
+    /// Its name.
+    pub name: String,
+    /// The version of the program.
+    pub version: String,
+    /// Its engine.
+    pub engine: String,
+    /// Does the engine answer it?
+    pub engine_up: bool,
+    /// Does it take new work?
+    pub claiming: bool,
+    /// When it started.
+    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    pub started_at: jiff::Timestamp,
+    /// Its last heartbeat.
+    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    pub seen_at: jiff::Timestamp,
+    /// Does its lease hold?
+    pub alive: bool,
+}
+
+/// Every server known.
+pub async fn list(database: &Database) -> Result<Vec<Server>, db::Error> {
+    within(sqlx::query_as(statement!("servers/list")).fetch_all(database.pool())).await
+}
