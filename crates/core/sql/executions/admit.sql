@@ -31,8 +31,9 @@ with room as (
     returning p.item_id, p.seq, p.rank, p.workspace_id, p.workflow_definition_id, p.workflow_definition_version_id,
               p.execution_id, p.attempts, p.recoveries
 ), claim as materialized (
-    select nextval('stationmaster.claim_token') as token, now() as claimed_at,
-           now() + make_interval(secs => $4) as lease_until
+    -- The moment itself, not that of the transaction's start: it must lie after the end that freed the slot.
+    select nextval('stationmaster.claim_token') as token, clock_timestamp() as claimed_at,
+           clock_timestamp() + make_interval(secs => $4) as lease_until
 ), admitted as (
     insert into stationmaster.executions_active
         (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, state,

@@ -12,7 +12,7 @@ with asked as (
     for update of a
 )
 update stationmaster.executions_active a
-set state = 'RUNNING', lease_until = null, dispatched_at = now(), run_id = m.run_id
+set state = 'RUNNING', lease_until = null, dispatched_at = clock_timestamp(), run_id = m.run_id
 from mine m
 where a.execution_id = m.execution_id
 returning a.execution_id
