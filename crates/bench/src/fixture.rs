@@ -58,31 +58,26 @@ pub async fn make_workspaces(database: &Database, load: &Load) -> Result<()> {
 
 /// Enqueues the items through the public relation, in statements of some ten thousand rows.
 pub async fn load_items(database: &Database, load: &Load, mut progress: impl FnMut(usize)) -> Result<Duration> {
-    let total: i64 = load.limits.iter().map(|limit| i64::from(*limit)).sum();
+    // Every workspace appears in the cycle once, or as often as it has slots.
+    let mut cycle = Vec::new();
+    for (place, limit) in load.limits.iter().enumerate() {
+        let times = if load.by_limit { usize::try_from(*limit)? } else { 1 };
+        cycle.extend(std::iter::repeat_n(i64::try_from(place)?, times));
+    }
     let began = std::time::Instant::now();
     let mut loaded = 0;
     while loaded < load.items {
         let some = (load.items - loaded).min(10_000);
-        // Every workspace appears in the cycle once, or as often as it has slots.
         sqlx::query(
             "insert into stationmaster.workflow_execution_queue (workspace_id, workflow_definition_id, input)
              select d.workspace_id, d.id, jsonb_build_object('n', n)
-             from generate_series($1::bigint, $1 + $2 - 1) n
-             join (select d.workspace_id, d.id, s.slot
-                   from (select d.workspace_id, d.id,
-                                case when $3 then sum(w.max_concurrent) over (order by d.id) - w.max_concurrent
-                                     else row_number() over (order by d.id) - 1 end as first,
-                                case when $3 then w.max_concurrent else 1 end as slots
-                         from stationmaster.workflow_definitions d
-                         join stationmaster.workspaces w on w.id = d.workspace_id) d
-                   cross join lateral generate_series(d.first, d.first + d.slots - 1) s (slot)) d
-               on d.slot = n % $4
+             from unnest($1::bigint[], $2::bigint[]) a (n, place)
+             join (select workspace_id, id, row_number() over (order by workspace_id) - 1 as place
+                   from stationmaster.workflow_definitions) d using (place)
              order by n",
         )
-        .bind(i64::try_from(loaded)?)
-        .bind(i64::try_from(some)?)
-        .bind(load.by_limit)
-        .bind(if load.by_limit { total } else { i64::try_from(load.limits.len())? })
+        .bind((loaded..loaded + some).map(|n| i64::try_from(n).unwrap_or_default()).collect::<Vec<_>>())
+        .bind((loaded..loaded + some).map(|n| cycle[n % cycle.len()]).collect::<Vec<_>>())
         .execute(database.pool())
         .await?;
         loaded += some;

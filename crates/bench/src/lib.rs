@@ -9,3 +9,4 @@ pub mod claim_cost;
 pub mod fixture;
 pub mod measure;
 pub mod run;
+pub mod scenario;

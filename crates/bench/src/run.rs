@@ -64,7 +64,7 @@ pub async fn wait_for(
 }
 
 /// Stops servers in order.
-pub async fn stop_servers(stations: Vec<Station>) {
-    let stops = stations.into_iter().map(|station| station.shut_down(Duration::from_secs(20)));
+pub async fn stop_servers(stations: &[Station]) {
+    let stops = stations.iter().map(|station| station.shut_down(Duration::from_secs(20)));
     futures::future::join_all(stops).await;
 }

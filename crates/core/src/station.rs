@@ -88,6 +88,7 @@ impl Station {
             bells: Bells::default(),
             in_flight: InFlight::default(),
             low_water: Arc::new(Mutex::new(LowWater::new())),
+            gate: Arc::default(),
             stop: CancellationToken::new(),
         };
         shared.presence.beat(&shared.database, shared.engine.name(), true).await?;
@@ -177,7 +178,7 @@ impl Station {
 
     /// Stops in order: no more claims, what is under way is finished or given back, the server leaves. What is not done
     /// by `deadline` is covered by its leases.
-    pub async fn shut_down(self, deadline: Duration) {
+    pub async fn shut_down(&self, deadline: Duration) {
         let presence = self.shared.presence.clone();
         presence.stop_claiming();
         self.shared.stop.cancel();

@@ -1,1 +1,36 @@
-//! Placeholder.
+//! The engine `temporal`: the only crate that knows Temporal.
+//!
+//! Place in the flow: the engine room hands an admitted execution to [`TemporalEngine`] by the contract of
+//! [`stationmaster_core::engine`]; what comes back is a value of that contract. Nothing of Temporal's types leaves
+//! this crate, and every future is boxed here, because Temporal's async bodies are expensive to compile and would
+//! otherwise be compiled again in whoever calls them.
+//!
+//! ```text
+//!   engine       the contract, one method after the other
+//!    |- dispatch     what a start sends                          pure
+//!    |- outcome      what an answer to a start means             pure
+//!    |- run          one run: describe it, read how it ended
+//!    |   |- close        the last event of a history as a Close  pure
+//!    |   `- payload      payloads and failures as JSON           pure
+//!    |- sweep        which runs have closed, again and again
+//!    |- visibility   the store that lists many runs
+//!    `- link         the one connection, made when first needed
+//!   config       what the outside has to say, checked once
+//! ```
+//!
+//! The invariant that all of it keeps: a start answers `Unavailable` only when nothing was started for certain;
+//! whatever might have reached the server is `InDoubt`. This crate knows no queue, no limit and no database.
+
+mod close;
+mod config;
+mod dispatch;
+mod engine;
+mod link;
+mod outcome;
+mod payload;
+mod run;
+mod sweep;
+mod visibility;
+
+pub use config::{ClientIdentity, ConfigError, TemporalConfig, TemporalTls};
+pub use engine::TemporalEngine;

@@ -42,15 +42,13 @@ with room as (
            workflow_definition_id, workflow_definition_version_id, 'STARTING', $3, token, lease_until, $6, attempts,
            recoveries, claimed_at
     from taken, claim
-    returning execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, token,
-              attempts, recoveries
+    returning execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, token, attempts
 ), served as (
-    select r.workspace_id, r.take, count(p.item_id) as found, count(t.item_id) as admitted,
-           max(array[p.rank, p.seq]) as last
+    select r.workspace_id, r.take, coalesce(p.found, 0) as found, p.last, coalesce(t.admitted, 0) as admitted
     from room r
-    left join picked p using (workspace_id)
-    left join taken t using (item_id)
-    group by r.workspace_id, r.take
+    left join (select workspace_id, count(*) as found, max(array[rank, seq]) as last
+               from picked group by workspace_id) p using (workspace_id)
+    left join (select workspace_id, count(*) as admitted from taken group by workspace_id) t using (workspace_id)
 ), moved as (
     update stationmaster.workspace_capacity c
     set active       = c.active + s.admitted,
@@ -63,8 +61,12 @@ with room as (
     where c.workspace_id = s.workspace_id
     returning c.workspace_id, c.active, c.max_concurrent, s.found = s.take as more
 )
-select m.workspace_id, m.active, m.max_concurrent, m.more, a.execution_id, a.item_id, a.workflow_definition_id,
-       a.workflow_definition_version_id, a.token, a.attempts,
-       exists (select from taken t where t.item_id = a.item_id and t.execution_id is not null) as again
-from moved m
-left join admitted a using (workspace_id)
+-- First how the workspaces stand now, then what was admitted; `again` tells a try that is not the first.
+select workspace_id, active, max_concurrent, more, null::uuid as execution_id, null::uuid as item_id,
+       null::uuid as workflow_definition_id, null::uuid as workflow_definition_version_id, null::bigint as token,
+       null::integer as attempts, null::boolean as again
+from moved
+union all
+select workspace_id, null, null, null, execution_id, item_id, workflow_definition_id, workflow_definition_version_id,
+       token, attempts, not (execution_id = any ($5))
+from admitted

@@ -27,6 +27,8 @@ const PROMOTE: i64 = 1_000;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Others hold every workspace that could be served: they are done in a moment.
 const CONTENDED: Duration = Duration::from_millis(2);
+/// Even when a single workspace could fill a batch, several share it.
+const FEWEST_LOCKED: i64 = 16;
 /// Graphs remembered; versions are immutable, so they never go stale.
 const GRAPHS: usize = 10_000;
 /// A full workspace is mentioned in the log at most this often.
@@ -64,9 +66,11 @@ struct Room {
 #[derive(sqlx::FromRow)]
 struct Admitted {
     workspace_id: WorkspaceId,
-    active: i32,
-    max_concurrent: i32,
-    more: bool,
+    /// How the workspace stands, in the rows that say so.
+    active: Option<i32>,
+    max_concurrent: Option<i32>,
+    more: Option<bool>,
+    /// What was admitted, in the rows that say that.
     execution_id: Option<ExecutionId>,
     item_id: Option<ItemId>,
     workflow_definition_id: Option<DefinitionId>,
@@ -92,6 +96,8 @@ struct Memory {
     mentioned: HashMap<WorkspaceId, Instant>,
     look_at: Option<Instant>,
     next_due: Option<Instant>,
+    /// Items that a workspace took in the last claims, on average.
+    taken_each: f64,
 }
 
 /// Makes claims.
@@ -191,6 +197,8 @@ impl Claimer {
             let low_water = self.low_water();
             (low_water.from(), low_water.floor())
         };
+        // A settlement of ours that found a workspace locked by this claim waits at the gate for its turn.
+        let _gate = self.shared.gate.lock().await;
         let mut transaction = self.shared.database.pool().begin().await?;
         let (_, seen, used, _): (Option<i64>, i64, i64, i64) =
             sqlx::query_as(statement!("capacity/absorb_hints"))
@@ -202,7 +210,7 @@ impl Claimer {
         let looked_at = Instant::now();
         let rooms: Vec<Room> = sqlx::query_as(statement!("capacity/lock_eligible"))
             .bind(from)
-            .bind(i64::try_from(room).unwrap_or(i64::MAX))
+            .bind(self.workspaces_to_lock(room))
             .fetch_all(&mut *transaction)
             .await?;
         self.low_water().looked(from, looked_at.elapsed(), rooms.first().map(|room| room.virtual_time));
@@ -224,7 +232,8 @@ impl Claimer {
             .unzip();
         let most: u32 = shares.iter().sum();
         let fresh: Vec<ExecutionId> = (0..most).map(|_| ExecutionId::new()).collect();
-        let rows = sqlx::query_as(statement!("executions/admit"))
+        let locked = workspaces.len();
+        let rows: Vec<Admitted> = sqlx::query_as(statement!("executions/admit"))
             .bind(workspaces)
             .bind(takes)
             .bind(holder)
@@ -234,7 +243,22 @@ impl Claimer {
             .fetch_all(&mut *transaction)
             .await?;
         transaction.commit().await?;
+        self.remember_taken(rows.iter().filter(|row| row.execution_id.is_some()).count(), locked);
         Ok(Admission::Rows(rows))
+    }
+
+    /// As many workspaces as it takes to fill the batch and a few more, judging by the last claims: a workspace that is
+    /// locked here cannot be settled there.
+    fn workspaces_to_lock(&self, room: usize) -> i64 {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
+        let wanted = (2.0 * room as f64 / self.memory().taken_each.max(0.5)) as i64;
+        wanted.clamp(FEWEST_LOCKED, i64::try_from(room).unwrap_or(i64::MAX).max(FEWEST_LOCKED))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    fn remember_taken(&self, taken: usize, locked: usize) {
+        let mut memory = self.memory();
+        memory.taken_each = 0.7 * memory.taken_each + 0.3 * (taken as f64 / locked.max(1) as f64);
     }
 
     async fn is_anybody_eligible(&self) -> Result<bool, db::Error> {
@@ -243,10 +267,9 @@ impl Claimer {
     }
 
     fn mention_full(&self, rows: &[Admitted]) {
-        let full = rows.iter().filter(|row| row.more && row.active >= row.max_concurrent);
+        let full = rows.iter().filter(|row| row.more == Some(true) && row.active >= row.max_concurrent);
         let mut memory = self.memory();
-        let mut seen = HashSet::new();
-        for row in full.filter(|row| seen.insert(row.workspace_id)) {
+        for row in full {
             self.shared.metrics.at_capacity();
             let mentioned = memory.mentioned.get(&row.workspace_id);
             if mentioned.is_some_and(|at| at.elapsed() < MENTION_EVERY) {

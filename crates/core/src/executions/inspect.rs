@@ -245,6 +245,30 @@ where
     within(query.fetch_all(database.pool())).await
 }
 
+/// The whole at a glance.
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
+pub struct Overview {
+    /// Items that wait (an estimate when very many).
+    pub waiting: i64,
+    /// Executions being started.
+    pub starting: i64,
+    /// Executions that run.
+    pub running: i64,
+    /// Completed within the last minute.
+    pub completed_last_minute: i64,
+    /// Ended otherwise within the last minute.
+    pub failed_last_minute: i64,
+    /// Servers alive.
+    pub servers: i64,
+    /// Does every server reach its engine?
+    pub engine_up: bool,
+}
+
+/// The whole at a glance.
+pub async fn overview(database: &Database) -> Result<Overview, db::Error> {
+    within(sqlx::query_as(statement!("inspect/overview")).fetch_one(database.pool())).await
+}
+
 /// One step in the life of an item.
 #[derive(Debug, Clone, Serialize)]
 pub struct Step {

@@ -28,6 +28,7 @@ use crate::retry::Backoff;
 
 mod cancel;
 mod claim;
+pub mod claim_statements;
 mod close;
 pub mod enqueue;
 mod finish;
@@ -110,6 +111,8 @@ pub(crate) struct Shared {
     pub(crate) bells: Bells,
     pub(crate) in_flight: InFlight,
     pub(crate) low_water: Arc<Mutex<LowWater>>,
+    /// Held by a claim while it has workspaces locked, and by a settlement that found them so.
+    pub(crate) gate: Arc<tokio::sync::Mutex<()>>,
     pub(crate) stop: CancellationToken,
 }
 

@@ -54,8 +54,14 @@ pub(crate) async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec
     }
     let mut again = Vec::new();
     for (kind, batch) in [(Kind::Running, running), (Kind::Ended, ended), (Kind::Released, released)] {
-        if !batch.is_empty() {
-            again.extend(write(shared, kind, batch).await);
+        if batch.is_empty() {
+            continue;
+        }
+        let busy = write(shared, kind, batch).await;
+        if !busy.is_empty() {
+            // Most likely our own claim has these workspaces locked: once more, in turn with it.
+            let _gate = shared.gate.lock().await;
+            again.extend(write(shared, kind, busy).await);
         }
     }
     again
@@ -76,12 +82,7 @@ struct Written {
 }
 
 async fn write(shared: &Shared, kind: Kind, batch: Vec<Settlement>) -> Vec<Settlement> {
-    let result = match kind {
-        Kind::Running => write_running(shared, &batch).await,
-        Kind::Ended => write_ended(shared, &batch).await,
-        Kind::Released => write_released(shared, &batch).await,
-    };
-    let written = match result {
+    let written = match write_once(shared, kind, &batch).await {
         Ok(written) => written,
         Err(error) => {
             tracing::error!(error = chain(&error), items = batch.len(), "Could not settle; trying again");
@@ -101,6 +102,14 @@ async fn write(shared: &Shared, kind: Kind, batch: Vec<Settlement>) -> Vec<Settl
     }
     report(shared, &over, &written);
     again
+}
+
+async fn write_once(shared: &Shared, kind: Kind, batch: &[Settlement]) -> Result<Written, db::Error> {
+    match kind {
+        Kind::Running => write_running(shared, batch).await,
+        Kind::Ended => write_ended(shared, batch).await,
+        Kind::Released => write_released(shared, batch).await,
+    }
 }
 
 async fn write_running(shared: &Shared, batch: &[Settlement]) -> Result<Written, db::Error> {

@@ -1,0 +1,243 @@
+//! The contract with the engine room, one method after the other.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use jiff::Timestamp;
+use stationmaster_core::engine::{
+    Close, Engine, EngineUnavailable, OpenRun, Page, RunState, StartOutcome, StartRequest,
+};
+use stationmaster_core::id::ExecutionId;
+use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
+use temporalio_common::protos::temporal::api::workflowservice::v1::{
+    DescribeNamespaceRequest, RequestCancelWorkflowExecutionRequest, TerminateWorkflowExecutionRequest,
+};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::config::{ConfigError, TemporalConfig};
+use crate::dispatch;
+use crate::link::{CallError, Link};
+use crate::outcome::{Verdict, is_unknown_run, judge};
+use crate::run::named;
+use crate::sweep::Sweeps;
+
+/// How many runs are asked about at the same time.
+pub(crate) const PARALLEL_CALLS: usize = 16;
+const REASON_LIMIT: usize = 1_000;
+
+/// Executions on a Temporal cluster.
+pub struct TemporalEngine {
+    pub(crate) link: Link,
+    pub(crate) namespace: String,
+    identity: String,
+    rpc_timeout: Duration,
+    pub(crate) sweeps: Sweeps,
+}
+
+impl TemporalEngine {
+    /// An engine for the configured cluster. Nothing is sent yet: a cluster that is away shows in the first call.
+    pub fn new(config: &TemporalConfig) -> Result<Self, ConfigError> {
+        Ok(Self {
+            link: Link::new(config.connection_options()?, config.rpc_timeout),
+            namespace: config.namespace.clone(),
+            identity: config.identity.clone(),
+            rpc_timeout: config.rpc_timeout,
+            sweeps: Sweeps::default(),
+        })
+    }
+
+    /// When a call that begins now has to end.
+    pub(crate) fn rpc_ends_at(&self) -> Instant {
+        Instant::now() + self.rpc_timeout
+    }
+
+    async fn try_start(&self, request: &StartRequest, deadline: Duration) -> StartOutcome {
+        let ends_at = Instant::now() + deadline;
+        let message = match dispatch::message(request, &self.namespace, &self.identity) {
+            Ok(message) => message,
+            Err(error) => {
+                return StartOutcome::Refused {
+                    message: error.to_string(),
+                };
+            }
+        };
+        let answer = self
+            .link
+            .call(ends_at, message, |service, request| {
+                service.start_workflow_execution(request)
+            })
+            .await;
+        let error = match answer {
+            Ok(answer) if answer.status() == WorkflowExecutionStatus::Running => {
+                return StartOutcome::Running {
+                    run_id: answer.run_id,
+                };
+            }
+            // A repeat of the request that started the run succeeds even after the run has closed.
+            Ok(answer) => {
+                return self
+                    .existing(request.execution_id, Some(answer.run_id), ends_at)
+                    .await;
+            }
+            Err(error) => error,
+        };
+        match judge(&error) {
+            Verdict::Exists { run_id } => self.existing(request.execution_id, run_id, ends_at).await,
+            Verdict::Refused => StartOutcome::Refused {
+                message: error.to_string(),
+            },
+            Verdict::Unavailable => StartOutcome::Unavailable {
+                message: error.to_string(),
+            },
+            Verdict::InDoubt => StartOutcome::InDoubt {
+                message: error.to_string(),
+            },
+        }
+    }
+
+    /// The outcome of a start that found its run in existence.
+    async fn existing(
+        &self,
+        execution: ExecutionId,
+        run_id: Option<String>,
+        ends_at: Instant,
+    ) -> StartOutcome {
+        match (self.run_state(execution, ends_at).await, run_id) {
+            (Ok(RunState::Closed(close)), _) => StartOutcome::Closed(close),
+            // A run that cannot be asked about now was there a moment ago, and whoever looks later will see more.
+            (Ok(RunState::Running { run_id }), _) | (Ok(RunState::NotFound) | Err(_), Some(run_id)) => {
+                StartOutcome::Running { run_id }
+            }
+            (Ok(RunState::NotFound), None) => StartOutcome::InDoubt {
+                message: "Temporal says that the run exists and does not know it".to_owned(),
+            },
+            (Err(error), None) => StartOutcome::InDoubt {
+                message: error.to_string(),
+            },
+        }
+    }
+
+    async fn describe_all(&self, executions: &[ExecutionId]) -> Result<Vec<RunState>, CallError> {
+        stream::iter(executions.iter().copied())
+            .map(|execution| self.run_state(execution, self.rpc_ends_at()))
+            .buffered(PARALLEL_CALLS)
+            .try_collect()
+            .await
+    }
+
+    async fn request_cancel(&self, execution: ExecutionId, reason: &str) -> Result<(), CallError> {
+        let message = RequestCancelWorkflowExecutionRequest {
+            namespace: self.namespace.clone(),
+            workflow_execution: Some(named(execution, "")),
+            identity: self.identity.clone(),
+            // The same in every try, so that a run is asked once.
+            request_id: format!("cancel-{execution}"),
+            reason: reason_within_limit(reason),
+            ..RequestCancelWorkflowExecutionRequest::default()
+        };
+        let answer = self
+            .link
+            .call(self.rpc_ends_at(), message, |service, request| {
+                service.request_cancel_workflow_execution(request)
+            })
+            .await;
+        unknown_run_is_no_error(answer)
+    }
+
+    async fn terminate_run(&self, run: &OpenRun, reason: &str) -> Result<(), CallError> {
+        let message = TerminateWorkflowExecutionRequest {
+            namespace: self.namespace.clone(),
+            workflow_execution: Some(named(run.execution_id, &run.run_id)),
+            identity: self.identity.clone(),
+            reason: reason_within_limit(reason),
+            ..TerminateWorkflowExecutionRequest::default()
+        };
+        let answer = self
+            .link
+            .call(self.rpc_ends_at(), message, |service, request| {
+                service.terminate_workflow_execution(request)
+            })
+            .await;
+        unknown_run_is_no_error(answer)
+    }
+
+    async fn describe_namespace(&self) -> Result<(), CallError> {
+        let message = DescribeNamespaceRequest {
+            namespace: self.namespace.clone(),
+            ..DescribeNamespaceRequest::default()
+        };
+        self.link
+            .call(self.rpc_ends_at(), message, |service, request| {
+                service.describe_namespace(request)
+            })
+            .await
+            .map(drop)
+    }
+}
+
+impl Engine for TemporalEngine {
+    fn name(&self) -> &'static str {
+        "temporal"
+    }
+
+    fn start<'a>(&'a self, request: &'a StartRequest, deadline: Duration) -> BoxFuture<'a, StartOutcome> {
+        let span = tracing::info_span!("temporal:start_workflow", execution_id = %request.execution_id);
+        self.try_start(request, deadline).instrument(span).boxed()
+    }
+
+    fn describe<'a>(
+        &'a self,
+        executions: &'a [ExecutionId],
+    ) -> BoxFuture<'a, Result<Vec<RunState>, EngineUnavailable>> {
+        self.describe_all(executions).map(available).boxed()
+    }
+
+    fn cancel<'a>(
+        &'a self,
+        execution: ExecutionId,
+        reason: &'a str,
+    ) -> BoxFuture<'a, Result<(), EngineUnavailable>> {
+        self.request_cancel(execution, reason).map(available).boxed()
+    }
+
+    fn terminate<'a>(
+        &'a self,
+        run: &'a OpenRun,
+        reason: &'a str,
+    ) -> BoxFuture<'a, Result<(), EngineUnavailable>> {
+        self.terminate_run(run, reason).map(available).boxed()
+    }
+
+    fn closed_since(
+        &self,
+        since: Timestamp,
+    ) -> BoxFuture<'_, Result<(Vec<Close>, Timestamp), EngineUnavailable>> {
+        self.sweep(since).map(available).boxed()
+    }
+
+    fn open_runs(&self, page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>> {
+        self.list_open(page).map(available).boxed()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), EngineUnavailable>> {
+        self.describe_namespace().map(available).boxed()
+    }
+}
+
+fn available<T>(answer: Result<T, CallError>) -> Result<T, EngineUnavailable> {
+    answer.map_err(|error| EngineUnavailable(error.to_string()))
+}
+
+fn unknown_run_is_no_error<T>(answer: Result<T, CallError>) -> Result<(), CallError> {
+    match answer {
+        Err(error) if !is_unknown_run(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// A reason of the length that Temporal takes.
+fn reason_within_limit(reason: &str) -> String {
+    reason[..reason.floor_char_boundary(REASON_LIMIT)].to_owned()
+}

@@ -1,0 +1,183 @@
+//! The one connection to Temporal, made when it is first needed and made again when it is found dead.
+//!
+//! The library's own `connect` fails at once while the server is away. So nobody connects at start: each call asks
+//! for the connection, all that ask at the same time share one try, and when the try fails each of them hears why.
+//! A connection that broke under a call or let it expire is dropped, because a peer that vanished without a word
+//! would otherwise be noticed only by the keep-alive, most of a minute later. A status that the server sent has no
+//! source; one that the connection made up has.
+//!
+//! Invariant: [`CallError::NotConnected`] means that the request was never handed to a connection.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use temporalio_client::errors::ClientConnectError;
+use temporalio_client::grpc::WorkflowService;
+use temporalio_client::tonic::{Request, Response, Status};
+use temporalio_client::{Connection, ConnectionOptions};
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// Why a call has no answer to give.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// There was no connection to send it on.
+    NotConnected(String),
+    /// It may have been sent; no answer came in time.
+    Expired,
+    /// The server answered with an error, or the connection failed; a status of the latter kind has a source.
+    Answered(Box<Status>),
+}
+
+impl std::fmt::Display for CallError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotConnected(reason) => write!(f, "no connection to Temporal: {reason}"),
+            Self::Expired => f.write_str("Temporal did not answer in time"),
+            Self::Answered(status) if status.source().is_some() => {
+                let mut text = status.message().to_owned();
+                append_sources(&mut text, status.source());
+                write!(f, "the connection to Temporal failed: {text}")
+            }
+            Self::Answered(status) => {
+                write!(f, "Temporal answered {:?}: {}", status.code(), status.message())
+            }
+        }
+    }
+}
+
+/// The result of one try to connect, for everybody who waits for it.
+type Attempt = Shared<BoxFuture<'static, Result<Connection, Arc<str>>>>;
+
+#[derive(Clone)]
+struct Numbered {
+    number: u64,
+    attempt: Attempt,
+}
+
+pub(crate) struct Link {
+    options: ConnectionOptions,
+    connect_timeout: Duration,
+    current: Mutex<Option<Numbered>>,
+    attempts: AtomicU64,
+}
+
+impl Link {
+    pub(crate) fn new(options: ConnectionOptions, connect_timeout: Duration) -> Self {
+        Self {
+            options,
+            connect_timeout,
+            current: Mutex::new(None),
+            attempts: AtomicU64::new(0),
+        }
+    }
+
+    /// Sends one request, once, and waits for its answer until `ends_at`.
+    pub(crate) async fn call<Q, A>(
+        &self,
+        ends_at: Instant,
+        message: Q,
+        rpc: impl for<'s> FnOnce(
+            &'s mut dyn WorkflowService,
+            Request<Q>,
+        ) -> BoxFuture<'s, Result<Response<A>, Status>>,
+    ) -> Result<A, CallError> {
+        let (number, connection) = match timeout_at(ends_at, self.connection()).await {
+            Ok(connected) => connected.map_err(|reason| CallError::NotConnected(reason.to_string()))?,
+            Err(_) => return Err(CallError::NotConnected("connecting took too long".to_owned())),
+        };
+        let mut request = Request::new(message);
+        request.set_timeout(ends_at.saturating_duration_since(Instant::now()));
+        // The service without the library's layer of retries: a request goes out once or not at all.
+        let mut service = connection.workflow_service();
+        let Ok(answer) = timeout_at(ends_at, rpc(service.as_mut(), request)).await else {
+            self.drop_attempt(number);
+            return Err(CallError::Expired);
+        };
+        match answer {
+            Ok(response) => Ok(response.into_inner()),
+            Err(status) => {
+                if status.source().is_some() {
+                    self.drop_attempt(number);
+                }
+                Err(CallError::Answered(Box::new(status)))
+            }
+        }
+    }
+
+    /// The current connection, or the outcome of the try that is under way, or of a new one.
+    async fn connection(&self) -> Result<(u64, Connection), Arc<str>> {
+        let Numbered { number, attempt } = self.current().get_or_insert_with(|| self.attempt()).clone();
+        match attempt.await {
+            Ok(connection) => Ok((number, connection)),
+            Err(reason) => {
+                self.drop_attempt(number);
+                Err(reason)
+            }
+        }
+    }
+
+    /// Begins a try. It runs as a task of its own, so that it ends whether or not those who asked still wait.
+    fn attempt(&self) -> Numbered {
+        let number = self.attempts.fetch_add(1, Ordering::Relaxed);
+        let (options, limit) = (self.options.clone(), self.connect_timeout);
+        let task = tokio::spawn(async move {
+            match timeout(limit, Connection::connect(options)).await {
+                Ok(Ok(connection)) => Ok(connection),
+                Ok(Err(error)) => Err(Arc::from(reason(&error))),
+                Err(_) => Err(Arc::from(format!("no answer within {limit:?}"))),
+            }
+        });
+        let attempt = task.map(|joined| joined.unwrap_or_else(|error| Err(Arc::from(error.to_string()))));
+        Numbered {
+            number,
+            attempt: attempt.boxed().shared(),
+        }
+    }
+
+    /// Forgets a failed or dead connection, unless somebody has replaced it already.
+    fn drop_attempt(&self, number: u64) {
+        self.current().take_if(|current| current.number == number);
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<Numbered>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What stands between us and a connection, in one line, without the debug forms that the library prints.
+fn reason(error: &ClientConnectError) -> String {
+    match error {
+        ClientConnectError::SystemInfoCallError(status) => {
+            let mut text = format!("{:?}: {}", status.code(), status.message());
+            append_sources(&mut text, status.source());
+            text
+        }
+        ClientConnectError::TonicTransportError(error) => {
+            let mut text = error.to_string();
+            append_sources(&mut text, error.source());
+            text
+        }
+        other => other.to_string(),
+    }
+}
+
+fn append_sources(text: &mut String, source: Option<&(dyn Error + 'static)>) {
+    for error in chain(source) {
+        let part = error.to_string();
+        if !text.contains(&part) {
+            let _ = write!(text, ": {part}");
+        }
+    }
+}
+
+/// An error and what caused it, down to the root.
+pub(crate) fn chain<'a>(
+    first: Option<&'a (dyn Error + 'static)>,
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(first, |&error| error.source())
+}
