@@ -230,17 +230,23 @@ pub async fn put_definition(
         .bind(change.max_attempts)
         .bind(change.published_version)
         .bind(change.paused);
-    match within(query.execute(database.pool())).await {
+    let mut transaction = database.pool().begin().await.map_err(db::Error::from)?;
+    match within(query.execute(&mut *transaction)).await {
         Ok(done) if done.rows_affected() == 0 => return Err(Error::OtherWorkspace(id)),
         Ok(_) => {}
         Err(error) if error.code().as_deref() == Some("23503") => return Err(Error::UnknownWorkspace(workspace_id)),
         Err(error) => return Err(error.into()),
     }
-    let definition = definition(database, id).await?;
-    match change.published_version {
-        Some(version) if definition.current_version != Some(version) => Err(Error::UnknownVersion(id, version)),
-        _ => Ok(definition),
+    if let Some(version) = change.published_version {
+        let query = "select current_version_id is not null from stationmaster.workflow_definitions where id = $1";
+        let found: bool = within(sqlx::query_scalar(query).bind(id).fetch_one(&mut *transaction)).await?;
+        if !found {
+            // Dropping the transaction takes the change back: a definition is never left without its version.
+            return Err(Error::UnknownVersion(id, version));
+        }
     }
+    transaction.commit().await.map_err(db::Error::from)?;
+    definition(database, id).await
 }
 
 /// One definition.

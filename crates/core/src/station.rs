@@ -91,7 +91,7 @@ impl Station {
             gate: Arc::default(),
             stop: CancellationToken::new(),
         };
-        shared.presence.beat(&shared.database, shared.engine.name(), true).await?;
+        shared.presence.beat(&shared.database, shared.engine.name(), false).await?;
         let mut station = Self {
             engine,
             stop: CancellationToken::new(),

@@ -1,2 +1,28 @@
-//! Placeholder.
-fn main() {}
+//! Stationmaster: durable dispatch. The command line becomes one command, the command becomes an exit code.
+
+mod cli;
+mod command;
+mod config;
+mod failure;
+mod http;
+mod output;
+mod telemetry;
+mod wiring;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match cli::parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    let format = cli.format();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let done = runtime
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(command::run(cli)));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&error, format),
+    }
+}

@@ -2,7 +2,7 @@
 -- $1 only this one (null: all), $2 after this id, $3 how many.
 select w.id, w.name, w.plan, w.max_concurrent as own_limit, c.max_concurrent as limit, c.weight, w.paused, c.active,
        (select count(*) from (select from stationmaster.queue_pending p
-                              where p.workspace_id = w.id and p.lane = 'r' limit 10001) some) as ready,
+                              where p.workspace_id = w.id and p.lane = 'r' limit 10001) counted) as ready,
        w.created_at, w.updated_at
 from stationmaster.workspaces w
 join stationmaster.workspace_capacity c on c.workspace_id = w.id

@@ -1,7 +1,7 @@
 //! The circuit breaker before an engine: while the engine is away nothing is claimed, so nothing is spent on it.
 //!
 //! Closed: everything goes. Open: nothing goes; one prober asks the engine, with backoff, for ever. The first answer
-//! closes it again.
+//! closes it again. It starts open: an engine that cannot be reached, or whose settings are wrong, spends nothing.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -22,9 +22,16 @@ struct State {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Breaker {
     state: Mutex<State>,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        let state = State { open: true, reason: "it has not been asked yet".to_owned(), ..State::default() };
+        Self { state: Mutex::new(state) }
+    }
 }
 
 /// What a report changed.
@@ -93,6 +100,8 @@ mod tests {
     #[test]
     fn three_failures_in_a_row_open_it_and_one_answer_closes_it() {
         let breaker = Breaker::default();
+        assert!(!breaker.is_closed(), "it starts open");
+        assert_eq!(breaker.succeeded(), Change::Closed);
         assert_eq!(breaker.failed("away"), Change::None);
         assert_eq!(breaker.failed("away"), Change::None);
         assert_eq!(breaker.failed("away"), Change::Opened);

@@ -96,8 +96,8 @@ struct Memory {
     mentioned: HashMap<WorkspaceId, Instant>,
     look_at: Option<Instant>,
     next_due: Option<Instant>,
-    /// Items that a workspace took in the last claims, on average.
-    taken_each: f64,
+    /// Items that a workspace could have taken in the last claims, on average.
+    appetite: f64,
 }
 
 /// Makes claims.
@@ -232,7 +232,6 @@ impl Claimer {
             .unzip();
         let most: u32 = shares.iter().sum();
         let fresh: Vec<ExecutionId> = (0..most).map(|_| ExecutionId::new()).collect();
-        let locked = workspaces.len();
         let rows: Vec<Admitted> = sqlx::query_as(statement!("executions/admit"))
             .bind(workspaces)
             .bind(takes)
@@ -243,7 +242,7 @@ impl Claimer {
             .fetch_all(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        self.remember_taken(rows.iter().filter(|row| row.execution_id.is_some()).count(), locked);
+        self.remember_appetite(&rooms, &rows);
         Ok(Admission::Rows(rows))
     }
 
@@ -251,14 +250,20 @@ impl Claimer {
     /// locked here cannot be settled there.
     fn workspaces_to_lock(&self, room: usize) -> i64 {
         #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
-        let wanted = (2.0 * room as f64 / self.memory().taken_each.max(0.5)) as i64;
+        let wanted = (2.0 * room as f64 / self.memory().appetite.max(0.5)) as i64;
         wanted.clamp(FEWEST_LOCKED, i64::try_from(room).unwrap_or(i64::MAX).max(FEWEST_LOCKED))
     }
 
+    /// A workspace that had more to give could have filled all its free slots; another gave what it had.
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-    fn remember_taken(&self, taken: usize, locked: usize) {
+    fn remember_appetite(&self, rooms: &[Room], rows: &[Admitted]) {
+        let hungry: HashSet<WorkspaceId> =
+            rows.iter().filter(|row| row.more == Some(true)).map(|row| row.workspace_id).collect();
+        let of_hungry = rooms.iter().filter(|room| hungry.contains(&room.workspace_id)).map(|room| f64::from(room.free));
+        let of_others = rows.iter().filter(|row| row.execution_id.is_some() && !hungry.contains(&row.workspace_id)).count();
+        let each = (of_hungry.sum::<f64>() + of_others as f64) / rooms.len().max(1) as f64;
         let mut memory = self.memory();
-        memory.taken_each = 0.7 * memory.taken_each + 0.3 * (taken as f64 / locked.max(1) as f64);
+        memory.appetite = 0.5 * memory.appetite + 0.5 * each;
     }
 
     async fn is_anybody_eligible(&self) -> Result<bool, db::Error> {

@@ -229,20 +229,20 @@ impl Pass for Prober {
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         let shared = &self.shared;
-        // The first question is asked at start, so that an engine that is away is known before anything is claimed.
-        if self.asked && shared.breaker.is_closed() {
+        if shared.breaker.is_closed() {
             return Ok(Next::After(Duration::from_millis(200)));
         }
-        self.asked = true;
         match shared.engine.check().await {
             Ok(()) => {
+                self.asked = true;
                 answered(shared);
                 Ok(Next::After(Duration::from_millis(200)))
             }
             Err(error) => {
-                let was_closed = shared.breaker.is_closed();
+                let is_news = !self.asked || shared.breaker.is_closed();
+                self.asked = true;
                 let wait = shared.breaker.probe_failed(&error.0);
-                if was_closed {
+                if is_news {
                     shared.metrics.engine_breaker(true);
                     tracing::error!(engine = shared.engine.name(), error = %error.0, "The engine is away; claims are held back");
                 }

@@ -155,7 +155,7 @@ async fn describe(shared: &Shared, execution: ExecutionId) -> Option<RunState> {
 pub(crate) fn answered(shared: &Shared) {
     if shared.breaker.succeeded() == Change::Closed {
         shared.metrics.engine_breaker(false);
-        tracing::info!(engine = shared.engine.name(), "The engine answers again; claims go on");
+        tracing::info!(engine = shared.engine.name(), "The engine answers; claims go on");
         shared.bells.queue.ring();
     }
 }

@@ -1,0 +1,150 @@
+//! The command line: which commands there are and how they are read. What they do is told in `command`; what the flags of
+//! the settings mean is told in `config`.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::command::{bench, dev, serve, 
+    completions, config as show_config, docs, executions, migrate, plans, queue, servers, workflows,
+    workspaces,
+};
+use crate::config::Flags;
+use crate::failure;
+use crate::output::Format;
+
+/// Durable dispatch: every piece of work leaves once, in time, and only when there is room
+#[derive(Debug, Parser)]
+#[command(name = "stationmaster", version, after_help = failure::EXIT_CODES, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// Print JSON instead of tables; errors too
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a server
+    Serve(serve::ServeArgs),
+
+    /// Run everything on this machine, with a database of its own and a live example
+    Dev(dev::DevArgs),
+
+    /// Measure this machine, and the ceiling beside it
+    #[command(subcommand)]
+    Bench(bench::Command),
+
+    /// Bring the tables of the database up to date
+    Migrate(migrate::MigrateArgs),
+
+    /// Tenants, their plans and limits
+    #[command(subcommand)]
+    Workspaces(workspaces::Command),
+
+    /// What the plans allow
+    #[command(subcommand)]
+    Plans(plans::Command),
+
+    /// Workflow definitions and their versions
+    #[command(subcommand)]
+    Workflows(workflows::Command),
+
+    /// What waits to run: add, look, cancel, retry
+    #[command(subcommand)]
+    Queue(queue::Command),
+
+    /// What runs or has run
+    #[command(subcommand)]
+    Executions(executions::Command),
+
+    /// The servers that share the work
+    #[command(subcommand)]
+    Servers(servers::Command),
+
+    /// The effective settings and where they came from
+    #[command(subcommand)]
+    Config(show_config::Command),
+
+    /// Print the completions of a shell
+    Completions(completions::CompletionsArgs),
+
+    /// Print a generated page of the documentation
+    #[command(subcommand, hide = true)]
+    Docs(docs::Command),
+}
+
+impl Cli {
+    /// For whom to write.
+    pub(crate) fn format(&self) -> Format {
+        if self.json { Format::Json } else { Format::People }
+    }
+}
+
+/// Reads the arguments of this process. Help and mistakes are printed here; the code is what to end with.
+pub(crate) fn parse() -> Result<Cli, ExitCode> {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match Cli::try_parse_from(&arguments) {
+        Ok(mut cli) => {
+            cli.flags.set = every_set(&arguments);
+            Ok(cli)
+        }
+        Err(error) if error.use_stderr() => {
+            let json = arguments.iter().any(|argument| argument == "--json");
+            Err(failure::report_usage(
+                &error,
+                if json { Format::Json } else { Format::People },
+            ))
+        }
+        Err(help) => {
+            // Nobody is left to be told that the help could not be printed.
+            let _ = help.print();
+            Err(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Every value of `--set`, wherever it stands: of a global argument that is given both before and after a command, clap
+/// keeps only the later ones. The arguments were accepted, so `--set` can be nothing but the flag, and has its value.
+fn every_set(arguments: &[OsString]) -> Vec<String> {
+    let mut arguments = arguments
+        .iter()
+        .map(|argument| argument.to_string_lossy())
+        .take_while(|word| word != "--");
+    let mut values = Vec::new();
+    while let Some(word) = arguments.next() {
+        match word.strip_prefix("--set") {
+            Some("") => values.extend(arguments.next().map(String::from)),
+            Some(rest) => values.extend(rest.strip_prefix('=').map(str::to_owned)),
+            None => {}
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn set_counts_before_and_after_the_command() {
+        let line = "stationmaster --set a=1 config --set=b=2 show --set c=3";
+        let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        assert!(Cli::try_parse_from(&arguments).is_ok());
+        assert_eq!(every_set(&arguments), ["a=1", "b=2", "c=3"]);
+    }
+}

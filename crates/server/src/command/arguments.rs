@@ -1,0 +1,111 @@
+//! Arguments that several commands share, and how their words are read.
+
+use std::io::Read as _;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use crate::config;
+use crate::failure::Refusal;
+
+/// For commands that destroy.
+#[derive(Debug, Args)]
+pub(crate) struct Deletion {
+    /// Do not ask
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Only say what would be deleted
+    #[arg(long, conflicts_with = "yes")]
+    pub(super) dry_run: bool,
+}
+
+/// Has a page as many rows as were asked for, so that there may be more?
+pub(super) fn is_full(rows: usize, limit: i64) -> bool {
+    i64::try_from(rows).is_ok_and(|rows| rows >= limit)
+}
+
+/// An id: the whole UUID. A part of one would become ambiguous as soon as there is more work.
+pub(super) fn id<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| "not an id: give the whole UUID, as lists show it".to_owned())
+}
+
+/// A name, or something else that must not be empty.
+pub(super) fn text(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        Err("it is empty".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+/// An instant.
+pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
+    text.parse()
+        .map_err(|_| "not a time: write it like 2026-01-31T09:30:00Z or 2026-01-31T09:30:00+01:00".to_owned())
+}
+
+/// A time that passes.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    config::duration(text).map_err(|problem| format!("{problem}: write it like 90s, 5m, 1h 30m or 2d"))
+}
+
+/// The text of a file, or of the standard input for `-`.
+pub(super) fn read(path: &str) -> Result<String> {
+    let read = || -> std::io::Result<String> {
+        if path != "-" {
+            return std::fs::read_to_string(path);
+        }
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let advice = "Name a file that can be read, or - for the standard input";
+    Ok(read().map_err(|error| Refusal::usage(format!("cannot read {path}: {error}"), advice))?)
+}
+
+/// JSON, kept as it was written.
+pub(super) fn json(what: &str, text: &str) -> Result<Box<RawValue>> {
+    let wrong = |error| {
+        Refusal::usage(
+            format!("{what} is not JSON: {error}"),
+            "Quote it for the shell, as in '{\"n\": 1}'",
+        )
+    };
+    Ok(serde_json::from_str(text).map_err(wrong)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use stationmaster_core::id::ItemId;
+
+    use super::*;
+
+    #[test]
+    fn an_id_is_a_whole_uuid() {
+        assert!(id::<ItemId>("01890a5d-ac96-774b-bcce-b302099a8057").is_ok());
+        for part in ["", "01890a5d", "01890a5d-ac96-774b-bcce-b302099a805", "item"] {
+            assert!(id::<ItemId>(part).unwrap_err().contains("whole UUID"), "{part}");
+        }
+    }
+
+    #[test]
+    fn an_instant_has_a_zone() {
+        assert!(instant("2026-01-31T09:30:00+01:00").is_ok());
+        assert!(instant("2026-01-31T09:30:00").is_err());
+        assert!(instant("tomorrow").is_err());
+    }
+
+    #[test]
+    fn json_is_kept_as_it_was_written() {
+        assert_eq!(
+            json("the input", " {\"n\": 1.50} ").unwrap().get(),
+            "{\"n\": 1.50}"
+        );
+        assert!(json("the input", "{n: 1}").is_err());
+    }
+}

@@ -1,0 +1,88 @@
+//! What every command has at hand: the settings, the way to the database, the format of its output, and who acts. Settings
+//! are read when a command asks for them, so that a command which needs none is not stopped by a wrong one.
+
+use std::time::Duration;
+
+use nix::unistd::{Uid, User};
+use sqlx::{ConnectOptions as _, Connection as _};
+use stationmaster_core::db::{self, Database};
+
+use crate::config::{Complaints, Flags, Loaded, load};
+use crate::failure::{Kind, Refusal};
+use crate::output::{Format, ask};
+
+/// A command does one thing at a time.
+const CONNECTIONS: u32 = 2;
+/// People wait for the answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a command has at hand.
+pub(crate) struct Context {
+    /// For whom to write.
+    pub(crate) format: Format,
+    flags: Flags,
+}
+
+impl Context {
+    pub(crate) fn new(format: Format, flags: Flags) -> Self {
+        Self { format, flags }
+    }
+
+    /// The settings, checked.
+    pub(crate) fn settings(&self) -> Result<Loaded, Complaints> {
+        load(&self.flags)
+    }
+
+    /// The database, with the tables that this program needs.
+    pub(crate) async fn database(&self) -> anyhow::Result<Database> {
+        let database = self.any_database().await?;
+        database.check_schema().await?;
+        Ok(database)
+    }
+
+    /// The database, whatever tables it has.
+    pub(crate) async fn any_database(&self) -> anyhow::Result<Database> {
+        let Some(url) = self.settings()?.config.database_url else {
+            return Err(Refusal::usage(
+                "no database is configured: the setting database_url is missing",
+                "Set STATIONMASTER_DATABASE_URL=postgres://user:password@host:5432/database, or give --database-url or --config",
+            )
+            .into());
+        };
+        let database = Database::new(&url, CONNECTIONS)?;
+        reach(&database).await?;
+        Ok(database)
+    }
+
+    /// Who acts, in words for histories.
+    pub(crate) fn actor() -> String {
+        let user = Uid::current();
+        let name = User::from_uid(user).ok().flatten().map(|user| user.name);
+        format!("cli:{}", name.unwrap_or_else(|| user.to_string()))
+    }
+
+    /// Goes on only when a person agrees, now or by `--yes`.
+    pub(crate) fn confirm(question: &str, yes: bool) -> anyhow::Result<()> {
+        let agreed = if yes { Some(true) } else { ask(question)? };
+        match agreed {
+            Some(true) => Ok(()),
+            Some(false) => Err(Refusal::new(Kind::Failed, "left as it is", "Nothing was changed").into()),
+            None => Err(Refusal::usage(
+                "this cannot be undone, and there is no terminal to ask at",
+                "Say --yes to go on, or --dry-run to see what would happen",
+            )
+            .into()),
+        }
+    }
+}
+
+/// Opens one connection beside the pool: a pool waits for a server that refuses, in the hope that it is starting, and then
+/// says only that it waited. A person wants to know at once, and why.
+async fn reach(database: &Database) -> Result<(), db::Error> {
+    let options = database.pool().connect_options();
+    let connection = tokio::time::timeout(PATIENCE, options.connect()).await;
+    let connection = connection.map_err(|_| db::Error::Timeout(PATIENCE))??;
+    // It was only to see whether there is one.
+    let _ = connection.close().await;
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! `stationmaster dev`: everything on one machine, with nothing to configure. A private PostgreSQL, the embedded engine,
+//! and a small live example.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use sqlx::{Connection as _, PgConnection};
+use stationmaster_core::db::Database;
+use stationmaster_postgres::{Binaries, Server, Settings, reachable};
+use tokio::net::TcpListener;
+
+use super::Context;
+use crate::config::{Config, Log, user_data_folder};
+use crate::{telemetry, wiring};
+
+mod example;
+
+const DATABASE: &str = "stationmaster";
+
+/// How `dev` is wanted.
+#[derive(Debug, Args)]
+pub(crate) struct DevArgs {
+    /// Keep the data in this folder (default: one of the user's, which is named at start)
+    #[arg(long, value_name = "FOLDER")]
+    data_dir: Option<PathBuf>,
+    /// Start without the example
+    #[arg(long)]
+    no_example: bool,
+    /// Log everything that happens instead of a summary
+    #[arg(long)]
+    verbose: bool,
+}
+
+pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
+    let mut config = context.settings()?.config;
+    let level = if args.verbose { config.log.level.clone() } else { "warn".to_owned() };
+    telemetry::start(&Log { format: config.log.format, level })?;
+    let folder = args.data_dir.clone().or_else(|| config.dev.data_dir.clone()).unwrap_or_else(default_folder);
+    println!("Stationmaster, for development");
+    println!("  data         {}   (start afresh: delete this folder)", folder.display());
+    let server = start_postgres(&config, &folder).await?;
+    let url = server.url(DATABASE);
+    make_database(&server).await?;
+    println!("  database     {url}");
+    config.database_url = Some(url.clone());
+    let listener = listen(&config).await?;
+    let database = Database::new(&url, config.database_pool)?;
+    let running = wiring::start(&config, database, listener).await?;
+    println!("  dashboard    http://{}", running.address);
+    println!("  try          STATIONMASTER_DATABASE_URL='{url}' stationmaster queue list");
+    println!("  stop         Ctrl-C; the data stays\n");
+    let example = (!args.no_example && config.dev.example).then(|| example::start(running.database.clone()));
+    let patience = config.shutdown_timeout;
+    let result = running.until_told_to_stop(patience).await;
+    if let Some(example) = example {
+        example.abort();
+    }
+    println!("\nStopped. The data stays in {}", folder.display());
+    tokio::task::spawn_blocking(move || server.stop()).await?;
+    result
+}
+
+/// The user's own data folder; where the database's account could not live there, one beside the temporary files.
+fn default_folder() -> PathBuf {
+    let wanted = user_data_folder().map(|data| data.join("stationmaster/dev"));
+    if let Some(folder) = wanted.filter(|folder| reachable(folder).is_ok()) {
+        return folder;
+    }
+    let shared = Path::new("/var/tmp");
+    let parent = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
+    parent.join("stationmaster-dev")
+}
+
+async fn start_postgres(config: &Config, folder: &Path) -> Result<Server> {
+    let (hint, folder) = (config.dev.postgres_bin.clone(), folder.to_owned());
+    let server = tokio::task::spawn_blocking(move || -> Result<Server> {
+        let binaries = Binaries::find_for(hint.as_deref(), &folder)?;
+        println!("  postgresql   {} from {}", binaries.version, binaries.bin_dir.display());
+        Ok(Server::start(&binaries, &Settings::durable(folder))?)
+    });
+    server.await?
+}
+
+async fn make_database(server: &Server) -> Result<()> {
+    let mut connection = PgConnection::connect(&server.url("postgres")).await?;
+    let exists: bool = sqlx::query_scalar("select exists (select from pg_database where datname = $1)")
+        .bind(DATABASE)
+        .fetch_one(&mut connection)
+        .await?;
+    if !exists {
+        sqlx::query("create database stationmaster").execute(&mut connection).await?;
+    }
+    connection.close().await?;
+    Ok(())
+}
+
+/// The configured address, or any free port when somebody else has it: `dev` should simply start.
+async fn listen(config: &Config) -> Result<TcpListener> {
+    match TcpListener::bind(config.listen).await {
+        Ok(listener) => Ok(listener),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            println!("  note         {} is in use; taking a free port", config.listen);
+            Ok(TcpListener::bind((config.listen.ip(), 0)).await?)
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot listen on {}", config.listen)),
+    }
+}

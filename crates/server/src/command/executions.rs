@@ -1,0 +1,239 @@
+//! `stationmaster executions`: what runs or has run.
+
+use anyhow::Result;
+use clap::{Args, Subcommand, ValueEnum};
+use comfy_table::Cell;
+use serde::Serialize;
+use stationmaster_core::db::Database;
+use stationmaster_core::engine::CloseStatus;
+use stationmaster_core::executions::inspect::{self, Execution, Step};
+use stationmaster_core::executions::operate::{self, Completion};
+use stationmaster_core::id::ExecutionId;
+use uuid::Uuid;
+
+use super::Context;
+use super::arguments::{id, json};
+use super::inspection::{Page, history, json_cell, names};
+use super::queue::cancel::{CancelArgs, cancel};
+use crate::failure::Refusal;
+use crate::output::{age, cell, fields, maybe, moment, short, status, table};
+
+/// What to do with executions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The executions there are, newest first
+    List(ListArgs),
+    /// One execution, with its history
+    Show {
+        /// The execution
+        #[arg(value_parser = id::<ExecutionId>)]
+        id: ExecutionId,
+    },
+    /// Cancel an execution: at once when it waits, through the engine when it runs
+    Cancel(CancelArgs),
+    /// End an active execution by your own word and free its slot; the engine is not asked
+    Complete(CompleteArgs),
+}
+
+/// Which executions.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    page: Page,
+    /// Only in this status
+    #[arg(long, value_enum, ignore_case = true)]
+    status: Option<Status>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Status {
+    Pending,
+    Starting,
+    Running,
+    Completed,
+    Failed,
+    Cancelled,
+    Terminated,
+    TimedOut,
+}
+
+impl Status {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Starting => "STARTING",
+            Self::Running => "RUNNING",
+            Self::Completed => CloseStatus::Completed.as_str(),
+            Self::Failed => CloseStatus::Failed.as_str(),
+            Self::Cancelled => CloseStatus::Cancelled.as_str(),
+            Self::Terminated => CloseStatus::Terminated.as_str(),
+            Self::TimedOut => CloseStatus::TimedOut.as_str(),
+        }
+    }
+}
+
+/// How it ended.
+#[derive(Debug, Args)]
+pub(crate) struct CompleteArgs {
+    /// The execution
+    #[arg(value_parser = id::<ExecutionId>)]
+    id: ExecutionId,
+    /// How it ended; completed when left out, failed when there is an error
+    #[arg(long, value_enum, ignore_case = true)]
+    status: Option<End>,
+    /// Its result, as JSON
+    #[arg(long, value_name = "JSON")]
+    output: Option<String>,
+    /// What went wrong, in words
+    #[arg(long, value_name = "MESSAGE")]
+    error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum End {
+    Completed,
+    Failed,
+    Cancelled,
+    Terminated,
+    TimedOut,
+}
+
+impl From<End> for CloseStatus {
+    fn from(end: End) -> Self {
+        match end {
+            End::Completed => Self::Completed,
+            End::Failed => Self::Failed,
+            End::Cancelled => Self::Cancelled,
+            End::Terminated => Self::Terminated,
+            End::TimedOut => Self::TimedOut,
+        }
+    }
+}
+
+pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
+    match command {
+        Command::List(args) => list(&args, &context.database().await?, context).await,
+        Command::Show { id } => show(id, &context.database().await?, context).await,
+        Command::Cancel(args) => cancel(&args, &context.database().await?, context).await,
+        Command::Complete(args) => complete(args, context).await,
+    }
+}
+
+async fn list(args: &ListArgs, database: &Database, context: &Context) -> Result<()> {
+    let executions =
+        inspect::executions(database, &args.page.filter(args.status.map(Status::as_str))).await?;
+    let workflows = executions
+        .iter()
+        .map(|execution| execution.workflow_definition_id);
+    let names = names(database, workflows, context.format).await?;
+    context.format.print(&executions[..], |executions| {
+        let header = ["ID", "STATUS", "WORKFLOW", "STARTED", "ENDED", "TRIES", "REASON"];
+        table(
+            &header,
+            executions
+                .iter()
+                .map(|execution| row(execution, &names[&execution.workflow_definition_id])),
+        )
+    })?;
+    let last: Option<Uuid> = executions.last().map(|execution| execution.id.0);
+    args.page
+        .say_where_it_ends(executions.len(), last, context.format);
+    Ok(())
+}
+
+fn row(execution: &Execution, workflow: &str) -> Vec<Cell> {
+    vec![
+        cell(execution.id),
+        status(&execution.status),
+        cell(workflow),
+        maybe(execution.started_at.map(age)),
+        maybe(execution.completed_at.map(age)),
+        cell(execution.attempts),
+        short(execution.reason.as_deref()),
+    ]
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    execution: Execution,
+    history: Vec<Step>,
+}
+
+async fn show(id: ExecutionId, database: &Database, context: &Context) -> Result<()> {
+    let Some(execution) = inspect::execution(database, id).await? else {
+        return Err(operate::Error::NotFound(id.0).into());
+    };
+    let history = inspect::history(database, execution.queue_item_id).await?;
+    context.format.print(&Shown { execution, history }, |shown| {
+        format!(
+            "{}\n\n{}",
+            details(&shown.execution),
+            self::history(&shown.history)
+        )
+    })
+}
+
+fn details(execution: &Execution) -> String {
+    fields([
+        ("ID", cell(execution.id)),
+        ("STATUS", status(&execution.status)),
+        ("REASON", maybe(execution.reason.as_ref())),
+        ("QUEUE ITEM", cell(execution.queue_item_id)),
+        ("WORKSPACE", cell(execution.workspace_id)),
+        ("WORKFLOW", cell(execution.workflow_definition_id)),
+        ("VERSION ID", maybe(execution.workflow_definition_version_id)),
+        ("ENGINE", maybe(execution.engine.as_ref())),
+        ("RUN", maybe(execution.run_id.as_ref())),
+        ("CLAIMED", maybe(execution.claimed_at.map(moment))),
+        ("STARTED", maybe(execution.started_at.map(moment))),
+        ("ENDED", maybe(execution.completed_at.map(moment))),
+        ("REFUSED STARTS", cell(execution.attempts)),
+        ("LOST SERVERS", cell(execution.recoveries)),
+        ("INPUT", json_cell(execution.input.as_deref())),
+        ("OUTPUT", json_cell(execution.output.as_deref())),
+        ("ERROR", json_cell(execution.error.as_deref())),
+    ])
+}
+
+#[derive(Serialize)]
+struct Completed {
+    id: ExecutionId,
+    status: &'static str,
+}
+
+/// What is wrong with the arguments is told before the database is needed.
+async fn complete(args: CompleteArgs, context: &Context) -> Result<()> {
+    let end = args.status.unwrap_or(if args.error.is_some() {
+        End::Failed
+    } else {
+        End::Completed
+    });
+    if end == End::Completed && args.error.is_some() {
+        let message = "what completed has no error";
+        return Err(Refusal::usage(message, "Leave out --error, or give another --status").into());
+    }
+    let status = CloseStatus::from(end);
+    let error = args
+        .error
+        .map(|message| serde_json::json!({ "message": message }).to_string());
+    let completion = Completion {
+        status,
+        output: args
+            .output
+            .map(|output| json("the output", &output))
+            .transpose()?,
+        error: error.map(|error| json("the error", &error)).transpose()?,
+    };
+    let database = context.database().await?;
+    operate::complete(&database, args.id, completion, &Context::actor()).await?;
+    let completed = Completed {
+        id: args.id,
+        status: status.as_str(),
+    };
+    context.format.print(&completed, |completed| {
+        format!("Execution {} is {}.", completed.id, completed.status)
+    })
+}

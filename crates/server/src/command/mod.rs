@@ -1,0 +1,45 @@
+//! The commands, one module a noun. A command reads its arguments, calls the core, and prints what came of it; it holds no
+//! SQL and decides nothing about work. Errors go up as they are: `failure` turns them into words and exit codes.
+//!
+//! To add a command: a module here, a variant in [`cli::Command`](crate::cli::Command), a line in [`run`].
+
+use crate::cli::{Cli, Command};
+
+mod arguments;
+pub(crate) mod bench;
+pub(crate) mod completions;
+pub(crate) mod config;
+mod context;
+pub(crate) mod dev;
+pub(crate) mod docs;
+pub(crate) mod executions;
+mod inspection;
+pub(crate) mod migrate;
+pub(crate) mod plans;
+pub(crate) mod queue;
+pub(crate) mod serve;
+pub(crate) mod servers;
+pub(crate) mod workflows;
+pub(crate) mod workspaces;
+
+pub(crate) use context::Context;
+
+/// Carries out a command.
+pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
+    let context = Context::new(cli.format(), cli.flags);
+    match cli.command {
+        Command::Serve(args) => serve::run(&args, &context).await,
+        Command::Dev(args) => dev::run(&args, &context).await,
+        Command::Bench(command) => bench::run(command, &context).await,
+        Command::Migrate(args) => migrate::run(&args, &context).await,
+        Command::Workspaces(command) => workspaces::run(command, &context).await,
+        Command::Plans(command) => plans::run(command, &context).await,
+        Command::Workflows(command) => workflows::run(command, &context).await,
+        Command::Queue(command) => queue::run(command, &context).await,
+        Command::Executions(command) => executions::run(command, &context).await,
+        Command::Servers(command) => servers::run(&command, &context).await,
+        Command::Config(command) => config::run(&command, &context),
+        Command::Completions(args) => completions::run(&args),
+        Command::Docs(command) => docs::run(&command),
+    }
+}

@@ -1,0 +1,68 @@
+//! `stationmaster plans`: how much each plan allows.
+
+use anyhow::Result;
+use clap::Subcommand;
+use stationmaster_core::catalogue::{self, Plan};
+
+use super::Context;
+use super::arguments::text;
+use crate::output::{cell, table};
+
+/// What to do with plans.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The plans there are
+    List,
+    /// Make a plan or change it; the limits of its workspaces follow at once
+    Set {
+        /// The plan
+        #[arg(value_parser = text)]
+        name: String,
+        /// Executions at once for each workspace of the plan
+        #[arg(long, value_parser = clap::value_parser!(i32).range(0..))]
+        limit: i32,
+        /// Its share when there is not enough for all; a plan that is there keeps its own, a new one has 1
+        #[arg(long, value_parser = weight)]
+        weight: Option<f64>,
+    },
+}
+
+fn weight(text: &str) -> Result<f64, String> {
+    let weight: Option<f64> = text
+        .parse()
+        .ok()
+        .filter(|weight: &f64| weight.is_finite() && *weight > 0.0);
+    weight.ok_or_else(|| "not a weight: give a number greater than 0".to_owned())
+}
+
+pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
+    let database = context.database().await?;
+    match command {
+        Command::List => {
+            let plans = catalogue::plans(&database).await?;
+            context.format.print(&plans[..], |plans| {
+                let row = |plan: &Plan| vec![cell(&plan.name), cell(plan.max_concurrent), cell(plan.weight)];
+                table(&["NAME", "LIMIT", "WEIGHT"], plans.iter().map(row))
+            })
+        }
+        Command::Set { name, limit, weight } => {
+            let before = catalogue::plans(&database)
+                .await?
+                .into_iter()
+                .find(|plan| plan.name == name);
+            let weight = weight.or(before.map(|plan| plan.weight)).unwrap_or(1.0);
+            let plan = Plan {
+                name,
+                max_concurrent: limit,
+                weight,
+            };
+            catalogue::put_plan(&database, &plan).await?;
+            context.format.print(&plan, |plan| {
+                format!(
+                    "Plan {} allows {} executions at once, with weight {}.",
+                    plan.name, plan.max_concurrent, plan.weight
+                )
+            })
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Ask for a workflow to run, once or many times.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use jiff::Timestamp;
+use serde::Serialize;
+use stationmaster_core::executions::enqueue::{Enqueue, Enqueued, enqueue, enqueue_all};
+use stationmaster_core::id::{DefinitionId, ItemId, WorkspaceId};
+
+use super::super::Context;
+use super::super::arguments::{duration, id, instant, json, read};
+use crate::failure::Refusal;
+
+/// Items of one statement: large enough to be fast, small enough for the bar to move.
+const BATCH: usize = 500;
+
+/// What to run, for whom, when.
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// For whom
+    #[arg(long, value_name = "ID", value_parser = id::<WorkspaceId>)]
+    workspace: WorkspaceId,
+    /// What
+    #[arg(long, value_name = "ID", value_parser = id::<DefinitionId>)]
+    workflow: DefinitionId,
+    /// With what, as JSON; {} when left out
+    #[arg(long, value_name = "JSON", conflicts_with = "input_file")]
+    input: Option<String>,
+    /// The file that holds the input; - for the standard input
+    #[arg(long, value_name = "FILE")]
+    input_file: Option<String>,
+    /// Higher goes first within the workspace
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    priority: i32,
+    /// Not before this time
+    #[arg(long, value_name = "TIME", value_parser = instant, conflicts_with = "after")]
+    at: Option<Timestamp>,
+    /// Not before this much time has passed, by this machine's clock
+    #[arg(long = "in", id = "after", value_name = "DURATION", value_parser = duration)]
+    after: Option<Duration>,
+    /// A repeat with the same key and the same request gives the first item
+    #[arg(long, conflicts_with = "count")]
+    key: Option<String>,
+    /// So many items, all alike
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    count: Option<u64>,
+}
+
+impl AddArgs {
+    fn request(self) -> Result<Enqueue> {
+        let text = match (self.input, self.input_file) {
+            (Some(input), _) => Some(input),
+            (None, Some(path)) => Some(read(&path)?),
+            (None, None) => None,
+        };
+        let later = |wait| {
+            let at = Timestamp::now().checked_add(wait);
+            at.map_err(|_| Refusal::usage("that is too far away", "Give a shorter --in"))
+        };
+        Ok(Enqueue {
+            input: text.map(|text| json("the input", &text)).transpose()?,
+            priority: self.priority,
+            run_at: self
+                .at
+                .map_or_else(|| self.after.map(later).transpose(), |at| Ok(Some(at)))?,
+            idempotency_key: self.key,
+            ..Enqueue::new(self.workspace, self.workflow)
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Added {
+    id: ItemId,
+    /// False: the same request was made before, and this is its item.
+    created: bool,
+}
+
+#[derive(Serialize)]
+struct AddedMany {
+    count: usize,
+    ids: Vec<ItemId>,
+}
+
+pub(super) async fn run(args: AddArgs, context: &Context) -> Result<()> {
+    let count = args.count;
+    // What is wrong with the arguments is told before the database is needed.
+    let request = args.request()?;
+    match count {
+        None => one(request, context).await,
+        Some(count) => many(&request, count, context).await,
+    }
+}
+
+async fn one(request: Enqueue, context: &Context) -> Result<()> {
+    let database = context.database().await?;
+    let enqueued = enqueue(&database, request, &Context::actor()).await?;
+    let added = Added {
+        id: enqueued.item(),
+        created: matches!(enqueued, Enqueued::New(_)),
+    };
+    context.format.print(&added, |added| {
+        let said = if added.created {
+            "Enqueued"
+        } else {
+            "The same request was made before: item"
+        };
+        format!("{said} {}.", added.id)
+    })
+}
+
+async fn many(request: &Enqueue, count: u64, context: &Context) -> Result<()> {
+    let database = context.database().await?;
+    let count = usize::try_from(count)?;
+    let bar = context.format.progress(count as u64, "Enqueuing");
+    let batch = vec![request.clone(); BATCH.min(count)];
+    let mut ids = Vec::with_capacity(count);
+    while ids.len() < count {
+        let size = batch.len().min(count - ids.len());
+        let answers = enqueue_all(&database, &batch[..size], &Context::actor())
+            .await
+            .inspect_err(|_| {
+                bar.abandon();
+                if !ids.is_empty() {
+                    context.format.hint(&format!(
+                        "{} items were enqueued before this went wrong.",
+                        ids.len()
+                    ));
+                }
+            })?;
+        ids.extend(answers.into_iter().map(Enqueued::item));
+        bar.set_position(ids.len() as u64);
+    }
+    bar.finish_and_clear();
+    context
+        .format
+        .print(&AddedMany { count, ids }, |_| format!("Enqueued {count} items."))
+}

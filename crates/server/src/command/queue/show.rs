@@ -1,0 +1,145 @@
+//! One item: why it waits, who is in its way, and its history.
+
+use anyhow::Result;
+use jiff::Timestamp;
+use serde::Serialize;
+use stationmaster_core::db::Database;
+use stationmaster_core::executions::inspect::{self, Item, Step, Waiting};
+use stationmaster_core::executions::operate;
+use stationmaster_core::id::ItemId;
+
+use super::super::Context;
+use super::super::inspection::{history, json_cell};
+use crate::output::{cell, fields, maybe, moment, status};
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    item: Item,
+    /// Why it waits; null when it does not.
+    waiting: Option<Waiting>,
+    history: Vec<Step>,
+}
+
+pub(super) async fn run(id: ItemId, database: &Database, context: &Context) -> Result<()> {
+    let Some(item) = inspect::item(database, id).await? else {
+        return Err(operate::Error::NotFound(id.0).into());
+    };
+    let waiting = inspect::waiting(database, id).await?;
+    let history = inspect::history(database, id).await?;
+    context.format.print(
+        &Shown {
+            item,
+            waiting,
+            history,
+        },
+        for_people,
+    )
+}
+
+fn for_people(shown: &Shown) -> String {
+    let Shown {
+        item,
+        waiting,
+        history: steps,
+    } = shown;
+    let mut rows = vec![("ID", cell(item.id)), ("STATUS", status(&item.status))];
+    if let Some(waiting) = waiting {
+        rows.push(("WAITS", cell(reason(waiting, item))));
+        rows.extend(position(waiting).map(|position| ("POSITION", cell(position))));
+        rows.extend(holders(waiting).map(|holders| ("SLOTS HELD BY", cell(holders))));
+    }
+    rows.extend([
+        ("WORKSPACE", cell(item.workspace_id)),
+        ("WORKFLOW", cell(item.workflow_definition_id)),
+        ("EXECUTION", maybe(item.execution_id)),
+        ("PRIORITY", cell(item.priority)),
+        ("NOT BEFORE", maybe(item.run_at.map(moment))),
+        (
+            "ENQUEUED",
+            cell(format!("{} by {}", moment(item.created_at), item.enqueued_by)),
+        ),
+        ("CLAIMED", maybe(item.claimed_at.map(moment))),
+        ("DISPATCHED", maybe(item.dispatched_at.map(moment))),
+        ("REFUSED STARTS", cell(item.attempt_count)),
+        ("LOST SERVERS", cell(item.recovery_count)),
+        ("LAST ERROR", maybe(item.last_error.as_ref())),
+        ("KEY", maybe(item.idempotency_key.as_ref())),
+        ("CORRELATION ID", maybe(item.correlation_id.as_ref())),
+        ("INPUT", json_cell(item.input.as_deref())),
+    ]);
+    format!("{}\n\n{}", fields(rows), history(steps))
+}
+
+/// Why it waits, and what could be done about it.
+fn reason(waiting: &Waiting, item: &Item) -> String {
+    let until = |until: &Option<Timestamp>| until.map_or_else(|| "soon".to_owned(), moment);
+    match waiting {
+        Waiting::Scheduled { until: at } => format!("its time has not come: {}", until(at)),
+        Waiting::BackingOff { until: at, error } => {
+            format!(
+                "backing off until {}: {}",
+                until(at),
+                error.as_deref().unwrap_or("the last start did not succeed")
+            )
+        }
+        Waiting::WorkspacePaused => {
+            format!(
+                "its workspace is paused: stationmaster workspaces resume {}",
+                item.workspace_id
+            )
+        }
+        Waiting::DefinitionPaused => {
+            format!(
+                "its workflow is paused: stationmaster workflows resume {}",
+                item.workflow_definition_id
+            )
+        }
+        Waiting::NoServer => "no server takes work: stationmaster serve starts one".to_owned(),
+        Waiting::EngineDown => "the engine is away; servers go on as soon as it is back".to_owned(),
+        Waiting::Limit { limit, active, .. } => {
+            format!("the workspace is at its limit: {active} of {limit} slots are in use")
+        }
+        Waiting::Queued { .. } => "nothing is in its way: it is about to be claimed".to_owned(),
+    }
+}
+
+fn position(waiting: &Waiting) -> Option<String> {
+    let (Waiting::Limit { position, .. } | Waiting::Queued { position }) = waiting else {
+        return None;
+    };
+    // The core stops counting there.
+    Some(if *position > 10_000 {
+        "after 10000 others".to_owned()
+    } else {
+        position.to_string()
+    })
+}
+
+fn holders(waiting: &Waiting) -> Option<String> {
+    let Waiting::Limit { holders, .. } = waiting else {
+        return None;
+    };
+    Some(
+        holders
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_far_behind_is_not_told_more_exactly_than_it_is_known() {
+        assert_eq!(position(&Waiting::Queued { position: 3 }).as_deref(), Some("3"));
+        assert_eq!(
+            position(&Waiting::Queued { position: 10_001 }).as_deref(),
+            Some("after 10000 others")
+        );
+        assert_eq!(position(&Waiting::NoServer), None);
+    }
+}

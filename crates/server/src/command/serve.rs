@@ -1,0 +1,33 @@
+//! `stationmaster serve`: a server on a database of one's own.
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use stationmaster_core::db::Database;
+use tokio::net::TcpListener;
+
+use super::Context;
+use crate::failure::Refusal;
+use crate::{telemetry, wiring};
+
+/// Everything comes from the settings.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {}
+
+pub(crate) async fn run(_args: &ServeArgs, context: &Context) -> Result<()> {
+    let config = context.settings()?.config;
+    let Some(url) = &config.database_url else {
+        return Err(Refusal::usage(
+            "no database is configured: the setting database_url is missing",
+            "Set STATIONMASTER_DATABASE_URL, or try `stationmaster dev`, which brings a database of its own",
+        )
+        .into());
+    };
+    telemetry::start(&config.log)?;
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}: choose another address by the setting listen", config.listen))?;
+    let database = Database::new(url, config.database_pool)?;
+    let running = wiring::start(&config, database, listener).await?;
+    tracing::info!(address = %running.address, server = config.server_name(), "Stationmaster is ready: http://{}", running.address);
+    running.until_told_to_stop(config.shutdown_timeout).await
+}

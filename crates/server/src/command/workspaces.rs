@@ -1,0 +1,280 @@
+//! `stationmaster workspaces`: tenants, their plans and limits.
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use comfy_table::Cell;
+use serde::Serialize;
+use stationmaster_core::catalogue::{self, Workspace, WorkspaceChange};
+use stationmaster_core::db::Database;
+use stationmaster_core::id::WorkspaceId;
+
+use super::Context;
+use super::arguments::{Deletion, id, is_full, text};
+use crate::failure::{Kind, Refusal};
+use crate::output::{age, cell, fields, maybe, moment, printable, status, table};
+
+/// What to do with workspaces.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a workspace
+    Create(CreateArgs),
+    /// The workspaces there are, with how much of their limits is used
+    List {
+        /// At most so many
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=10_000))]
+        limit: i64,
+        /// Only those after this one: where the last page ended
+        #[arg(long, value_name = "ID", value_parser = id::<WorkspaceId>)]
+        after: Option<WorkspaceId>,
+    },
+    /// One workspace
+    Show {
+        /// The workspace
+        #[arg(value_parser = id::<WorkspaceId>)]
+        id: WorkspaceId,
+    },
+    /// Change a workspace
+    Set {
+        /// The workspace
+        #[arg(value_parser = id::<WorkspaceId>)]
+        id: WorkspaceId,
+        #[command(flatten)]
+        change: Change,
+    },
+    /// Start nothing more for a workspace; what runs goes on
+    Pause {
+        /// The workspace
+        #[arg(value_parser = id::<WorkspaceId>)]
+        id: WorkspaceId,
+    },
+    /// Start again
+    Resume {
+        /// The workspace
+        #[arg(value_parser = id::<WorkspaceId>)]
+        id: WorkspaceId,
+    },
+    /// Delete a workspace and its workflows; what waits fails, what runs goes on to its end
+    Delete {
+        /// The workspace
+        #[arg(value_parser = id::<WorkspaceId>)]
+        id: WorkspaceId,
+        #[command(flatten)]
+        deletion: Deletion,
+    },
+}
+
+/// A new workspace.
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// What people call it
+    #[arg(value_parser = text)]
+    name: String,
+    /// Its id; a new one when left out
+    #[arg(long, value_parser = id::<WorkspaceId>)]
+    id: Option<WorkspaceId>,
+    /// Its plan; FREE when left out
+    #[arg(long)]
+    plan: Option<String>,
+    /// A limit of its own, before the plan's
+    #[arg(long, value_parser = clap::value_parser!(i32).range(0..))]
+    limit: Option<i32>,
+}
+
+/// What to change; at least one of them.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct Change {
+    /// What people call it
+    #[arg(long, value_parser = text)]
+    name: Option<String>,
+    /// Its plan
+    #[arg(long)]
+    plan: Option<String>,
+    /// A limit of its own, before the plan's
+    #[arg(long, value_parser = clap::value_parser!(i32).range(0..))]
+    limit: Option<i32>,
+    /// No limit of its own: the plan's holds
+    #[arg(long, conflicts_with = "limit")]
+    no_limit: bool,
+}
+
+pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
+    let database = context.database().await?;
+    match command {
+        Command::Create(args) => create(args, &database, context).await,
+        Command::List { limit, after } => list(limit, after, &database, context).await,
+        Command::Show { id } => {
+            let workspace = catalogue::workspace(&database, id).await?;
+            context.format.print(&workspace, details)
+        }
+        Command::Set { id, change } => {
+            let max_concurrent = if change.no_limit {
+                Some(None)
+            } else {
+                change.limit.map(Some)
+            };
+            let change = WorkspaceChange {
+                name: change.name,
+                plan: change.plan,
+                max_concurrent,
+                ..WorkspaceChange::default()
+            };
+            alter(id, change, "Changed", &database, context).await
+        }
+        Command::Pause { id } => alter(id, paused(true), "Paused", &database, context).await,
+        Command::Resume { id } => alter(id, paused(false), "Resumed", &database, context).await,
+        Command::Delete { id, deletion } => delete(id, &deletion, &database, context).await,
+    }
+}
+
+fn paused(paused: bool) -> WorkspaceChange {
+    WorkspaceChange {
+        paused: Some(paused),
+        ..WorkspaceChange::default()
+    }
+}
+
+async fn create(args: CreateArgs, database: &Database, context: &Context) -> Result<()> {
+    let id = args.id.unwrap_or_else(WorkspaceId::new);
+    if args.id.is_some() && catalogue::workspace(database, id).await.is_ok() {
+        let advice = format!("Change it: stationmaster workspaces set {id}");
+        return Err(Refusal::new(
+            Kind::Conflict,
+            format!("there is a workspace {id} already"),
+            advice,
+        )
+        .into());
+    }
+    let change = WorkspaceChange {
+        name: Some(args.name),
+        plan: args.plan,
+        max_concurrent: args.limit.map(Some),
+        paused: None,
+    };
+    let workspace = catalogue::put_workspace(database, id, change).await?;
+    context
+        .format
+        .print(&workspace, |workspace| sentence("Created", workspace))
+}
+
+async fn list(limit: i64, after: Option<WorkspaceId>, database: &Database, context: &Context) -> Result<()> {
+    let workspaces = catalogue::workspaces(database, after, limit).await?;
+    context.format.print(&workspaces[..], |workspaces| {
+        let header = ["ID", "NAME", "PLAN", "SLOTS", "READY", "STATE", "AGE"];
+        table(&header, workspaces.iter().map(row))
+    })?;
+    if let Some(last) = workspaces.last().filter(|_| is_full(workspaces.len(), limit)) {
+        context
+            .format
+            .hint(&format!("There may be more: --after {}", last.id));
+    }
+    Ok(())
+}
+
+/// Changes a workspace that is there; the core would make one that is not.
+async fn alter(
+    id: WorkspaceId,
+    change: WorkspaceChange,
+    what: &str,
+    database: &Database,
+    context: &Context,
+) -> Result<()> {
+    catalogue::workspace(database, id).await?;
+    let workspace = catalogue::put_workspace(database, id, change).await?;
+    context
+        .format
+        .print(&workspace, |workspace| sentence(what, workspace))
+}
+
+#[derive(Serialize)]
+struct Answer {
+    deleted: bool,
+    workspace: Workspace,
+    workflows: usize,
+}
+
+async fn delete(id: WorkspaceId, deletion: &Deletion, database: &Database, context: &Context) -> Result<()> {
+    let workspace = catalogue::workspace(database, id).await?;
+    let workflows = catalogue::definitions(database, Some(id), None, 10_000)
+        .await?
+        .len();
+    let what = format!(
+        "workspace {} ({id}) with {workflows} workflows",
+        printable(&workspace.name)
+    );
+    let then = format!(
+        "{} items fail, {} executions run to their end",
+        ready(&workspace),
+        workspace.active
+    );
+    if !deletion.dry_run {
+        Context::confirm(&format!("Delete {what}? Then {then}."), deletion.yes)?;
+        catalogue::delete_workspace(database, id).await?;
+    }
+    let answer = Answer {
+        deleted: !deletion.dry_run,
+        workspace,
+        workflows,
+    };
+    context.format.print(&answer, |answer| {
+        if answer.deleted {
+            format!("Deleted {what}.")
+        } else {
+            format!("Would delete {what}. Then {then}.")
+        }
+    })
+}
+
+fn sentence(what: &str, workspace: &Workspace) -> String {
+    let Workspace {
+        id,
+        plan,
+        limit,
+        paused,
+        ..
+    } = workspace;
+    let (name, plan) = (printable(&workspace.name), printable(plan));
+    let paused = if *paused { ", paused" } else { "" };
+    format!("{what} workspace {name} ({id}): plan {plan}, {limit} at once{paused}.")
+}
+
+fn state(workspace: &Workspace) -> &'static str {
+    if workspace.paused { "paused" } else { "open" }
+}
+
+fn row(workspace: &Workspace) -> Vec<Cell> {
+    vec![
+        cell(workspace.id),
+        cell(&workspace.name),
+        cell(&workspace.plan),
+        cell(format!("{}/{}", workspace.active, workspace.limit)),
+        cell(ready(workspace)),
+        status(state(workspace)),
+        cell(age(workspace.created_at)),
+    ]
+}
+
+/// The core stops counting there.
+fn ready(workspace: &Workspace) -> String {
+    if workspace.ready > 10_000 {
+        "more than 10000".to_owned()
+    } else {
+        workspace.ready.to_string()
+    }
+}
+
+fn details(workspace: &Workspace) -> String {
+    fields([
+        ("ID", cell(workspace.id)),
+        ("NAME", cell(&workspace.name)),
+        ("STATE", status(state(workspace))),
+        ("PLAN", cell(&workspace.plan)),
+        ("LIMIT", cell(workspace.limit)),
+        ("OWN LIMIT", maybe(workspace.own_limit)),
+        ("WEIGHT", cell(workspace.weight)),
+        ("SLOTS IN USE", cell(workspace.active)),
+        ("READY ITEMS", cell(ready(workspace))),
+        ("CREATED", cell(moment(workspace.created_at))),
+        ("CHANGED", cell(moment(workspace.updated_at))),
+    ])
+}

@@ -1,0 +1,277 @@
+//! Configuration: flags, environment and a TOML file become one checked [`Config`], or every complaint at once.
+//!
+//! Nothing else in the program reads a setting from outside. What a setting is (key, default, help, how it is read) stands
+//! once, in the table of `settings`; parsing, `config show` and docs/configuration.md all come from there. Whoever holds
+//! a [`Config`] holds one whose values and relations were checked. This module must not know what the settings are used for.
+//!
+//! Reading order: `settings` (the table), `sources` (who said what), `parse` (words into values), `relations` (values
+//! against each other), `complaint`, `mask`, `reference` (the generated page).
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stationmaster_core::executions::Settings;
+use stationmaster_core::retry::Backoff;
+
+mod complaint;
+mod flags;
+mod mask;
+mod parse;
+mod reference;
+mod relations;
+mod settings;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub(crate) use complaint::{Complaint, Complaints};
+pub(crate) use flags::Flags;
+pub(crate) use parse::duration;
+pub(crate) use reference::reference;
+pub(crate) use value::Effective;
+#[cfg(test)]
+use value::Origin;
+
+/// Every setting, checked. No `Debug`: it holds passwords.
+pub(crate) struct Config {
+    /// Where the database is; commands that need it say how to set it.
+    pub(crate) database_url: Option<String>,
+    /// Connections at most.
+    pub(crate) database_pool: u32,
+    /// Apply migrations when a server starts.
+    pub(crate) migrate_at_start: bool,
+    /// Where executions run.
+    pub(crate) engine: Engine,
+    /// Where the HTTP server listens; always a loopback address for now.
+    pub(crate) listen: SocketAddr,
+    /// What this server is called; see [`Config::server_name`].
+    pub(crate) server_name: Option<String>,
+    /// How long an orderly end may take.
+    pub(crate) shutdown_timeout: Duration,
+    /// What is logged, and how.
+    pub(crate) log: Log,
+    /// Where Temporal is and who we are to it.
+    pub(crate) temporal: Temporal,
+    /// The lane of executions.
+    pub(crate) executions: Executions,
+    /// For the heartbeats of dispatchers.
+    pub(crate) redis_url: Option<String>,
+    /// Where dispatchers write their heartbeats.
+    pub(crate) heartbeats: Heartbeats,
+    /// The lane of alarms.
+    pub(crate) alarms: Alarms,
+    /// What `stationmaster dev` needs to know.
+    pub(crate) dev: Dev,
+}
+
+/// Where executions run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Engine {
+    /// In this very process.
+    #[default]
+    Embedded,
+    /// On a Temporal cluster.
+    Temporal,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    /// For people or for machines.
+    pub(crate) format: LogFormat,
+    /// A filter of the crate `tracing`, checked.
+    pub(crate) level: String,
+}
+
+/// For people or for machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Pretty,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Where Temporal is and who we are to it. No `Debug`: it holds a key.
+#[derive(Default)]
+pub(crate) struct Temporal {
+    /// `host:port` or a URL.
+    pub(crate) address: String,
+    /// The namespace.
+    pub(crate) namespace: String,
+    /// Sent as a bearer token with every call.
+    pub(crate) api_key: Option<String>,
+    /// Speak TLS.
+    pub(crate) tls: bool,
+    /// The authority that signed the server's certificate.
+    pub(crate) tls_ca_file: Option<PathBuf>,
+    /// Our certificate; there is a key whenever there is one.
+    pub(crate) tls_cert_file: Option<PathBuf>,
+    /// Our key; there is a certificate whenever there is one.
+    pub(crate) tls_key_file: Option<PathBuf>,
+    /// The name to expect in the server's certificate.
+    pub(crate) tls_server_name: Option<String>,
+}
+
+/// The lane of executions. The fields are those of [`Settings`], where they are explained.
+#[derive(Debug, Default)]
+pub(crate) struct Executions {
+    /// Dispatch executions on this server at all.
+    pub(crate) enabled: bool,
+    pub(crate) poll_interval: Duration,
+    pub(crate) batch_size: usize,
+    pub(crate) max_attempts: u32,
+    pub(crate) max_recoveries: u32,
+    pub(crate) claim_lease: Duration,
+    pub(crate) start_timeout: Duration,
+    pub(crate) start_concurrency: usize,
+    pub(crate) retry_base: Duration,
+    pub(crate) retry_cap: Duration,
+    pub(crate) task_queue: String,
+    pub(crate) workflow_type: String,
+    pub(crate) retention: Duration,
+    pub(crate) reconcile_interval: Duration,
+    pub(crate) close_interval: Duration,
+}
+
+/// Where dispatchers write their heartbeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Heartbeats {
+    /// The database.
+    #[default]
+    Postgres,
+    /// Redis; then there is a `redis_url`.
+    Redis,
+}
+
+/// The lane of alarms.
+#[derive(Debug, Default)]
+pub(crate) struct Alarms {
+    /// Where wakes go that name no target.
+    pub(crate) router_url: Option<String>,
+}
+
+/// What `stationmaster dev` needs to know.
+#[derive(Debug, Default)]
+pub(crate) struct Dev {
+    /// Where its database lives; none: a folder that `dev` names itself.
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Where the database's programs are; none: they are looked for.
+    pub(crate) postgres_bin: Option<PathBuf>,
+    /// Begin with an example.
+    pub(crate) example: bool,
+}
+
+impl Config {
+    /// A value that means nothing: the defaults of the table fill every field before anybody sees it.
+    fn blank() -> Self {
+        Self {
+            database_url: None,
+            database_pool: 0,
+            migrate_at_start: false,
+            engine: Engine::default(),
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            server_name: None,
+            shutdown_timeout: Duration::ZERO,
+            log: Log::default(),
+            temporal: Temporal::default(),
+            executions: Executions::default(),
+            redis_url: None,
+            heartbeats: Heartbeats::default(),
+            alarms: Alarms::default(),
+            dev: Dev::default(),
+        }
+    }
+
+    /// How the lane of executions behaves; `None` when it is switched off.
+    pub(crate) fn executions(&self) -> Option<Settings> {
+        let given = &self.executions;
+        given.enabled.then(|| Settings {
+            poll_interval: given.poll_interval,
+            batch_size: given.batch_size,
+            max_attempts: given.max_attempts,
+            max_recoveries: given.max_recoveries,
+            claim_lease: given.claim_lease,
+            start_timeout: given.start_timeout,
+            start_concurrency: given.start_concurrency,
+            retry: Backoff {
+                base: given.retry_base,
+                cap: given.retry_cap,
+            },
+            task_queue: given.task_queue.clone(),
+            workflow_type: given.workflow_type.clone(),
+            retention: given.retention,
+            reconcile_interval: given.reconcile_interval,
+            close_interval: given.close_interval,
+        })
+    }
+
+    /// What this server is called: as configured, or the name of its host.
+    pub(crate) fn server_name(&self) -> String {
+        let host = || {
+            nix::unistd::gethostname()
+                .ok()
+                .and_then(|name| name.into_string().ok())
+        };
+        self.server_name
+            .clone()
+            .or_else(host)
+            .unwrap_or_else(|| "stationmaster".to_owned())
+    }
+}
+
+/// Where data of this user belongs, as the environment says.
+pub(crate) fn user_data_folder() -> Option<PathBuf> {
+    let home = std::env::home_dir().map(|home| home.join(".local/share"));
+    std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).or(home)
+}
+
+/// What `cargo xtask bench` hands over: the folder for throw-away databases, and the program of Temporal's dev server.
+pub(crate) fn bench_surroundings() -> (PathBuf, Option<PathBuf>) {
+    let folder = std::env::var_os("STATIONMASTER_BENCH_FOLDER").map_or_else(std::env::temp_dir, PathBuf::from);
+    (folder, std::env::var_os("STATIONMASTER_TEST_TEMPORAL_CLI").map(PathBuf::from))
+}
+
+/// A configuration and where each of its values came from.
+pub(crate) struct Loaded {
+    /// The configuration.
+    pub(crate) config: Config,
+    /// The values in the order of the table, fit to be shown.
+    pub(crate) values: Vec<Effective>,
+}
+
+/// Reads and checks everything.
+pub(crate) fn load(flags: &Flags) -> Result<Loaded, Complaints> {
+    load_from(flags, std::env::vars_os())
+}
+
+fn load_from(
+    flags: &Flags,
+    environment: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<Loaded, Complaints> {
+    let mut complaints = Vec::new();
+    let mut given = sources::gather(flags, environment, &mut complaints);
+    let mut config = Config::blank();
+    let mut values = Vec::new();
+    let mut wrong = Vec::new();
+    for setting in settings::SETTINGS {
+        setting.apply_default(&mut config);
+        match setting.take(given.remove(setting.key), &mut config) {
+            Ok(value) => values.push(value),
+            Err(complaint) => {
+                wrong.push(setting.key);
+                complaints.push(complaint);
+            }
+        }
+    }
+    complaints.extend(relations::check(&config, &values, &wrong));
+    if complaints.is_empty() {
+        Ok(Loaded { config, values })
+    } else {
+        Err(Complaints(complaints))
+    }
+}

@@ -1,0 +1,108 @@
+//! The page docs/configuration.md, made from the table so that it cannot tell anything else.
+
+use std::fmt::Write as _;
+
+use super::mask::Secrecy;
+use super::settings::{SETTINGS, Setting};
+
+const HEAD: &str = "\
+# Configuration
+
+<!-- Generated: cargo run -p stationmaster -- docs configuration > docs/configuration.md -->
+
+Every setting has a key, such as `executions.batch_size`, and can be given in four ways. From weak to strong:
+
+1. its default;
+2. a TOML file, named by `--config PATH` or `STATIONMASTER_CONFIG`: the part of the key before the dot is the table;
+3. the environment: `STATIONMASTER_` and the key in capitals, its dot as two underscores, as in
+   `STATIONMASTER_EXECUTIONS__BATCH_SIZE`;
+4. flags: `--set executions.batch_size=100` for any setting, and for the common ones a flag of their own: `--database-url`,
+   `--engine`, `--listen`, `--temporal-address`, `--temporal-namespace`, `--log-level`.
+
+The strongest word on a setting counts. An empty value takes a setting away that may be left out. A name that is no setting,
+a value that cannot be read, and values that cannot work together stop the program with exit code 2 and a message that tells
+all of it at once. `stationmaster config show` prints the effective values and where each came from.
+
+A secret may be kept in a file of its own: add `_FILE` to the variable (`STATIONMASTER_DATABASE_URL_FILE`) or `_file` to the
+key (`database_url_file`). Secrets are never printed. Settings that have one are marked (s).
+
+```toml
+database_url_file = \"/run/secrets/database_url\"
+engine = \"temporal\"
+
+[temporal]
+address = \"temporal.internal:7233\"
+
+[executions]
+batch_size = 200
+retention = \"3d\"
+```
+
+Durations are written with their unit: `250ms`, `5s`, `1h 30m`, `7d`. They are longer than nothing and at most ten years.
+";
+
+/// The sections of the page: the part of the key before the dot, and a title.
+const SECTIONS: [(&str, &str); 6] = [
+    ("", "General"),
+    ("log", "Logging"),
+    ("temporal", "Temporal"),
+    ("executions", "Executions"),
+    ("alarms", "Alarms"),
+    ("dev", "Development"),
+];
+
+/// The page.
+pub(crate) fn reference() -> String {
+    let mut page = HEAD.to_owned();
+    for (section, title) in SECTIONS {
+        let settings = SETTINGS.iter().filter(|setting| section_of(setting) == section);
+        let rows: String = settings.map(row).collect();
+        let _ = write!(
+            page,
+            "\n## {title}\n\n| setting | default | may be | what it does |\n|---|---|---|---|\n{rows}"
+        );
+    }
+    page
+}
+
+fn section_of(setting: &Setting) -> &'static str {
+    setting.key.split_once('.').map_or("", |(section, _)| section)
+}
+
+fn row(setting: &Setting) -> String {
+    let Setting { key, form, help, .. } = setting;
+    let default = setting
+        .default
+        .map(|default| format!("`{default}`"))
+        .unwrap_or_default();
+    let mark = if setting.secrecy == Secrecy::Open {
+        ""
+    } else {
+        " (s)"
+    };
+    format!("| `{key}`{mark} | {default} | {form} | {help} |\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_in_the_repository_is_what_the_table_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let page = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            page == reference(),
+            "docs/configuration.md is not what the table of settings says: \
+             cargo run -p stationmaster -- docs configuration > docs/configuration.md"
+        );
+    }
+
+    #[test]
+    fn every_setting_is_on_the_page() {
+        let page = reference();
+        for setting in SETTINGS {
+            assert!(page.contains(&format!("| `{}`", setting.key)), "{}", setting.key);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The table: every setting there is, once. A new setting is a field of [`Config`] and a row here.
+
+use super::mask::{Secrecy, shown};
+use super::parse::{Parsed, boolean, choice, duration, filter, loopback, number, path, url, words};
+use super::value::{Effective, Given, Origin, Text};
+use super::{Complaint, Config, Engine, Heartbeats, LogFormat};
+
+/// One setting.
+pub(super) struct Setting {
+    /// Its name, with dots.
+    pub(super) key: &'static str,
+    /// Its value when nobody says anything; none: it may be left out.
+    pub(super) default: Option<&'static str>,
+    /// What may be given, to follow the word "give".
+    pub(super) form: &'static str,
+    /// What it is for, in a line.
+    pub(super) help: &'static str,
+    /// What of it must not be shown.
+    pub(super) secrecy: Secrecy,
+    apply: fn(&mut Config, &str) -> Parsed<()>,
+}
+
+const DURATION: &str = "a duration, as in 250ms, 5s, 1m or 7d";
+const BOOLEAN: &str = "true or false";
+const NAME: &str = "a name";
+const PATH: &str = "a path";
+
+const fn setting(
+    key: &'static str,
+    default: &'static str,
+    form: &'static str,
+    help: &'static str,
+    apply: fn(&mut Config, &str) -> Parsed<()>,
+) -> Setting {
+    Setting {
+        key,
+        default: Some(default),
+        form,
+        help,
+        secrecy: Secrecy::Open,
+        apply,
+    }
+}
+
+const fn optional(
+    key: &'static str,
+    form: &'static str,
+    help: &'static str,
+    apply: fn(&mut Config, &str) -> Parsed<()>,
+) -> Setting {
+    Setting {
+        key,
+        default: None,
+        form,
+        help,
+        secrecy: Secrecy::Open,
+        apply,
+    }
+}
+
+fn put<T>(place: &mut T, value: Parsed<T>) -> Parsed<()> {
+    *place = value?;
+    Ok(())
+}
+
+/// Every setting, in the order in which they are shown. Laid out by hand: a row is key, default and form; help; place.
+#[rustfmt::skip]
+pub(super) static SETTINGS: &[Setting] = &[
+    Setting { secrecy: Secrecy::Password, ..optional("database_url", "a URL like postgres://user:password@host:5432/database",
+        "Where PostgreSQL is. `dev` brings its own; everything else needs it",
+        |c, t| put(&mut c.database_url, url(t, &["postgres", "postgresql"]).map(Some))) },
+    setting("database_pool", "16", "a number from 2 to 500",
+        "Connections to PostgreSQL at most, beside the one that listens",
+        |c, t| put(&mut c.database_pool, number(t, 2..=500))),
+    setting("migrate_at_start", "true", BOOLEAN,
+        "Apply migrations when a server starts; otherwise run `stationmaster migrate` before",
+        |c, t| put(&mut c.migrate_at_start, boolean(t))),
+    setting("engine", "embedded", "embedded or temporal",
+        "Where executions run",
+        |c, t| put(&mut c.engine, choice(t, &[("embedded", Engine::Embedded), ("temporal", Engine::Temporal)]))),
+    setting("listen", "127.0.0.1:7373", "a loopback address and a port",
+        "Where the HTTP server listens. Only this machine may reach it, as there are no tokens yet",
+        |c, t| put(&mut c.listen, loopback(t))),
+    optional("server_name", NAME,
+        "What this server is called in lists and histories; the name of the host when left out",
+        |c, t| put(&mut c.server_name, words(t).map(Some))),
+    setting("shutdown_timeout", "30s", DURATION,
+        "How long an orderly end may take before what is left is covered by its leases",
+        |c, t| put(&mut c.shutdown_timeout, duration(t))),
+    Setting { secrecy: Secrecy::Password, ..optional("redis_url", "a URL like redis://:password@host:6379/0",
+        "Where Redis is, for the heartbeats of dispatchers. The lane that uses it is not part of this version yet",
+        |c, t| put(&mut c.redis_url, url(t, &["redis", "rediss"]).map(Some))) },
+    setting("heartbeats", "postgres", "postgres or redis",
+        "Where dispatchers write their heartbeats. The lane that uses it is not part of this version yet",
+        |c, t| put(&mut c.heartbeats, choice(t, &[("postgres", Heartbeats::Postgres), ("redis", Heartbeats::Redis)]))),
+
+    setting("log.format", "pretty", "pretty or json",
+        "Lines for people, or one JSON object a line",
+        |c, t| put(&mut c.log.format, choice(t, &[("pretty", LogFormat::Pretty), ("json", LogFormat::Json)]))),
+    setting("log.level", "info", "a level (error, warn, info, debug, trace) or a filter like info,stationmaster_core=debug",
+        "What is logged",
+        |c, t| put(&mut c.log.level, filter(t))),
+
+    setting("temporal.address", "127.0.0.1:7233", "host:port, or a URL that begins with http: or https:",
+        "Where Temporal is, for the engine `temporal`",
+        |c, t| put(&mut c.temporal.address, words(t))),
+    setting("temporal.namespace", "default", NAME,
+        "The namespace that executions run in; it must exist",
+        |c, t| put(&mut c.temporal.namespace, words(t))),
+    Setting { secrecy: Secrecy::Whole, ..optional("temporal.api_key", "a key",
+        "Sent as a bearer token with every call",
+        |c, t| put(&mut c.temporal.api_key, words(t).map(Some))) },
+    setting("temporal.tls", "false", BOOLEAN,
+        "Speak TLS to Temporal; an authority or a certificate of our own turns it on as well",
+        |c, t| put(&mut c.temporal.tls, boolean(t))),
+    optional("temporal.tls_ca_file", PATH,
+        "The authority that signed Temporal's certificate, PEM; the system's authorities when left out",
+        |c, t| put(&mut c.temporal.tls_ca_file, path(t).map(Some))),
+    optional("temporal.tls_cert_file", PATH,
+        "Our certificate, PEM, where Temporal asks for one",
+        |c, t| put(&mut c.temporal.tls_cert_file, path(t).map(Some))),
+    optional("temporal.tls_key_file", PATH,
+        "The key of our certificate, PEM",
+        |c, t| put(&mut c.temporal.tls_key_file, path(t).map(Some))),
+    optional("temporal.tls_server_name", NAME,
+        "The name to expect in Temporal's certificate, when it is not the host of the address",
+        |c, t| put(&mut c.temporal.tls_server_name, words(t).map(Some))),
+
+    setting("executions.enabled", "true", BOOLEAN,
+        "Dispatch executions on this server",
+        |c, t| put(&mut c.executions.enabled, boolean(t))),
+    setting("executions.poll_interval", "5s", DURATION,
+        "Look for work this often even when nobody says that there is any",
+        |c, t| put(&mut c.executions.poll_interval, duration(t))),
+    setting("executions.batch_size", "500", "a number from 1 to 10000",
+        "The most that one claim takes",
+        |c, t| put(&mut c.executions.batch_size, number(t, 1..=10_000))),
+    setting("executions.max_attempts", "3", "a number from 1 to 1000",
+        "Starts that the engine may refuse before an item fails for good; a workflow may have its own",
+        |c, t| put(&mut c.executions.max_attempts, number(t, 1..=1_000))),
+    setting("executions.max_recoveries", "10", "a number from 1 to 1000",
+        "Servers that may be lost with an item in their hands before it is put aside",
+        |c, t| put(&mut c.executions.max_recoveries, number(t, 1..=1_000))),
+    setting("executions.claim_lease", "30s", DURATION,
+        "How long a claim holds unless it is renewed; at least 5 s longer than a start may take",
+        |c, t| put(&mut c.executions.claim_lease, duration(t))),
+    setting("executions.start_timeout", "10s", DURATION,
+        "How long one start may take",
+        |c, t| put(&mut c.executions.start_timeout, duration(t))),
+    setting("executions.start_concurrency", "64", "a number from 1 to 10000",
+        "Starts under way at once",
+        |c, t| put(&mut c.executions.start_concurrency, number(t, 1..=10_000))),
+    setting("executions.retry_base", "1s", DURATION,
+        "The first wait between starts that the engine refused; it doubles each time, with full jitter",
+        |c, t| put(&mut c.executions.retry_base, duration(t))),
+    setting("executions.retry_cap", "1m", DURATION,
+        "The longest such wait",
+        |c, t| put(&mut c.executions.retry_cap, duration(t))),
+    setting("executions.task_queue", "stationmaster", NAME,
+        "The task queue of workflows that name none",
+        |c, t| put(&mut c.executions.task_queue, words(t))),
+    setting("executions.workflow_type", "stationmaster-workflow", NAME,
+        "The workflow type of workflows that name none",
+        |c, t| put(&mut c.executions.workflow_type, words(t))),
+    setting("executions.retention", "7d", DURATION,
+        "How long finished executions are kept",
+        |c, t| put(&mut c.executions.retention, duration(t))),
+    setting("executions.reconcile_interval", "30s", DURATION,
+        "How often our rows and the engine's runs are compared",
+        |c, t| put(&mut c.executions.reconcile_interval, duration(t))),
+    setting("executions.close_interval", "250ms", DURATION,
+        "How often the engine is asked which runs have closed",
+        |c, t| put(&mut c.executions.close_interval, duration(t))),
+
+    optional("alarms.router_url", "a URL that begins with http: or https:",
+        "Where wakes go that name no target. The lane that uses it is not part of this version yet",
+        |c, t| put(&mut c.alarms.router_url, url(t, &["http", "https"]).map(Some))),
+
+    optional("dev.data_dir", PATH,
+        "Where `stationmaster dev` keeps its database",
+        |c, t| put(&mut c.dev.data_dir, path(t).map(Some))),
+    optional("dev.postgres_bin", PATH,
+        "The folder of PostgreSQL's programs (initdb, postgres) for `dev`; looked for when left out",
+        |c, t| put(&mut c.dev.postgres_bin, path(t).map(Some))),
+    setting("dev.example", "true", BOOLEAN,
+        "Begin `dev` with an example workspace and workflow",
+        |c, t| put(&mut c.dev.example, boolean(t))),
+];
+
+impl Setting {
+    /// The environment variable that gives it.
+    pub(super) fn variable(&self) -> String {
+        format!(
+            "STATIONMASTER_{}",
+            self.key.replace('.', "__").to_ascii_uppercase()
+        )
+    }
+
+    /// May its value be kept in a file of its own?
+    pub(super) fn may_be_in_file(&self) -> bool {
+        self.secrecy != Secrecy::Open
+    }
+
+    /// Puts the default where the value goes.
+    pub(super) fn apply_default(&self, config: &mut Config) {
+        if let Some(default) = self.default {
+            let applied = (self.apply)(config, default);
+            debug_assert!(
+                applied.is_ok(),
+                "the default of {} is not valid: {applied:?}",
+                self.key
+            );
+        }
+    }
+
+    /// Puts what was given where the value goes, and says what may be shown of it.
+    pub(super) fn take(&self, given: Option<Given>, config: &mut Config) -> Result<Effective, Complaint> {
+        let Some(given) = given else {
+            let value = self.default.map(str::to_owned);
+            return Ok(Effective {
+                key: self.key,
+                value,
+                origin: Origin::Default,
+            });
+        };
+        let text = self.read(&given)?;
+        // An empty value takes an optional setting away, whatever weaker sources say.
+        if self.default.is_none() && text.is_empty() {
+            return Ok(Effective {
+                key: self.key,
+                value: None,
+                origin: given.origin,
+            });
+        }
+        match (self.apply)(config, &text) {
+            Ok(()) => Ok(Effective {
+                key: self.key,
+                value: Some(shown(&text, self.secrecy)),
+                origin: given.origin,
+            }),
+            Err(problem) => Err(self.complaint(&given.origin, problem)),
+        }
+    }
+
+    fn read(&self, given: &Given) -> Result<String, Complaint> {
+        match &given.text {
+            Text::Here(text) => Ok(text.clone()),
+            Text::InFile(path) => match std::fs::read_to_string(path) {
+                // Editors and `echo` end a file with a newline that is no part of the secret.
+                Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
+                Err(error) => Err(Complaint {
+                    setting: self.key.to_owned(),
+                    origin: given.origin.to_string(),
+                    problem: format!("the file {} cannot be read: {error}", path.display()),
+                    remedy: "Name a file that this user may read and that holds the value, nothing else."
+                        .to_owned(),
+                }),
+            },
+        }
+    }
+
+    fn complaint(&self, origin: &Origin, problem: String) -> Complaint {
+        let example = self
+            .default
+            .map(|default| format!("; the default is {default}"))
+            .unwrap_or_default();
+        let remedy = format!("Give {}{example}.", self.form);
+        Complaint {
+            setting: self.key.to_owned(),
+            origin: origin.to_string(),
+            problem,
+            remedy,
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! How the program ends: the one place where an error becomes words and an exit code. One line says what is wrong, one what
+//! to do. Commands return typed errors and know nothing of codes.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use stationmaster_core::{catalogue, db, executions};
+
+use crate::config::{Complaint, Complaints};
+use crate::output::{Format, printable};
+
+/// Printed below every help text and in docs/cli.md.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed
+  2  wrong usage or configuration
+  3  not found
+  4  conflict, or not possible in this state
+  5  the database or the engine is not available, or the tables are not those of this version";
+
+/// The kinds of end, each with its exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// Something broke.
+    Failed = 1,
+    /// The caller asked for something that cannot be.
+    Usage = 2,
+    /// It is not there.
+    NotFound = 3,
+    /// It is there, but not like this.
+    Conflict = 4,
+    /// Somebody whom we need is away.
+    Unavailable = 5,
+}
+
+/// A command's own refusal: what is wrong, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refusal {
+    kind: Kind,
+    message: String,
+    advice: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            advice: advice.into(),
+        }
+    }
+
+    /// The caller asked for something that cannot be.
+    pub(crate) fn usage(message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message, advice)
+    }
+}
+
+/// What the user is told.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    kind: Kind,
+    exit_code: u8,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+    #[serde(skip_serializing_if = "<[Complaint]>::is_empty")]
+    complaints: &'a [Complaint],
+}
+
+impl<'a> Report<'a> {
+    fn new(kind: Kind, message: impl Into<String>, advice: Option<&str>) -> Self {
+        let advice = advice.map(str::to_owned);
+        Self {
+            kind,
+            exit_code: kind as u8,
+            message: message.into(),
+            advice,
+            complaints: &[],
+        }
+    }
+
+    fn of(error: &'a anyhow::Error) -> Self {
+        if let Some(complaints) = error.downcast_ref::<Complaints>() {
+            let report = Self::new(Kind::Usage, complaints.to_string(), None);
+            return Self {
+                complaints: &complaints.0,
+                ..report
+            };
+        }
+        if let Some(Refusal {
+            kind,
+            message,
+            advice,
+        }) = error.downcast_ref()
+        {
+            return Self::new(*kind, message, Some(advice));
+        }
+        if let Some(error) = error.downcast_ref::<catalogue::Error>() {
+            return of_catalogue(error);
+        }
+        if let Some(error) = error.downcast_ref::<executions::operate::Error>() {
+            return of_operation(error);
+        }
+        if let Some(error) = error.downcast_ref::<executions::enqueue::Error>() {
+            return of_enqueue(error);
+        }
+        if let Some(error) = error.downcast_ref::<db::Error>() {
+            return of_database(error);
+        }
+        Self::new(Kind::Failed, format!("{error:#}"), None)
+    }
+
+    fn print(&self, format: Format) -> ExitCode {
+        match format {
+            Format::Json => eprintln!("{}", serde_json::json!({ "error": self })),
+            Format::People => {
+                eprintln!("error: {}", printable(&self.message));
+                for complaint in self.complaints {
+                    eprintln!("  {complaint}");
+                }
+                if let Some(advice) = &self.advice {
+                    eprintln!("  {advice}");
+                }
+            }
+        }
+        ExitCode::from(self.exit_code)
+    }
+}
+
+/// Tells the user, and gives the code to end with.
+pub(crate) fn report(error: &anyhow::Error, format: Format) -> ExitCode {
+    // The reader of our output has seen enough, as `head` does.
+    if error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+    {
+        return ExitCode::SUCCESS;
+    }
+    Report::of(error).print(format)
+}
+
+/// Tells the user that the command line was not understood.
+pub(crate) fn report_usage(error: &clap::Error, format: Format) -> ExitCode {
+    if format == Format::Json {
+        let text = error.render().to_string();
+        let message = text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ");
+        return Report::new(Kind::Usage, message, Some("See --help.")).print(format);
+    }
+    let _ = error.print();
+    ExitCode::from(Kind::Usage as u8)
+}
+
+fn of_catalogue(error: &catalogue::Error) -> Report<'static> {
+    use catalogue::Error;
+    let (kind, advice) = match error {
+        Error::UnknownPlan(..) => (
+            Kind::NotFound,
+            "Choose one of them, or make a new one: stationmaster plans set NAME --limit N",
+        ),
+        Error::UnknownWorkspace(_) => (
+            Kind::NotFound,
+            "See which there are: stationmaster workspaces list",
+        ),
+        Error::UnknownDefinition(_) => (
+            Kind::NotFound,
+            "See which there are: stationmaster workflows list",
+        ),
+        Error::UnknownVersion(..) => (
+            Kind::NotFound,
+            "Add one: stationmaster workflows add-version ID --graph FILE",
+        ),
+        Error::OtherWorkspace(_) => (
+            Kind::Conflict,
+            "A workflow never moves: create another one, with an id of its own",
+        ),
+        Error::Graph(_) => (Kind::Usage, "Mend the graph; nothing was stored"),
+        Error::Invalid(_) => (Kind::Usage, "Give another value; nothing was stored"),
+        Error::Database(error) => return of_database(error),
+    };
+    Report::new(kind, error.to_string(), Some(advice))
+}
+
+fn of_operation(error: &executions::operate::Error) -> Report<'static> {
+    use executions::operate::Error;
+    let (kind, advice) = match error {
+        Error::NotFound(_) => (
+            Kind::NotFound,
+            "See which there are: stationmaster queue list, stationmaster executions list",
+        ),
+        Error::WrongState(_) => (
+            Kind::Conflict,
+            "See how it got there: stationmaster queue show ID",
+        ),
+        Error::Database(error) => return of_database(error),
+    };
+    Report::new(kind, error.to_string(), Some(advice))
+}
+
+fn of_enqueue(error: &executions::enqueue::Error) -> Report<'static> {
+    use executions::enqueue::Error;
+    let (kind, advice) = match error {
+        Error::TooLarge { .. } | Error::BadKey { .. } | Error::BadInput(_) => {
+            (Kind::Usage, "Change the request; nothing was enqueued")
+        }
+        Error::Conflict { .. } => (
+            Kind::Conflict,
+            "Take another key, or repeat the first request as it was",
+        ),
+        Error::Unknown(_) => (
+            Kind::NotFound,
+            "See which there are, and whether they have a version: stationmaster workflows list --workspace ID",
+        ),
+        Error::Database(error) => return of_database(error),
+    };
+    Report::new(kind, error.to_string(), Some(advice))
+}
+
+const AWAY: &str =
+    "Is PostgreSQL running, and does the setting database_url name it? See: stationmaster config show";
+
+fn of_database(error: &db::Error) -> Report<'static> {
+    use db::Error;
+    let (kind, advice) = match error {
+        Error::Url(_) => (Kind::Usage, "Mend the setting database_url"),
+        Error::Schema { found, needed } if found > needed => (
+            Kind::Unavailable,
+            "The tables belong to a newer version: use that version of this program",
+        ),
+        // The message says what to run.
+        Error::Schema { .. } => return Report::new(Kind::Unavailable, error.to_string(), None),
+        Error::TooOld { .. } => (Kind::Unavailable, "Use a newer PostgreSQL"),
+        Error::Timeout(_) => (Kind::Unavailable, AWAY),
+        Error::Sql(cause) if is_away(cause, error.code().as_deref()) => (Kind::Unavailable, AWAY),
+        Error::Sql(_) | Error::Migration(_) => {
+            (Kind::Failed, "The database refused; its own log may tell more")
+        }
+    };
+    Report::new(kind, chain(error), Some(advice))
+}
+
+/// Could not be reached, would not let us in, or has no room for us now.
+fn is_away(error: &sqlx::Error, code: Option<&str>) -> bool {
+    let refused = |code: &str| {
+        ["08", "28", "53", "57"]
+            .iter()
+            .any(|class| code.starts_with(class))
+            || code == "3D000"
+    };
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => {
+            true
+        }
+        _ => code.is_some_and(refused),
+    }
+}
+
+/// The message of an error and of its causes, without those that repeat what was said.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !message.contains(&words) {
+            message = format!("{message}: {words}");
+        }
+        cause = error.source();
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use stationmaster_core::id::{DefinitionId, WorkspaceId};
+
+    use super::*;
+
+    fn kind(error: impl Into<anyhow::Error>) -> Kind {
+        let error = error.into();
+        let report = Report::of(&error);
+        assert!(!report.message.is_empty());
+        report.kind
+    }
+
+    #[test]
+    fn every_kind_of_error_has_its_code() {
+        use stationmaster_core::executions::{enqueue, operate};
+        let refused = || db::Error::Sql(sqlx::Error::Io(io::Error::from(io::ErrorKind::ConnectionRefused)));
+        assert_eq!(
+            kind(catalogue::Error::UnknownWorkspace(WorkspaceId::new())),
+            Kind::NotFound
+        );
+        assert_eq!(
+            kind(catalogue::Error::UnknownPlan("GOLD".into(), "FREE".into())),
+            Kind::NotFound
+        );
+        assert_eq!(
+            kind(catalogue::Error::OtherWorkspace(DefinitionId::new())),
+            Kind::Conflict
+        );
+        assert_eq!(kind(catalogue::Error::Invalid("no".into())), Kind::Usage);
+        assert_eq!(kind(catalogue::Error::Database(refused())), Kind::Unavailable);
+        assert_eq!(kind(operate::Error::WrongState("no".into())), Kind::Conflict);
+        assert_eq!(kind(operate::Error::Database(refused())), Kind::Unavailable);
+        assert_eq!(kind(enqueue::Error::Unknown("no".into())), Kind::NotFound);
+        assert_eq!(kind(enqueue::Error::TooLarge { index: 0, size: 1 }), Kind::Usage);
+        assert_eq!(kind(db::Error::Schema { found: 1, needed: 2 }), Kind::Unavailable);
+        assert_eq!(kind(db::Error::Sql(sqlx::Error::RowNotFound)), Kind::Failed);
+        assert_eq!(kind(anyhow::anyhow!("broken")), Kind::Failed);
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        let error = db::Error::Sql(sqlx::Error::Io(io::Error::other("the cable is cut")));
+        assert_eq!(chain(&error).matches("the cable is cut").count(), 1);
+    }
+}

@@ -1,0 +1,143 @@
+//! Puts a server together from its settings: database, engine, background work, HTTP. `serve` and `dev` both run it; they
+//! differ in where the settings come from.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use stationmaster_core::db::Database;
+use stationmaster_core::engine::embedded::EmbeddedEngine;
+use stationmaster_core::observe::Metrics;
+use stationmaster_core::presence::Presence;
+use stationmaster_core::station::{EngineChoice, Parts, Station};
+use stationmaster_temporal::{ClientIdentity, TemporalConfig, TemporalEngine, TemporalTls};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, Engine, Temporal};
+use crate::http;
+
+/// A server that runs.
+pub(crate) struct Running {
+    pub(crate) database: Database,
+    pub(crate) address: SocketAddr,
+    station: Arc<Station>,
+    stop: CancellationToken,
+    http: tokio::task::JoinHandle<Result<()>>,
+}
+
+/// Starts everything: the tables first, then the background work, then the doors.
+pub(crate) async fn start(config: &Config, database: Database, listener: TcpListener) -> Result<Running> {
+    if config.migrate_at_start {
+        wait_for_database(&database).await;
+        database.migrate().await.context("the tables could not be brought up to date")?;
+    }
+    database.check_schema().await?;
+    let presence = Presence::new(&config.server_name());
+    let engine = engine(config, &database, &presence)?;
+    let metrics = Arc::new(Metrics::new());
+    let parts = Parts {
+        database: database.clone(),
+        presence,
+        engine,
+        executions: config.executions(),
+        metrics: Arc::clone(&metrics),
+    };
+    let station = Arc::new(Station::start(parts).await?);
+    let stop = CancellationToken::new();
+    let address = listener.local_addr()?;
+    let state = http::State { database: database.clone(), station: Arc::clone(&station), metrics };
+    let http = tokio::spawn(http::serve(listener, state, stop.clone()));
+    Ok(Running { database, address, station, stop, http })
+}
+
+/// A database that is still starting, or restarting, is waited for; everything else is said at once.
+async fn wait_for_database(database: &Database) {
+    let mut said = false;
+    loop {
+        match database.check_schema().await {
+            Err(error) if is_away(&error) => {
+                if !said {
+                    tracing::warn!(%error, "The database is not there yet; waiting for it");
+                    said = true;
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            _ => return,
+        }
+    }
+}
+
+fn is_away(error: &stationmaster_core::db::Error) -> bool {
+    use stationmaster_core::db::Error;
+    match error {
+        Error::Timeout(_) | Error::Sql(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => true,
+        // Starting up, shutting down, too many connections.
+        _ => matches!(error.code().as_deref(), Some("57P03" | "57P01" | "53300")),
+    }
+}
+
+fn engine(config: &Config, database: &Database, presence: &Presence) -> Result<EngineChoice> {
+    match config.engine {
+        Engine::Embedded => {
+            let engine = EmbeddedEngine::new(database.clone(), presence.clone())?;
+            Ok(EngineChoice::Embedded(Arc::new(engine)))
+        }
+        Engine::Temporal => {
+            let settings = temporal(&config.temporal, &config.server_name())?;
+            Ok(EngineChoice::Outside(Arc::new(TemporalEngine::new(&settings)?)))
+        }
+    }
+}
+
+/// Temporal's settings, with the files that they name read in.
+pub(crate) fn temporal(settings: &Temporal, identity: &str) -> Result<TemporalConfig> {
+    let read = |path: &std::path::PathBuf| {
+        std::fs::read(path).with_context(|| format!("the file {} cannot be read", path.display()))
+    };
+    let client = match (&settings.tls_cert_file, &settings.tls_key_file) {
+        (Some(certificate), Some(key)) => {
+            Some(ClientIdentity { certificate: read(certificate)?, key: read(key)? })
+        }
+        _ => None,
+    };
+    let ca_certificate = settings.tls_ca_file.as_ref().map(read).transpose()?;
+    let wants_tls = settings.tls || client.is_some() || ca_certificate.is_some();
+    let tls = wants_tls.then(|| TemporalTls {
+        ca_certificate,
+        server_name: settings.tls_server_name.clone(),
+        client,
+    });
+    Ok(TemporalConfig {
+        address: settings.address.clone(),
+        namespace: settings.namespace.clone(),
+        identity: format!("stationmaster@{identity}"),
+        rpc_timeout: Duration::from_secs(10),
+        tls,
+        api_key: settings.api_key.clone(),
+    })
+}
+
+impl Running {
+    /// Runs until the process is told to stop, then stops in order.
+    pub(crate) async fn until_told_to_stop(self, patience: Duration) -> Result<()> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("Stopping");
+        self.shut_down(patience).await
+    }
+
+    /// Stops in order: no new requests, no new claims, what is under way is finished or given back.
+    pub(crate) async fn shut_down(self, patience: Duration) -> Result<()> {
+        self.stop.cancel();
+        // Whoever still reads an answer gets a moment; a client that never ends does not hold us up.
+        let _ = tokio::time::timeout(Duration::from_secs(2), self.http).await;
+        self.station.shut_down(patience).await;
+        Ok(())
+    }
+}
