@@ -57,7 +57,14 @@ const FINISH: &str = "
     insert into bare.finished select execution_id, item_id, workspace_id, 'COMPLETED', claimed_at, now() from ended";
 
 /// Full cycles per second by bare SQL.
-pub async fn cycles_per_second(url: &str, items: usize, workspaces: usize, limit: i32, batch: usize, connections: usize) -> Result<f64> {
+pub async fn cycles_per_second(
+    url: &str,
+    items: usize,
+    workspaces: usize,
+    limit: i32,
+    batch: usize,
+    connections: usize,
+) -> Result<f64> {
     let mut connection = PgConnection::connect(url).await?;
     for statement in SCHEMA {
         sqlx::query(*statement).execute(&mut connection).await?;
@@ -90,7 +97,9 @@ pub async fn cycles_per_second(url: &str, items: usize, workspaces: usize, limit
     anyhow::ensure!(done == items, "the bare loop did {done} of {items}");
     #[expect(clippy::cast_precision_loss, reason = "a count of rows")]
     let per_second = items as f64 / began.elapsed().as_secs_f64();
-    sqlx::query("drop schema bare cascade").execute(&mut connection).await?;
+    sqlx::query("drop schema bare cascade")
+        .execute(&mut connection)
+        .await?;
     Ok(per_second)
 }
 
@@ -100,8 +109,10 @@ async fn work(url: String, batch: usize) -> Result<usize> {
     let mut idle = 0;
     loop {
         let mut transaction = connection.begin().await?;
-        let rooms: Vec<(Uuid, i32)> =
-            sqlx::query_as(LOCK).bind(i64::try_from(batch)?).fetch_all(&mut *transaction).await?;
+        let rooms: Vec<(Uuid, i32)> = sqlx::query_as(LOCK)
+            .bind(i64::try_from(batch)?)
+            .fetch_all(&mut *transaction)
+            .await?;
         let share = i32::try_from(batch.div_ceil(rooms.len().max(1)))?;
         let (workspaces, takes): (Vec<Uuid>, Vec<i32>) =
             rooms.into_iter().map(|(id, free)| (id, free.min(share))).unzip();
@@ -123,8 +134,14 @@ async fn work(url: String, batch: usize) -> Result<usize> {
         }
         idle = 0;
         let (executions, items): (Vec<Uuid>, Vec<Uuid>) = claimed.into_iter().unzip();
-        let inputs: Vec<(Uuid, String)> = sqlx::query_as(LOAD).bind(items).fetch_all(&mut connection).await?;
-        sqlx::query(FINISH).bind(&executions).execute(&mut connection).await?;
+        let inputs: Vec<(Uuid, String)> = sqlx::query_as(LOAD)
+            .bind(items)
+            .fetch_all(&mut connection)
+            .await?;
+        sqlx::query(FINISH)
+            .bind(&executions)
+            .execute(&mut connection)
+            .await?;
         done += inputs.len();
     }
 }

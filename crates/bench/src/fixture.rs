@@ -57,11 +57,19 @@ pub async fn make_workspaces(database: &Database, load: &Load) -> Result<()> {
 }
 
 /// Enqueues the items through the public relation, in statements of some ten thousand rows.
-pub async fn load_items(database: &Database, load: &Load, mut progress: impl FnMut(usize)) -> Result<Duration> {
+pub async fn load_items(
+    database: &Database,
+    load: &Load,
+    mut progress: impl FnMut(usize),
+) -> Result<Duration> {
     // Every workspace appears in the cycle once, or as often as it has slots.
     let mut cycle = Vec::new();
     for (place, limit) in load.limits.iter().enumerate() {
-        let times = if load.by_limit { usize::try_from(*limit)? } else { 1 };
+        let times = if load.by_limit {
+            usize::try_from(*limit)?
+        } else {
+            1
+        };
         cycle.extend(std::iter::repeat_n(i64::try_from(place)?, times));
     }
     let began = std::time::Instant::now();
@@ -76,8 +84,16 @@ pub async fn load_items(database: &Database, load: &Load, mut progress: impl FnM
                    from stationmaster.workflow_definitions) d using (place)
              order by n",
         )
-        .bind((loaded..loaded + some).map(|n| i64::try_from(n).unwrap_or_default()).collect::<Vec<_>>())
-        .bind((loaded..loaded + some).map(|n| cycle[n % cycle.len()]).collect::<Vec<_>>())
+        .bind(
+            (loaded..loaded + some)
+                .map(|n| i64::try_from(n).unwrap_or_default())
+                .collect::<Vec<_>>(),
+        )
+        .bind(
+            (loaded..loaded + some)
+                .map(|n| cycle[n % cycle.len()])
+                .collect::<Vec<_>>(),
+        )
         .execute(database.pool())
         .await?;
         loaded += some;

@@ -97,8 +97,21 @@ pub async fn outcome(database: &Database) -> Result<Outcome> {
     .fetch_one(pool)
     .await?;
     #[expect(clippy::cast_precision_loss, reason = "a count of rows")]
-    let per_second = if seconds > 0.0 { executions as f64 / seconds } else { 0.0 };
-    Ok(Outcome { executions, seconds, per_second, overshoot, slot_use, wait: Percentiles { p50, p99, max }, doubles, dead_rows })
+    let per_second = if seconds > 0.0 {
+        executions as f64 / seconds
+    } else {
+        0.0
+    };
+    Ok(Outcome {
+        executions,
+        seconds,
+        per_second,
+        overshoot,
+        slot_use,
+        wait: Percentiles { p50, p99, max },
+        doubles,
+        dead_rows,
+    })
 }
 
 /// Percentiles of measured times.
@@ -106,9 +119,18 @@ pub async fn outcome(database: &Database) -> Result<Outcome> {
 pub fn percentiles(times: &mut [f64]) -> Percentiles {
     times.sort_by(f64::total_cmp);
     let at = |share: f64| {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "an index")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "an index"
+        )]
         let index = (share * (times.len().saturating_sub(1)) as f64).round() as usize;
         times.get(index).copied().unwrap_or_default()
     };
-    Percentiles { p50: at(0.5), p99: at(0.99), max: at(1.0) }
+    Percentiles {
+        p50: at(0.5),
+        p99: at(0.99),
+        max: at(1.0),
+    }
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use stationmaster_core::db::Database;
-use stationmaster_core::engine::embedded::EmbeddedEngine;
 use stationmaster_core::engine::Engine;
+use stationmaster_core::engine::embedded::EmbeddedEngine;
 use stationmaster_core::executions::Settings;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
@@ -21,7 +21,12 @@ pub enum Where {
 }
 
 /// Starts servers, each with a pool of its own, as separate processes would have.
-pub async fn start_servers(url: &str, servers: usize, settings: &Settings, engine: &Where) -> Result<Vec<Station>> {
+pub async fn start_servers(
+    url: &str,
+    servers: usize,
+    settings: &Settings,
+    engine: &Where,
+) -> Result<Vec<Station>> {
     let mut stations = Vec::with_capacity(servers);
     for number in 1..=servers {
         let database = Database::new(url, 12)?;
@@ -65,6 +70,8 @@ pub async fn wait_for(
 
 /// Stops servers in order.
 pub async fn stop_servers(stations: &[Station]) {
-    let stops = stations.iter().map(|station| station.shut_down(Duration::from_secs(20)));
+    let stops = stations
+        .iter()
+        .map(|station| station.shut_down(Duration::from_secs(20)));
     futures::future::join_all(stops).await;
 }

@@ -48,7 +48,13 @@ pub struct Ran {
 }
 
 /// Loads a queue, runs servers on the embedded engine until it is empty.
-pub async fn embedded(url: &str, load: &Load, servers: usize, settings: &Settings, progress: &mut dyn Progress) -> Result<Ran> {
+pub async fn embedded(
+    url: &str,
+    load: &Load,
+    servers: usize,
+    settings: &Settings,
+    progress: &mut dyn Progress,
+) -> Result<Ran> {
     let database = Database::new(url, 4)?;
     wipe(&database).await?;
     make_workspaces(&database, load).await?;
@@ -65,7 +71,10 @@ pub async fn embedded(url: &str, load: &Load, servers: usize, settings: &Setting
     let bare = if load.work.is_zero() {
         progress.part("the same as bare SQL", 1);
         let limit = load.limits.iter().copied().max().unwrap_or(1);
-        Some(bare::cycles_per_second(url, load.items, load.limits.len(), limit, settings.batch_size, 4).await?)
+        Some(
+            bare::cycles_per_second(url, load.items, load.limits.len(), limit, settings.batch_size, 4)
+                .await?,
+        )
     } else {
         None
     };
@@ -91,9 +100,20 @@ pub struct Starts {
 }
 
 /// Starts `items` executions on an engine, through the product and bare.
-pub async fn starts(url: &str, engine: Arc<dyn Engine>, items: usize, settings: &Settings, progress: &mut dyn Progress) -> Result<Starts> {
+pub async fn starts(
+    url: &str,
+    engine: Arc<dyn Engine>,
+    items: usize,
+    settings: &Settings,
+    progress: &mut dyn Progress,
+) -> Result<Starts> {
     let database = Database::new(url, 4)?;
-    let load = Load { limits: vec![i32::try_from(items)?; 10], work: Duration::ZERO, items, by_limit: false };
+    let load = Load {
+        limits: vec![i32::try_from(items)?; 10],
+        work: Duration::ZERO,
+        items,
+        by_limit: false,
+    };
     wipe(&database).await?;
     make_workspaces(&database, &load).await?;
     load_items(&database, &load, |_| {}).await?;
@@ -108,7 +128,11 @@ pub async fn starts(url: &str, engine: Arc<dyn Engine>, items: usize, settings: 
     progress.part("bare starts again", items / 2);
     let after = bare_starts(&engine, items / 2, settings).await?;
     let bare = f64::midpoint(before, after);
-    Ok(Starts { per_second: product, bare_per_second: bare, share_of_bare: product / bare })
+    Ok(Starts {
+        per_second: product,
+        bare_per_second: bare,
+        share_of_bare: product / bare,
+    })
 }
 
 async fn bare_starts(engine: &Arc<dyn Engine>, items: usize, settings: &Settings) -> Result<f64> {
@@ -132,7 +156,10 @@ async fn bare_starts(engine: &Arc<dyn Engine>, items: usize, settings: &Settings
     });
     let mut starts = starts.buffer_unordered(settings.start_concurrency);
     while let Some(outcome) = starts.next().await {
-        anyhow::ensure!(matches!(outcome, StartOutcome::Running { .. }), "a bare start did not succeed: {outcome:?}");
+        anyhow::ensure!(
+            matches!(outcome, StartOutcome::Running { .. }),
+            "a bare start did not succeed: {outcome:?}"
+        );
     }
     Ok(per_second(items, began.elapsed()))
 }

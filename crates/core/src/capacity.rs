@@ -31,8 +31,10 @@ pub fn share(batch: u32, demands: &[Demand]) -> Vec<u32> {
     // Each round gives what is left by weight; whoever is full drops out and the next round shares its part again.
     while left > 0 {
         let hungry = |index: usize, shares: &[u32]| shares[index] < demands[index].free;
-        let weights: f64 =
-            (0..demands.len()).filter(|&index| hungry(index, &shares)).map(|index| demands[index].weight).sum();
+        let weights: f64 = (0..demands.len())
+            .filter(|&index| hungry(index, &shares))
+            .map(|index| demands[index].weight)
+            .sum();
         if weights <= 0.0 {
             break;
         }
@@ -41,7 +43,11 @@ pub fn share(batch: u32, demands: &[Demand]) -> Vec<u32> {
             if left == 0 || !hungry(index, &shares) {
                 continue;
             }
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a u32")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a part of a u32"
+            )]
             let part = (f64::from(round) * demands[index].weight / weights).ceil() as u32;
             let given = part.min(demands[index].free - shares[index]).min(left);
             shares[index] += given;
@@ -64,12 +70,19 @@ pub(crate) struct LowWater {
 
 impl LowWater {
     pub(crate) fn new() -> Self {
-        Self { position: 0.0, full_look_at: Instant::now() }
+        Self {
+            position: 0.0,
+            full_look_at: Instant::now(),
+        }
     }
 
     /// Where to start looking now.
     pub(crate) fn from(&self) -> f64 {
-        if self.is_full_look_due() { f64::NEG_INFINITY } else { self.position }
+        if self.is_full_look_due() {
+            f64::NEG_INFINITY
+        } else {
+            self.position
+        }
     }
 
     /// The position itself: whoever enters anew enters here, not before.
@@ -108,7 +121,10 @@ mod tests {
 
     #[test]
     fn the_batch_is_shared_by_weight() {
-        assert_eq!(share(70, &demands(&[(500, 1.0), (500, 2.0), (500, 4.0)])), [11, 21, 38]);
+        assert_eq!(
+            share(70, &demands(&[(500, 1.0), (500, 2.0), (500, 4.0)])),
+            [11, 21, 38]
+        );
     }
 
     #[test]
@@ -134,8 +150,17 @@ mod tests {
                     .collect();
                 let shares = share(batch, &demands);
                 let free: u32 = demands.iter().map(|demand| demand.free).sum();
-                assert_eq!(shares.iter().sum::<u32>(), batch.min(free), "batch {batch}, seed {seed}");
-                assert!(shares.iter().zip(&demands).all(|(share, demand)| *share <= demand.free));
+                assert_eq!(
+                    shares.iter().sum::<u32>(),
+                    batch.min(free),
+                    "batch {batch}, seed {seed}"
+                );
+                assert!(
+                    shares
+                        .iter()
+                        .zip(&demands)
+                        .all(|(share, demand)| *share <= demand.free)
+                );
             }
         }
     }

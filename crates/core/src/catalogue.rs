@@ -160,7 +160,10 @@ pub async fn plans(database: &Database) -> Result<Vec<Plan>, Error> {
 pub async fn put_plan(database: &Database, plan: &Plan) -> Result<(), Error> {
     let query = "insert into stationmaster.plans (name, max_concurrent, weight) values ($1, $2, $3)
                  on conflict (name) do update set max_concurrent = excluded.max_concurrent, weight = excluded.weight";
-    let query = sqlx::query(query).bind(&plan.name).bind(plan.max_concurrent).bind(plan.weight);
+    let query = sqlx::query(query)
+        .bind(&plan.name)
+        .bind(plan.max_concurrent)
+        .bind(plan.weight);
     within(query.execute(database.pool())).await?;
     Ok(())
 }
@@ -182,7 +185,10 @@ pub async fn put_workspace(
         Ok(_) => workspace(database, id).await,
         Err(error) if error.code().as_deref() == Some("23503") => {
             let names: Vec<String> = plans(database).await?.into_iter().map(|plan| plan.name).collect();
-            Err(Error::UnknownPlan(change.plan.unwrap_or_default(), names.join(", ")))
+            Err(Error::UnknownPlan(
+                change.plan.unwrap_or_default(),
+                names.join(", "),
+            ))
         }
         Err(error) => Err(error.into()),
     }
@@ -190,8 +196,13 @@ pub async fn put_workspace(
 
 /// One workspace.
 pub async fn workspace(database: &Database, id: WorkspaceId) -> Result<Workspace, Error> {
-    let query = sqlx::query_as(statement!("catalogue/list_workspaces")).bind(id).bind(Uuid::nil()).bind(1_i64);
-    within(query.fetch_optional(database.pool())).await?.ok_or(Error::UnknownWorkspace(id))
+    let query = sqlx::query_as(statement!("catalogue/list_workspaces"))
+        .bind(id)
+        .bind(Uuid::nil())
+        .bind(1_i64);
+    within(query.fetch_optional(database.pool()))
+        .await?
+        .ok_or(Error::UnknownWorkspace(id))
 }
 
 /// Workspaces in the order of their ids, after `after`.
@@ -211,7 +222,11 @@ pub async fn workspaces(
 pub async fn delete_workspace(database: &Database, id: WorkspaceId) -> Result<(), Error> {
     let query = sqlx::query("delete from stationmaster.workspaces where id = $1").bind(id);
     let gone = within(query.execute(database.pool())).await?.rows_affected();
-    if gone == 0 { Err(Error::UnknownWorkspace(id)) } else { Ok(()) }
+    if gone == 0 {
+        Err(Error::UnknownWorkspace(id))
+    } else {
+        Ok(())
+    }
 }
 
 /// Makes a definition or changes it.
@@ -234,11 +249,14 @@ pub async fn put_definition(
     match within(query.execute(&mut *transaction)).await {
         Ok(done) if done.rows_affected() == 0 => return Err(Error::OtherWorkspace(id)),
         Ok(_) => {}
-        Err(error) if error.code().as_deref() == Some("23503") => return Err(Error::UnknownWorkspace(workspace_id)),
+        Err(error) if error.code().as_deref() == Some("23503") => {
+            return Err(Error::UnknownWorkspace(workspace_id));
+        }
         Err(error) => return Err(error.into()),
     }
     if let Some(version) = change.published_version {
-        let query = "select current_version_id is not null from stationmaster.workflow_definitions where id = $1";
+        let query =
+            "select current_version_id is not null from stationmaster.workflow_definitions where id = $1";
         let found: bool = within(sqlx::query_scalar(query).bind(id).fetch_one(&mut *transaction)).await?;
         if !found {
             // Dropping the transaction takes the change back: a definition is never left without its version.
@@ -256,7 +274,9 @@ pub async fn definition(database: &Database, id: DefinitionId) -> Result<Definit
         .bind(None::<Uuid>)
         .bind(Uuid::nil())
         .bind(1_i64);
-    within(query.fetch_optional(database.pool())).await?.ok_or(Error::UnknownDefinition(id))
+    within(query.fetch_optional(database.pool()))
+        .await?
+        .ok_or(Error::UnknownDefinition(id))
 }
 
 /// Definitions in the order of their ids, after `after`.
@@ -278,7 +298,11 @@ pub async fn definitions(
 pub async fn delete_definition(database: &Database, id: DefinitionId) -> Result<(), Error> {
     let query = sqlx::query("delete from stationmaster.workflow_definitions where id = $1").bind(id);
     let gone = within(query.execute(database.pool())).await?.rows_affected();
-    if gone == 0 { Err(Error::UnknownDefinition(id)) } else { Ok(()) }
+    if gone == 0 {
+        Err(Error::UnknownDefinition(id))
+    } else {
+        Ok(())
+    }
 }
 
 /// Adds a version. A graph that cannot run is refused, with the reason.
@@ -288,7 +312,9 @@ pub async fn add_version(
     graph: &str,
 ) -> Result<(VersionId, i32), Error> {
     Graph::parse(graph)?;
-    let query = sqlx::query_as(statement!("catalogue/add_version")).bind(definition).bind(graph);
+    let query = sqlx::query_as(statement!("catalogue/add_version"))
+        .bind(definition)
+        .bind(graph);
     match within(query.fetch_one(database.pool())).await {
         Ok(row) => Ok(row),
         Err(error) if error.code().as_deref() == Some("23503") => Err(Error::UnknownDefinition(definition)),

@@ -47,7 +47,9 @@ pub enum Error {
         found: String,
     },
     /// The tables are not there, or not all of them.
-    #[error("the database has schema version {found}, this program needs {needed}: run `stationmaster migrate`")]
+    #[error(
+        "the database has schema version {found}, this program needs {needed}: run `stationmaster migrate`"
+    )]
     Schema {
         /// The newest migration applied.
         found: i64,
@@ -61,7 +63,7 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> Option<String> {
         match self {
-            Self::Sql(sqlx::Error::Database(error)) => error.code().map(|code| code.into_owned()),
+            Self::Sql(sqlx::Error::Database(error)) => error.code().map(std::borrow::Cow::into_owned),
             _ => None,
         }
     }
@@ -100,8 +102,9 @@ pub struct Database {
 impl Database {
     /// Prepares a pool; connects when first used, so that a database that is away is an error of the call, not of the start.
     pub fn new(url: &str, max_connections: u32) -> Result<Self, Error> {
-        let options =
-            PgConnectOptions::from_str(url).map_err(Error::Url)?.application_name("stationmaster");
+        let options = PgConnectOptions::from_str(url)
+            .map_err(Error::Url)?
+            .application_name("stationmaster");
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
             .acquire_timeout(Duration::from_secs(10))
@@ -126,8 +129,12 @@ impl Database {
         self.check_server().await?;
         let mut connection = sqlx::PgConnection::connect_with(&self.options).await?;
         // The bookkeeping of migrations lives in our own schema, not in whatever the search path says.
-        sqlx::query("create schema if not exists stationmaster").execute(&mut connection).await?;
-        sqlx::query("set search_path to stationmaster").execute(&mut connection).await?;
+        sqlx::query("create schema if not exists stationmaster")
+            .execute(&mut connection)
+            .await?;
+        sqlx::query("set search_path to stationmaster")
+            .execute(&mut connection)
+            .await?;
         MIGRATIONS.run(&mut connection).await?;
         connection.close().await?;
         Ok(())
@@ -135,7 +142,11 @@ impl Database {
 
     /// Says whether the tables are those that this program needs.
     pub async fn check_schema(&self) -> Result<(), Error> {
-        let needed = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+        let needed = MIGRATIONS
+            .iter()
+            .map(|migration| migration.version)
+            .max()
+            .unwrap_or_default();
         let query = "select max(version) from stationmaster._sqlx_migrations where success";
         let found = match within(sqlx::query_scalar::<_, Option<i64>>(query).fetch_one(&self.pool)).await {
             Ok(found) => found.unwrap_or_default(),
@@ -143,11 +154,16 @@ impl Database {
             Err(error) if matches!(error.code().as_deref(), Some("42P01" | "3F000")) => 0,
             Err(error) => return Err(error),
         };
-        if found == needed { Ok(()) } else { Err(Error::Schema { found, needed }) }
+        if found == needed {
+            Ok(())
+        } else {
+            Err(Error::Schema { found, needed })
+        }
     }
 
     async fn check_server(&self) -> Result<(), Error> {
-        let query = "select current_setting('server_version_num')::integer, current_setting('server_version')";
+        let query =
+            "select current_setting('server_version_num')::integer, current_setting('server_version')";
         let (number, found): (i32, String) = within(sqlx::query_as(query).fetch_one(&self.pool)).await?;
         if u32::try_from(number).unwrap_or_default() / 10_000 < OLDEST_SERVER {
             return Err(Error::TooOld { found });

@@ -27,7 +27,9 @@ pub(crate) async fn hold(
     presence: &Presence,
     name: &str,
 ) -> Result<Option<Held>, db::Error> {
-    let Some(server) = presence.holder() else { return Ok(None) };
+    let Some(server) = presence.holder() else {
+        return Ok(None);
+    };
     let row = within(
         sqlx::query_as::<_, (i64, Option<jiff_sqlx::Timestamp>)>(statement!("duties/hold"))
             .bind(name)
@@ -36,7 +38,10 @@ pub(crate) async fn hold(
             .fetch_optional(database.pool()),
     )
     .await?;
-    Ok(row.map(|(token, position)| Held { token, position: position.map(jiff_sqlx::Timestamp::to_jiff) }))
+    Ok(row.map(|(token, position)| Held {
+        token,
+        position: position.map(jiff_sqlx::Timestamp::to_jiff),
+    }))
 }
 
 /// Remembers how far the work has come.

@@ -48,7 +48,9 @@ pub struct Graph {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
     /// Not of the documented form.
-    #[error("the graph is not of the form {{\"nodes\": [{{\"id\": ..., \"type\": ...}}], \"edges\": [{{\"from\": ..., \"to\": ...}}]}}: {0}")]
+    #[error(
+        "the graph is not of the form {{\"nodes\": [{{\"id\": ..., \"type\": ...}}], \"edges\": [{{\"from\": ..., \"to\": ...}}]}}: {0}"
+    )]
     Malformed(String),
     /// A graph must do something.
     #[error("the graph has no nodes")]
@@ -77,7 +79,8 @@ pub enum GraphError {
 impl Graph {
     /// Reads and validates the JSON form.
     pub fn parse(json: &str) -> Result<Self, GraphError> {
-        let document = serde_json::from_str(json).map_err(|error| GraphError::Malformed(error.to_string()))?;
+        let document =
+            serde_json::from_str(json).map_err(|error| GraphError::Malformed(error.to_string()))?;
         Self::new(document)
     }
 
@@ -109,11 +112,14 @@ impl Graph {
         let mut waits_for = vec![0_usize; document.nodes.len()];
         for edge in &document.edges {
             let find = |id: &String| {
-                position.get(id.as_str()).copied().ok_or_else(|| GraphError::UnknownId {
-                    from: edge.from.clone(),
-                    to: edge.to.clone(),
-                    unknown: id.clone(),
-                })
+                position
+                    .get(id.as_str())
+                    .copied()
+                    .ok_or_else(|| GraphError::UnknownId {
+                        from: edge.from.clone(),
+                        to: edge.to.clone(),
+                        unknown: id.clone(),
+                    })
             };
             let (from, to) = (find(&edge.from)?, find(&edge.to)?);
             successors[from].push(to);
@@ -121,18 +127,29 @@ impl Graph {
         }
         let order = topological_order(&successors, &mut waits_for);
         if order.len() < document.nodes.len() {
-            let stuck = document.nodes.iter().zip(&waits_for).filter(|(_, waits)| **waits > 0);
-            return Err(GraphError::Cycle(stuck.map(|(node, _)| node.id.clone()).collect()));
+            let stuck = document
+                .nodes
+                .iter()
+                .zip(&waits_for)
+                .filter(|(_, waits)| **waits > 0);
+            return Err(GraphError::Cycle(
+                stuck.map(|(node, _)| node.id.clone()).collect(),
+            ));
         }
         let mut nodes: Vec<Option<Node>> = document.nodes.into_iter().map(Some).collect();
-        let nodes = order.into_iter().filter_map(|index| nodes[index].take()).collect();
+        let nodes = order
+            .into_iter()
+            .filter_map(|index| nodes[index].take())
+            .collect();
         Ok(Self { nodes })
     }
 }
 
 /// Kahn's algorithm; among the nodes that are free, the first of the document goes first.
 fn topological_order(successors: &[Vec<usize>], waits_for: &mut [usize]) -> Vec<usize> {
-    let mut free: BTreeSet<usize> = (0..successors.len()).filter(|&node| waits_for[node] == 0).collect();
+    let mut free: BTreeSet<usize> = (0..successors.len())
+        .filter(|&node| waits_for[node] == 0)
+        .collect();
     let mut order = Vec::with_capacity(successors.len());
     while let Some(node) = free.pop_first() {
         order.push(node);
@@ -151,7 +168,11 @@ mod tests {
     use super::*;
 
     fn ids(json: &str) -> Vec<String> {
-        Graph::parse(json).unwrap().node_ids().map(str::to_owned).collect()
+        Graph::parse(json)
+            .unwrap()
+            .node_ids()
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]
@@ -163,14 +184,20 @@ mod tests {
 
     #[test]
     fn a_graph_without_edges_keeps_its_order() {
-        assert_eq!(ids(r#"{"nodes": [{"id": "z"}, {"id": "y", "type": "wait", "seconds": 1}]}"#), ["z", "y"]);
+        assert_eq!(
+            ids(r#"{"nodes": [{"id": "z"}, {"id": "y", "type": "wait", "seconds": 1}]}"#),
+            ["z", "y"]
+        );
     }
 
     #[test]
     fn a_cycle_is_refused_and_named() {
         let json = r#"{"nodes": [{"id": "a"}, {"id": "b"}, {"id": "free"}],
                        "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}]}"#;
-        assert_eq!(Graph::parse(json), Err(GraphError::Cycle(vec!["a".into(), "b".into()])));
+        assert_eq!(
+            Graph::parse(json),
+            Err(GraphError::Cycle(vec!["a".into(), "b".into()]))
+        );
     }
 
     #[test]
@@ -184,8 +211,13 @@ mod tests {
         let duplicate = r#"{"nodes": [{"id": "a"}, {"id": "a"}]}"#;
         assert_eq!(Graph::parse(duplicate), Err(GraphError::DuplicateId("a".into())));
         let unknown = r#"{"nodes": [{"id": "a"}], "edges": [{"from": "a", "to": "x"}]}"#;
-        assert!(matches!(Graph::parse(unknown), Err(GraphError::UnknownId { unknown, .. }) if unknown == "x"));
-        assert_eq!(Graph::parse(r#"{"nodes": [{"id": ""}]}"#), Err(GraphError::EmptyId(0)));
+        assert!(
+            matches!(Graph::parse(unknown), Err(GraphError::UnknownId { unknown, .. }) if unknown == "x")
+        );
+        assert_eq!(
+            Graph::parse(r#"{"nodes": [{"id": ""}]}"#),
+            Err(GraphError::EmptyId(0))
+        );
         assert_eq!(Graph::parse(r#"{"nodes": []}"#), Err(GraphError::Empty));
         assert!(matches!(Graph::parse("[]"), Err(GraphError::Malformed(_))));
     }

@@ -11,13 +11,18 @@ use crate::db::Database;
 use crate::retry::Backoff;
 use crate::task::Bell;
 
-const RECONNECT: Backoff = Backoff { base: Duration::from_millis(200), cap: Duration::from_secs(5) };
+const RECONNECT: Backoff = Backoff {
+    base: Duration::from_millis(200),
+    cap: Duration::from_secs(5),
+};
 
 /// The bells that notifications ring.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bells {
     pub(crate) queue: Bell,
     pub(crate) cancel: Bell,
+    /// Rung from inside: the engine has come or gone, and the others should know.
+    pub(crate) heartbeat: Bell,
 }
 
 /// Listens until told to stop, over any number of lost connections.

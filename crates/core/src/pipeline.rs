@@ -29,7 +29,10 @@ use crate::task::{Bell, Next, Pulse};
 const LINGER: Duration = Duration::from_millis(1);
 /// The most that one settlement writes.
 const SETTLE_BATCH: usize = 1000;
-const SETTLE_AGAIN: Backoff = Backoff { base: Duration::from_millis(4), cap: Duration::from_secs(2) };
+const SETTLE_AGAIN: Backoff = Backoff {
+    base: Duration::from_millis(4),
+    cap: Duration::from_secs(2),
+};
 
 struct Flow<L: Lane> {
     lane: Arc<L>,
@@ -67,7 +70,10 @@ pub(crate) fn run<L: Lane>(
     });
     let settler = Arc::clone(&flow);
     tracker.spawn(async move { settler.settle_all(inbox).await });
-    let claims = Claims { flow, tracker: tracker.clone() };
+    let claims = Claims {
+        flow,
+        tracker: tracker.clone(),
+    };
     crate::task::spawn(tracker, stop, bell, claims)
 }
 
@@ -132,10 +138,15 @@ impl<L: Lane> Flow<L> {
             }
             self.linger(&mut inbox, &mut batch).await;
             let taken = batch.len();
-            let attempt = AssertUnwindSafe(self.lane.settle(std::mem::take(&mut batch))).catch_unwind().await;
+            let attempt = AssertUnwindSafe(self.lane.settle(std::mem::take(&mut batch)))
+                .catch_unwind()
+                .await;
             batch = attempt.unwrap_or_else(|panic| {
                 let panic = crate::task::panic_message(&*panic);
-                tracing::error!(panic, "A settlement panicked; its claims will expire and be recovered");
+                tracing::error!(
+                    panic,
+                    "A settlement panicked; its claims will expire and be recovered"
+                );
                 Vec::new()
             });
             self.in_flight.fetch_sub(taken - batch.len(), Ordering::AcqRel);
@@ -151,7 +162,11 @@ impl<L: Lane> Flow<L> {
     }
 
     /// Waits a moment for those that are nearly there: one write for many is what makes this fast.
-    async fn linger(&self, inbox: &mut mpsc::UnboundedReceiver<L::Settlement>, batch: &mut Vec<L::Settlement>) {
+    async fn linger(
+        &self,
+        inbox: &mut mpsc::UnboundedReceiver<L::Settlement>,
+        batch: &mut Vec<L::Settlement>,
+    ) {
         let until = tokio::time::Instant::now() + LINGER;
         while batch.len() < SETTLE_BATCH {
             while let Ok(settlement) = inbox.try_recv() {

@@ -41,15 +41,26 @@ impl Presence {
     /// The same with another lease; tests use short ones.
     #[must_use]
     pub fn with_lease(name: &str, lease: Duration) -> Self {
-        let standing = Standing { id: ServerId::new(), until: None, claiming: true };
-        Self { name: name.into(), standing: Arc::new(Mutex::new(standing)), lease }
+        let standing = Standing {
+            id: ServerId::new(),
+            until: None,
+            claiming: true,
+        };
+        Self {
+            name: name.into(),
+            standing: Arc::new(Mutex::new(standing)),
+            lease,
+        }
     }
 
     /// The id under which this server may act now; `None` when its lease has run out or it was never registered.
     #[must_use]
     pub fn holder(&self) -> Option<ServerId> {
         let standing = self.lock();
-        standing.until.filter(|until| Instant::now() < *until).map(|_| standing.id)
+        standing
+            .until
+            .filter(|until| Instant::now() < *until)
+            .map(|_| standing.id)
     }
 
     /// Is this still us, with time left?
@@ -106,8 +117,18 @@ impl Presence {
     /// Leaves: gives up its duties and its row.
     pub async fn leave(&self, database: &Database) -> Result<(), db::Error> {
         let id = self.id();
-        within(sqlx::query(statement!("duties/lay_down")).bind(id).execute(database.pool())).await?;
-        within(sqlx::query(statement!("servers/leave")).bind(id).execute(database.pool())).await?;
+        within(
+            sqlx::query(statement!("duties/lay_down"))
+                .bind(id)
+                .execute(database.pool()),
+        )
+        .await?;
+        within(
+            sqlx::query(statement!("servers/leave"))
+                .bind(id)
+                .execute(database.pool()),
+        )
+        .await?;
         Ok(())
     }
 
@@ -130,10 +151,16 @@ impl Pass for Heartbeat {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        self.presence.beat(&self.database, self.engine, self.breaker.is_closed()).await?;
+        self.presence
+            .beat(&self.database, self.engine, self.breaker.is_closed())
+            .await?;
         // A server that has just lost its standing registers again at once.
         let registered = self.presence.holder().is_some();
-        Ok(if registered { Next::After(self.presence.lease / 5) } else { Next::Now })
+        Ok(if registered {
+            Next::After(self.presence.lease / 5)
+        } else {
+            Next::Now
+        })
     }
 }
 

@@ -19,7 +19,9 @@ impl Backoff {
     #[must_use]
     pub fn step(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(32);
-        self.base.saturating_mul(2_u32.saturating_pow(doublings.min(31))).min(self.cap)
+        self.base
+            .saturating_mul(2_u32.saturating_pow(doublings.min(31)))
+            .min(self.cap)
     }
 
     /// A wait after the `failures`-th failure in a row (counted from 1).
@@ -35,7 +37,10 @@ mod tests {
 
     #[test]
     fn steps_double_up_to_the_cap() {
-        let backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
+        let backoff = Backoff {
+            base: Duration::from_secs(1),
+            cap: Duration::from_mins(1),
+        };
         let steps: Vec<u64> = (1..=8).map(|failures| backoff.step(failures).as_secs()).collect();
         assert_eq!(steps, [1, 2, 4, 8, 16, 32, 60, 60]);
         assert_eq!(backoff.step(u32::MAX), backoff.cap);
@@ -43,7 +48,10 @@ mod tests {
 
     #[test]
     fn a_wait_is_never_longer_than_its_step() {
-        let backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
+        let backoff = Backoff {
+            base: Duration::from_secs(1),
+            cap: Duration::from_mins(1),
+        };
         assert!((0..1000).all(|_| backoff.wait(3) <= Duration::from_secs(4)));
     }
 }

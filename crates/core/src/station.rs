@@ -11,8 +11,8 @@ use crate::db::{self, Database, statement, within};
 use crate::engine::breaker::Breaker;
 use crate::engine::{Engine, Reach};
 use crate::executions::{
-    Cancels, ExecutionsLane, Housekeeping, InFlight, LocalCloses, Prober, Reconcile, Recover, Renew, Settings,
-    Shared, SharedCloses,
+    Cancels, ExecutionsLane, Housekeeping, InFlight, LocalCloses, Prober, Reconcile, Recover, Renew,
+    Settings, Shared, SharedCloses,
 };
 use crate::id::{ExecutionId, Token};
 use crate::listen::{self, Bells};
@@ -76,7 +76,13 @@ const SILENCE: Duration = Duration::from_secs(30);
 impl Station {
     /// Starts everything. Returns once the first heartbeat has been written, so that the server may act.
     pub async fn start(parts: Parts) -> Result<Self, db::Error> {
-        let Parts { database, presence, engine, executions, metrics } = parts;
+        let Parts {
+            database,
+            presence,
+            engine,
+            executions,
+            metrics,
+        } = parts;
         let breaker = Arc::new(Breaker::default());
         let shared = Shared {
             engine: engine.engine(),
@@ -91,7 +97,10 @@ impl Station {
             gate: Arc::default(),
             stop: CancellationToken::new(),
         };
-        shared.presence.beat(&shared.database, shared.engine.name(), false).await?;
+        shared
+            .presence
+            .beat(&shared.database, shared.engine.name(), false)
+            .await?;
         let mut station = Self {
             engine,
             stop: CancellationToken::new(),
@@ -115,7 +124,12 @@ impl Station {
             engine: shared.engine.name(),
             breaker: Arc::clone(&shared.breaker),
         };
-        self.pulses.push(spawn(&self.tracker, &self.stop, Bell::default(), heartbeat));
+        self.pulses.push(spawn(
+            &self.tracker,
+            &self.stop,
+            shared.bells.heartbeat.clone(),
+            heartbeat,
+        ));
         let listener = listen::run(shared.database.clone(), shared.bells.clone(), self.stop.clone());
         self.tracker.spawn(listener);
     }
@@ -124,25 +138,68 @@ impl Station {
         let shared = &self.shared;
         let (tracker, stop) = (&self.tracker, &self.stop);
         let bell = Bell::default;
-        self.pulses.push(spawn(tracker, stop, bell(), Renew { shared: shared.clone() }));
-        self.pulses.push(spawn(tracker, stop, bell(), Prober { shared: shared.clone(), asked: false }));
+        self.pulses.push(spawn(
+            tracker,
+            stop,
+            bell(),
+            Renew {
+                shared: shared.clone(),
+            },
+        ));
+        self.pulses.push(spawn(
+            tracker,
+            stop,
+            bell(),
+            Prober {
+                shared: shared.clone(),
+                asked: false,
+            },
+        ));
         // These take on work, so they end with the intake.
         let (flow, intake) = (&self.flow, &shared.stop);
         let lane = Arc::new(ExecutionsLane::new(shared.clone()));
         let parallel = shared.settings.start_concurrency;
-        self.pulses.push(pipeline::run(flow, intake, lane, shared.bells.queue.clone(), parallel));
-        self.pulses.push(spawn(flow, intake, bell(), Recover { shared: shared.clone() }));
-        self.pulses.push(spawn(flow, intake, shared.bells.cancel.clone(), Cancels { shared: shared.clone() }));
-        self.pulses.push(spawn(flow, intake, bell(), Housekeeping::new(shared.clone())));
+        self.pulses.push(pipeline::run(
+            flow,
+            intake,
+            lane,
+            shared.bells.queue.clone(),
+            parallel,
+        ));
+        self.pulses.push(spawn(
+            flow,
+            intake,
+            bell(),
+            Recover {
+                shared: shared.clone(),
+            },
+        ));
+        self.pulses.push(spawn(
+            flow,
+            intake,
+            shared.bells.cancel.clone(),
+            Cancels {
+                shared: shared.clone(),
+            },
+        ));
+        self.pulses
+            .push(spawn(flow, intake, bell(), Housekeeping::new(shared.clone())));
         match shared.engine.reach() {
             Reach::Local => {
-                let closes = LocalCloses { shared: shared.clone(), unwritten: Vec::new() };
+                let closes = LocalCloses {
+                    shared: shared.clone(),
+                    unwritten: Vec::new(),
+                };
                 self.pulses.push(spawn(flow, intake, bell(), closes));
             }
             Reach::Shared => {
-                let closes = SharedCloses { shared: shared.clone(), since: None };
+                let closes = SharedCloses {
+                    shared: shared.clone(),
+                    since: None,
+                };
                 self.pulses.push(spawn(flow, intake, bell(), closes));
-                self.pulses.push(spawn(flow, intake, bell(), Reconcile::new(shared.clone())));
+                self.pulses
+                    .push(spawn(flow, intake, bell(), Reconcile::new(shared.clone())));
             }
         }
     }
@@ -167,11 +224,21 @@ impl Station {
             problems.push("this server's lease has run out".to_owned());
         }
         if let Some(reason) = self.shared.breaker.reason() {
-            problems.push(format!("the engine {} is away: {reason}", self.shared.engine.name()));
+            problems.push(format!(
+                "the engine {} is away: {reason}",
+                self.shared.engine.name()
+            ));
         }
-        let silent = self.pulses.iter().filter(|pulse| pulse.silence() > SILENCE && waits_for_nothing(pulse));
+        let silent = self
+            .pulses
+            .iter()
+            .filter(|pulse| pulse.silence() > SILENCE && waits_for_nothing(pulse));
         problems.extend(silent.map(|pulse| {
-            format!("the task {} has not finished a round for {} s", pulse.name, pulse.silence().as_secs())
+            format!(
+                "the task {} has not finished a round for {} s",
+                pulse.name,
+                pulse.silence().as_secs()
+            )
         }));
         Readiness { problems }
     }
@@ -184,7 +251,9 @@ impl Station {
         self.shared.stop.cancel();
         self.flow.close();
         let began = tokio::time::Instant::now();
-        let drained = tokio::time::timeout(deadline.mul_f64(0.8), self.flow.wait()).await.is_ok();
+        let drained = tokio::time::timeout(deadline.mul_f64(0.8), self.flow.wait())
+            .await
+            .is_ok();
         if !drained {
             tracing::warn!("Not everything under way could be finished in time; its leases cover the rest");
         }
@@ -202,7 +271,10 @@ impl Station {
             engine.abandon_all();
         }
         if let Err(error) = self.hand_over().await {
-            tracing::warn!(error = chain(&error), "Could not give back what is in hand; recovery will");
+            tracing::warn!(
+                error = chain(&error),
+                "Could not give back what is in hand; recovery will"
+            );
         }
         if let Err(error) = self.shared.presence.leave(&self.shared.database).await {
             tracing::warn!(error = chain(&error), "Could not sign off");
@@ -215,7 +287,8 @@ impl Station {
             return Ok(());
         }
         let query = sqlx::query_as(statement!("executions/held_by")).bind(self.shared.presence.id());
-        let held: Vec<(ExecutionId, Token, String)> = within(query.fetch_all(self.shared.database.pool())).await?;
+        let held: Vec<(ExecutionId, Token, String)> =
+            within(query.fetch_all(self.shared.database.pool())).await?;
         if held.is_empty() {
             return Ok(());
         }

@@ -62,7 +62,11 @@ pub struct Pulse {
 
 impl Pulse {
     fn new(name: &'static str) -> Self {
-        Self { name, born: Instant::now(), last: Arc::default() }
+        Self {
+            name,
+            born: Instant::now(),
+            last: Arc::default(),
+        }
     }
 
     fn beat(&self) {
@@ -73,11 +77,16 @@ impl Pulse {
     /// How long ago the task last finished a round without an error.
     #[must_use]
     pub fn silence(&self) -> Duration {
-        self.born.elapsed().saturating_sub(Duration::from_millis(self.last.load(Ordering::Relaxed)))
+        self.born
+            .elapsed()
+            .saturating_sub(Duration::from_millis(self.last.load(Ordering::Relaxed)))
     }
 }
 
-const AFTER_ERROR: Backoff = Backoff { base: Duration::from_millis(100), cap: Duration::from_secs(5) };
+const AFTER_ERROR: Backoff = Backoff {
+    base: Duration::from_millis(100),
+    cap: Duration::from_secs(5),
+};
 
 /// Runs a pass in the background until `stop`.
 pub fn spawn<P: Pass>(tracker: &TaskTracker, stop: &CancellationToken, bell: Bell, mut pass: P) -> Pulse {

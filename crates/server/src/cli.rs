@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::command::{bench, dev, serve, 
-    completions, config as show_config, docs, executions, migrate, plans, queue, servers, workflows,
-    workspaces,
+use crate::command::{
+    bench, completions, config as show_config, dev, docs, executions, migrate, plans, queue, serve, servers,
+    workflows, workspaces,
 };
 use crate::config::Flags;
 use crate::failure;

@@ -32,7 +32,10 @@ pub(crate) struct Running {
 pub(crate) async fn start(config: &Config, database: Database, listener: TcpListener) -> Result<Running> {
     if config.migrate_at_start {
         wait_for_database(&database).await;
-        database.migrate().await.context("the tables could not be brought up to date")?;
+        database
+            .migrate()
+            .await
+            .context("the tables could not be brought up to date")?;
     }
     database.check_schema().await?;
     let presence = Presence::new(&config.server_name());
@@ -48,9 +51,19 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
     let station = Arc::new(Station::start(parts).await?);
     let stop = CancellationToken::new();
     let address = listener.local_addr()?;
-    let state = http::State { database: database.clone(), station: Arc::clone(&station), metrics };
+    let state = http::State {
+        database: database.clone(),
+        station: Arc::clone(&station),
+        metrics,
+    };
     let http = tokio::spawn(http::serve(listener, state, stop.clone()));
-    Ok(Running { database, address, station, stop, http })
+    Ok(Running {
+        database,
+        address,
+        station,
+        stop,
+        http,
+    })
 }
 
 /// A database that is still starting, or restarting, is waited for; everything else is said at once.
@@ -98,9 +111,10 @@ pub(crate) fn temporal(settings: &Temporal, identity: &str) -> Result<TemporalCo
         std::fs::read(path).with_context(|| format!("the file {} cannot be read", path.display()))
     };
     let client = match (&settings.tls_cert_file, &settings.tls_key_file) {
-        (Some(certificate), Some(key)) => {
-            Some(ClientIdentity { certificate: read(certificate)?, key: read(key)? })
-        }
+        (Some(certificate), Some(key)) => Some(ClientIdentity {
+            certificate: read(certificate)?,
+            key: read(key)?,
+        }),
         _ => None,
     };
     let ca_certificate = settings.tls_ca_file.as_ref().map(read).transpose()?;

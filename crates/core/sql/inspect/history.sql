@@ -1,4 +1,5 @@
--- The life of an item, oldest first. Locks nothing. $1 item.
+-- The life of an item, oldest first. Called by people. Locks nothing.
+-- Index: those by item of each table behind the view. $1 item.
 select at, event, actor, execution_id, detail
 from stationmaster.execution_history
 where item_id = $1

@@ -1,4 +1,5 @@
--- The state of the whole in one row, for the overview. Locks nothing; backlogs beyond 100,000 are the planner's estimate.
+-- The state of the whole in one row, for the overview. Called by the page. Locks nothing.
+-- Backlogs beyond 100,000 are the planner's estimate; the last minute is found by the brin index.
 select (select case when reltuples < 100000 then (select count(*) from stationmaster.queue_pending)
                     else reltuples::bigint end
         from pg_class where oid = 'stationmaster.queue_pending'::regclass) as waiting,

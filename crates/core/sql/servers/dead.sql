@@ -1,4 +1,5 @@
--- Servers whose heartbeat has run out. Called by recovery. Locks nothing; the table has a row per server.
+-- Servers whose heartbeat has run out. Called by recovery. Locks nothing.
+-- The table has a row per server, so it is read whole.
 select id, name
 from stationmaster.servers
 where lease_until <= now()

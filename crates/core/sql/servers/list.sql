@@ -1,4 +1,5 @@
--- Every server known, for people. Locks nothing; the table has a row per server.
+-- Every server known, for people. Locks nothing.
+-- The table has a row per server, so it is read whole.
 select id, name, version, engine, engine_up, claiming, started_at, seen_at, lease_until > now() as alive
 from stationmaster.servers
 order by started_at, id

@@ -11,7 +11,10 @@ use crate::retry::Backoff;
 /// Failures in a row, without one success between them, that open the breaker.
 const FAILURES_TO_OPEN: u32 = 3;
 
-const PROBES: Backoff = Backoff { base: Duration::from_millis(100), cap: Duration::from_secs(2) };
+const PROBES: Backoff = Backoff {
+    base: Duration::from_millis(100),
+    cap: Duration::from_secs(2),
+};
 
 #[derive(Debug, Default)]
 struct State {
@@ -29,8 +32,14 @@ pub struct Breaker {
 
 impl Default for Breaker {
     fn default() -> Self {
-        let state = State { open: true, reason: "it has not been asked yet".to_owned(), ..State::default() };
-        Self { state: Mutex::new(state) }
+        let state = State {
+            open: true,
+            reason: "it has not been asked yet".to_owned(),
+            ..State::default()
+        };
+        Self {
+            state: Mutex::new(state),
+        }
     }
 }
 
@@ -89,7 +98,9 @@ impl Breaker {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -126,6 +137,10 @@ mod tests {
     fn probes_back_off_but_never_beyond_two_seconds() {
         let breaker = Breaker::default();
         let waits: Vec<Duration> = (0..50).map(|_| breaker.probe_failed("away")).collect();
-        assert!(waits.iter().all(|wait| *wait >= PROBES.base && *wait <= PROBES.cap));
+        assert!(
+            waits
+                .iter()
+                .all(|wait| *wait >= PROBES.base && *wait <= PROBES.cap)
+        );
     }
 }

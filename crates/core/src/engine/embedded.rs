@@ -62,7 +62,10 @@ struct Progress {
 
 enum Ended {
     Completed(Map<String, Value>),
-    Failed { node: String, message: String },
+    Failed {
+        node: String,
+        message: String,
+    },
     Cancelled,
     /// The claim is not ours any more: say nothing.
     Lost,
@@ -86,11 +89,18 @@ impl EmbeddedEngine {
             closed: Bell::default(),
             http,
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
     }
 
     async fn begin(&self, request: &StartRequest) -> StartOutcome {
-        if let Some(node) = request.graph.nodes().iter().find(|node| !KNOWN.contains(&node.kind.as_str())) {
+        if let Some(node) = request
+            .graph
+            .nodes()
+            .iter()
+            .find(|node| !KNOWN.contains(&node.kind.as_str()))
+        {
             return StartOutcome::Refused {
                 message: format!(
                     "the embedded engine does not run nodes of type {:?} (node {:?}); it runs {}. Other types need the engine temporal",
@@ -104,20 +114,36 @@ impl EmbeddedEngine {
             return StartOutcome::Closed(close);
         }
         let Some(holder) = self.inner.presence.holder() else {
-            return StartOutcome::Unavailable { message: "this server's lease has run out".to_owned() };
+            return StartOutcome::Unavailable {
+                message: "this server's lease has run out".to_owned(),
+            };
         };
         let progress = match self.progress(request).await {
             Ok(progress) => progress,
-            Err(error) => return StartOutcome::Unavailable { message: error.to_string() },
+            Err(error) => {
+                return StartOutcome::Unavailable {
+                    message: error.to_string(),
+                };
+            }
         };
         let cancel = CancellationToken::new();
-        let handle = Handle { token: request.token, cancel: cancel.clone() };
+        let handle = Handle {
+            token: request.token,
+            cancel: cancel.clone(),
+        };
         if let Some(former) = self.inner.runs().insert(request.execution_id, handle) {
             former.cancel.cancel();
         }
-        let run = Run { inner: Arc::clone(&self.inner), request: request.clone(), holder, cancel };
+        let run = Run {
+            inner: Arc::clone(&self.inner),
+            request: request.clone(),
+            holder,
+            cancel,
+        };
         tokio::spawn(run.run(progress));
-        StartOutcome::Running { run_id: holder.to_string() }
+        StartOutcome::Running {
+            run_id: holder.to_string(),
+        }
     }
 
     async fn progress(&self, request: &StartRequest) -> Result<Progress, db::Error> {
@@ -130,11 +156,13 @@ impl EmbeddedEngine {
                 .fetch_optional(self.inner.database.pool()),
         )
         .await?;
-        Ok(row.map_or_else(Progress::default, |(position, wake_in, outputs)| Progress {
-            position: usize::try_from(position).unwrap_or_default(),
-            wait_left: wake_in.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
-            outputs: serde_json::from_str(&outputs).unwrap_or_default(),
-        }))
+        Ok(
+            row.map_or_else(Progress::default, |(position, wake_in, outputs)| Progress {
+                position: usize::try_from(position).unwrap_or_default(),
+                wait_left: wake_in.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
+                outputs: serde_json::from_str(&outputs).unwrap_or_default(),
+            }),
+        )
     }
 
     /// Stops every run of this server without ending it: another server will claim it again.
@@ -149,18 +177,29 @@ impl EmbeddedEngine {
 fn run_at_once(request: &StartRequest) -> Option<Close> {
     let nodes = request.graph.nodes();
     let first_fail = nodes.iter().find(|node| node.kind == "fail");
-    if nodes.iter().take_while(|node| node.kind != "fail").any(|node| node.kind != "noop") {
+    if nodes
+        .iter()
+        .take_while(|node| node.kind != "fail")
+        .any(|node| node.kind != "noop")
+    {
         return None;
     }
     let ended = match first_fail {
-        Some(node) => Ended::Failed { node: node.id.clone(), message: fail_message(node) },
+        Some(node) => Ended::Failed {
+            node: node.id.clone(),
+            message: fail_message(node),
+        },
         None => Ended::Completed(Map::new()),
     };
     close(request, ended)
 }
 
 fn fail_message(node: &Node) -> String {
-    node.settings.get("message").and_then(Value::as_str).unwrap_or("the node says so").to_owned()
+    node.settings
+        .get("message")
+        .and_then(Value::as_str)
+        .unwrap_or("the node says so")
+        .to_owned()
 }
 
 fn close(request: &StartRequest, ended: Ended) -> Option<Close> {
@@ -168,13 +207,25 @@ fn close(request: &StartRequest, ended: Ended) -> Option<Close> {
     let (status, output, error) = match ended {
         Ended::Completed(outputs) if outputs.is_empty() => (CloseStatus::Completed, None, None),
         Ended::Completed(outputs) => (CloseStatus::Completed, raw(&Value::Object(outputs)), None),
-        Ended::Failed { node, message } => {
-            (CloseStatus::Failed, None, raw(&json!({ "message": message, "node": node })))
-        }
-        Ended::Cancelled => (CloseStatus::Cancelled, None, raw(&json!({ "message": "cancelled" }))),
+        Ended::Failed { node, message } => (
+            CloseStatus::Failed,
+            None,
+            raw(&json!({ "message": message, "node": node })),
+        ),
+        Ended::Cancelled => (
+            CloseStatus::Cancelled,
+            None,
+            raw(&json!({ "message": "cancelled" })),
+        ),
         Ended::Lost => return None,
     };
-    Some(Close { execution_id: request.execution_id, token: Some(request.token), status, output, error })
+    Some(Close {
+        execution_id: request.execution_id,
+        token: Some(request.token),
+        status,
+        output,
+        error,
+    })
 }
 
 struct Run {
@@ -192,7 +243,9 @@ impl Run {
         };
         let mine = {
             let mut runs = self.inner.runs();
-            let mine = runs.get(&self.request.execution_id).is_some_and(|handle| handle.token == self.request.token);
+            let mine = runs
+                .get(&self.request.execution_id)
+                .is_some_and(|handle| handle.token == self.request.token);
             if mine {
                 runs.remove(&self.request.execution_id);
             }
@@ -200,22 +253,29 @@ impl Run {
         };
         // A run that was abandoned or replaced is somebody else's to end.
         if let Some(close) = close(&self.request, ended).filter(|_| mine) {
-            self.inner.closes.lock().unwrap_or_else(PoisonError::into_inner).push(close);
+            self.inner
+                .closes
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(close);
             self.inner.closed.ring();
         }
     }
 
     async fn walk(&self, mut progress: Progress) -> Ended {
-        for (index, node) in self.request.graph.nodes().iter().enumerate().skip(progress.position) {
+        for (index, node) in self
+            .request
+            .graph
+            .nodes()
+            .iter()
+            .enumerate()
+            .skip(progress.position)
+        {
             if !self.inner.presence.is(self.holder) {
                 return Ended::Lost;
             }
             match node.kind.as_str() {
-                "wait" => {
-                    if !self.wait(index, node, &mut progress).await {
-                        return Ended::Lost;
-                    }
-                }
+                "wait" if !self.wait(index, node, &mut progress).await => return Ended::Lost,
                 "http" => match self.call(node).await {
                     Ok(output) => {
                         progress.outputs.insert(node.id.clone(), output);
@@ -223,17 +283,35 @@ impl Run {
                             return Ended::Lost;
                         }
                     }
-                    Err(message) => return Ended::Failed { node: node.id.clone(), message },
+                    Err(message) => {
+                        return Ended::Failed {
+                            node: node.id.clone(),
+                            message,
+                        };
+                    }
                 },
-                "fail" => return Ended::Failed { node: node.id.clone(), message: fail_message(node) },
+                "fail" => {
+                    return Ended::Failed {
+                        node: node.id.clone(),
+                        message: fail_message(node),
+                    };
+                }
                 _ => {}
             }
         }
-        if self.inner.presence.is(self.holder) { Ended::Completed(progress.outputs) } else { Ended::Lost }
+        if self.inner.presence.is(self.holder) {
+            Ended::Completed(progress.outputs)
+        } else {
+            Ended::Lost
+        }
     }
 
     async fn wait(&self, index: usize, node: &Node, progress: &mut Progress) -> bool {
-        let seconds = node.settings.get("seconds").and_then(Value::as_f64).unwrap_or_default();
+        let seconds = node
+            .settings
+            .get("seconds")
+            .and_then(Value::as_f64)
+            .unwrap_or_default();
         let whole = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let left = match progress.wait_left.take() {
             Some(left) => left,
@@ -256,10 +334,16 @@ impl Run {
         let method = reqwest::Method::from_bytes(method.as_bytes()).map_err(|error| error.to_string())?;
         let mut call = self.inner.http.request(method, url);
         if let Some(body) = node.settings.get("body") {
-            call = call.header("content-type", "application/json").body(body.to_string());
+            call = call
+                .header("content-type", "application/json")
+                .body(body.to_string());
         }
         let id = format!("{}:{}", self.request.execution_id.workflow_id(), node.id);
-        let answer = call.header("idempotency-key", id).send().await.map_err(|error| crate::task::chain(&error))?;
+        let answer = call
+            .header("idempotency-key", id)
+            .send()
+            .await
+            .map_err(|error| crate::task::chain(&error))?;
         let status = answer.status();
         if status.is_success() {
             Ok(json!({ "status": status.as_u16() }))
@@ -316,9 +400,14 @@ impl Engine for EmbeddedEngine {
     ) -> BoxFuture<'a, Result<Vec<RunState>, EngineUnavailable>> {
         let run_id = self.inner.presence.id().to_string();
         let runs = self.inner.runs();
-        let state = |id| match runs.contains_key(id) {
-            true => RunState::Running { run_id: run_id.clone() },
-            false => RunState::NotFound,
+        let state = |id| {
+            if runs.contains_key(id) {
+                RunState::Running {
+                    run_id: run_id.clone(),
+                }
+            } else {
+                RunState::NotFound
+            }
         };
         let states = executions.iter().map(state).collect();
         async move { Ok(states) }.boxed()
@@ -349,7 +438,8 @@ impl Engine for EmbeddedEngine {
     ) -> BoxFuture<'_, Result<(Vec<Close>, Timestamp), EngineUnavailable>> {
         async {
             loop {
-                let closes = std::mem::take(&mut *self.inner.closes.lock().unwrap_or_else(PoisonError::into_inner));
+                let closes =
+                    std::mem::take(&mut *self.inner.closes.lock().unwrap_or_else(PoisonError::into_inner));
                 if !closes.is_empty() {
                     return Ok((closes, Timestamp::now()));
                 }
@@ -361,7 +451,15 @@ impl Engine for EmbeddedEngine {
 
     fn open_runs(&self, _page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>> {
         let run_id = self.inner.presence.id().to_string();
-        let rows = self.inner.runs().keys().map(|id| OpenRun { execution_id: *id, run_id: run_id.clone() }).collect();
+        let rows = self
+            .inner
+            .runs()
+            .keys()
+            .map(|id| OpenRun {
+                execution_id: *id,
+                run_id: run_id.clone(),
+            })
+            .collect();
         async move { Ok(Page { rows, next: None }) }.boxed()
     }
 

@@ -203,10 +203,7 @@ pub trait Engine: Send + Sync + 'static {
     ) -> BoxFuture<'_, Result<(Vec<Close>, Timestamp), EngineUnavailable>>;
 
     /// The executions that the engine holds open, page by page.
-    fn open_runs(
-        &self,
-        page: Option<Vec<u8>>,
-    ) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>>;
+    fn open_runs(&self, page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>>;
 
     /// Is the engine there and willing? Cheap; the circuit breaker asks before it closes again.
     fn check(&self) -> BoxFuture<'_, Result<(), EngineUnavailable>>;

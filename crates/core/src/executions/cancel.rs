@@ -38,8 +38,12 @@ impl Pass for Cancels {
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         let pool = self.shared.database.pool();
-        let wanted: Vec<Wanted> =
-            within(sqlx::query_as(statement!("cancel/wanted")).bind(BATCH).fetch_all(pool)).await?;
+        let wanted: Vec<Wanted> = within(
+            sqlx::query_as(statement!("cancel/wanted"))
+                .bind(BATCH)
+                .fetch_all(pool),
+        )
+        .await?;
         let mut waiting = false;
         for wish in wanted {
             waiting |= !self.carry_out(wish).await?;
@@ -65,7 +69,10 @@ impl Cancels {
         if elsewhere {
             return Ok(true);
         }
-        let reason = wish.reason.clone().unwrap_or_else(|| format!("cancelled by {}", wish.actor));
+        let reason = wish
+            .reason
+            .clone()
+            .unwrap_or_else(|| format!("cancelled by {}", wish.actor));
         match shared.engine.cancel(wish.execution_id, &reason).await {
             Ok(()) => {
                 answered(shared);

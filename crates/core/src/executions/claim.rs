@@ -5,16 +5,16 @@
 //! *and* have room are in the index that is looked at, and each is read from its remembered head.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::value::RawValue;
+use tracing::Instrument as _;
 
 use super::Shared;
+use super::load::Loader;
 use crate::capacity::{Demand, share};
 use crate::db::{self, statement, within};
 use crate::engine::StartRequest;
-use crate::graph::Graph;
 use crate::id::{DefinitionId, ExecutionId, ItemId, ServerId, Token, VersionId, WorkspaceId};
 use crate::lane::Claimed;
 use crate::task::Next;
@@ -29,8 +29,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const CONTENDED: Duration = Duration::from_millis(2);
 /// Even when a single workspace could fill a batch, several share it.
 const FEWEST_LOCKED: i64 = 16;
-/// Graphs remembered; versions are immutable, so they never go stale.
-const GRAPHS: usize = 10_000;
+/// Workspaces whose last mention is remembered.
+const MENTIONED: usize = 10_000;
 /// A full workspace is mentioned in the log at most this often.
 const MENTION_EVERY: Duration = Duration::from_secs(10);
 
@@ -64,35 +64,24 @@ struct Room {
 }
 
 #[derive(sqlx::FromRow)]
-struct Admitted {
-    workspace_id: WorkspaceId,
+pub(super) struct Admitted {
+    pub(super) workspace_id: WorkspaceId,
     /// How the workspace stands, in the rows that say so.
     active: Option<i32>,
     max_concurrent: Option<i32>,
     more: Option<bool>,
     /// What was admitted, in the rows that say that.
-    execution_id: Option<ExecutionId>,
-    item_id: Option<ItemId>,
-    workflow_definition_id: Option<DefinitionId>,
-    workflow_definition_version_id: Option<VersionId>,
-    token: Option<Token>,
-    attempts: Option<i32>,
-    again: Option<bool>,
-}
-
-#[derive(sqlx::FromRow)]
-struct Definition {
-    id: DefinitionId,
-    task_queue: Option<String>,
-    workflow_type: Option<String>,
-    max_attempts: Option<i32>,
-    definition_exists: bool,
-    workspace_exists: bool,
+    pub(super) execution_id: Option<ExecutionId>,
+    pub(super) item_id: Option<ItemId>,
+    pub(super) workflow_definition_id: Option<DefinitionId>,
+    pub(super) workflow_definition_version_id: Option<VersionId>,
+    pub(super) token: Option<Token>,
+    pub(super) attempts: Option<i32>,
+    pub(super) again: Option<bool>,
 }
 
 #[derive(Default)]
 struct Memory {
-    graphs: HashMap<VersionId, Arc<Graph>>,
     mentioned: HashMap<WorkspaceId, Instant>,
     look_at: Option<Instant>,
     next_due: Option<Instant>,
@@ -103,6 +92,7 @@ struct Memory {
 /// Makes claims.
 pub(crate) struct Claimer {
     shared: Shared,
+    loader: Loader,
     memory: Mutex<Memory>,
 }
 
@@ -113,20 +103,34 @@ enum Look {
 
 impl Claimer {
     pub(crate) fn new(shared: Shared) -> Self {
-        Self { shared, memory: Mutex::default() }
+        Self {
+            loader: Loader::new(shared.clone()),
+            shared,
+            memory: Mutex::default(),
+        }
     }
 
     /// Claims at most `room` items.
+    #[tracing::instrument(name = "step:claim_batch", level = "debug", skip_all)]
     pub(crate) async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
         let began = Instant::now();
         let Some(holder) = self.shared.presence.holder() else {
-            return Ok(Claimed { claims: Vec::new(), next: Next::After(Duration::from_millis(50)) });
+            return Ok(Claimed {
+                claims: Vec::new(),
+                next: Next::After(Duration::from_millis(50)),
+            });
         };
         if !self.shared.breaker.is_closed() {
-            return Ok(Claimed { claims: Vec::new(), next: Next::After(self.shared.settings.poll_interval) });
+            return Ok(Claimed {
+                claims: Vec::new(),
+                next: Next::After(self.shared.settings.poll_interval),
+            });
         }
         if let Look::Nothing = self.look().await? {
-            return Ok(Claimed { claims: Vec::new(), next: Next::After(self.sleep()) });
+            return Ok(Claimed {
+                claims: Vec::new(),
+                next: Next::After(self.sleep()),
+            });
         }
         let admitted = self.admit(holder, room).await?;
         let (admitted, next) = match admitted {
@@ -138,7 +142,7 @@ impl Claimer {
             }
         };
         self.mention_full(&admitted);
-        let claims = self.load(holder, began, admitted).await?;
+        let claims = self.loader.load(holder, began, admitted).await?;
         if !claims.is_empty() {
             self.shared.metrics.claimed(claims.len(), began.elapsed());
             tracing::debug!(items = claims.len(), "Processing {} queue items", claims.len());
@@ -151,7 +155,10 @@ impl Claimer {
     }
 
     fn sleep(&self) -> Duration {
-        let due = self.memory().next_due.map(|due| due.saturating_duration_since(Instant::now()));
+        let due = self
+            .memory()
+            .next_due
+            .map(|due| due.saturating_duration_since(Instant::now()));
         let poll = self.shared.settings.poll_interval;
         // A moment past the due time, so that the database's clock has surely reached it.
         due.map_or(poll, |due| (due + Duration::from_millis(1)).min(poll))
@@ -165,7 +172,9 @@ impl Claimer {
         }
         let from = self.low_water().from();
         let (hinted, eligible, next_due_in): (bool, bool, Option<f64>) = within(
-            sqlx::query_as(statement!("executions/look")).bind(from).fetch_one(self.shared.database.pool()),
+            sqlx::query_as(statement!("executions/look"))
+                .bind(from)
+                .fetch_one(self.shared.database.pool()),
         )
         .await?;
         let due = next_due_in.is_some_and(|seconds| seconds <= 0.0);
@@ -174,7 +183,8 @@ impl Claimer {
             within(promote.fetch_one(self.shared.database.pool())).await?;
         }
         let mut memory = self.memory();
-        memory.next_due = next_due_in.map(|seconds| now + Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        memory.next_due =
+            next_due_in.map(|seconds| now + Duration::try_from_secs_f64(seconds).unwrap_or_default());
         if hinted || eligible || due {
             memory.look_at = (!due).then(|| now + LOOK_EVERY);
             return Ok(Look::Something);
@@ -184,7 +194,10 @@ impl Claimer {
     }
 
     fn low_water(&self) -> std::sync::MutexGuard<'_, crate::capacity::LowWater> {
-        self.shared.low_water.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .low_water
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn admit(&self, holder: ServerId, room: usize) -> Result<Admission, db::Error> {
@@ -212,16 +225,28 @@ impl Claimer {
             .bind(from)
             .bind(self.workspaces_to_lock(room))
             .fetch_all(&mut *transaction)
+            .instrument(tracing::debug_span!("step:check_capacity"))
             .await?;
-        self.low_water().looked(from, looked_at.elapsed(), rooms.first().map(|room| room.virtual_time));
+        self.low_water().looked(
+            from,
+            looked_at.elapsed(),
+            rooms.first().map(|room| room.virtual_time),
+        );
         if rooms.is_empty() {
             transaction.commit().await?;
             let contended = used < seen || self.is_anybody_eligible().await?;
-            return Ok(if contended { Admission::Contended } else { Admission::Nothing });
+            return Ok(if contended {
+                Admission::Contended
+            } else {
+                Admission::Nothing
+            });
         }
         let demands: Vec<Demand> = rooms
             .iter()
-            .map(|room| Demand { free: u32::try_from(room.free).unwrap_or_default(), weight: room.weight })
+            .map(|room| Demand {
+                free: u32::try_from(room.free).unwrap_or_default(),
+                weight: room.weight,
+            })
             .collect();
         let shares = share(u32::try_from(room).unwrap_or(u32::MAX), &demands);
         let (workspaces, takes): (Vec<WorkspaceId>, Vec<i32>) = rooms
@@ -249,18 +274,34 @@ impl Claimer {
     /// As many workspaces as it takes to fill the batch and a few more, judging by the last claims: a workspace that is
     /// locked here cannot be settled there.
     fn workspaces_to_lock(&self, room: usize) -> i64 {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "small numbers")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            reason = "small numbers"
+        )]
         let wanted = (2.0 * room as f64 / self.memory().appetite.max(0.5)) as i64;
-        wanted.clamp(FEWEST_LOCKED, i64::try_from(room).unwrap_or(i64::MAX).max(FEWEST_LOCKED))
+        wanted.clamp(
+            FEWEST_LOCKED,
+            i64::try_from(room).unwrap_or(i64::MAX).max(FEWEST_LOCKED),
+        )
     }
 
     /// A workspace that had more to give could have filled all its free slots; another gave what it had.
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     fn remember_appetite(&self, rooms: &[Room], rows: &[Admitted]) {
-        let hungry: HashSet<WorkspaceId> =
-            rows.iter().filter(|row| row.more == Some(true)).map(|row| row.workspace_id).collect();
-        let of_hungry = rooms.iter().filter(|room| hungry.contains(&room.workspace_id)).map(|room| f64::from(room.free));
-        let of_others = rows.iter().filter(|row| row.execution_id.is_some() && !hungry.contains(&row.workspace_id)).count();
+        let hungry: HashSet<WorkspaceId> = rows
+            .iter()
+            .filter(|row| row.more == Some(true))
+            .map(|row| row.workspace_id)
+            .collect();
+        let of_hungry = rooms
+            .iter()
+            .filter(|room| hungry.contains(&room.workspace_id))
+            .map(|room| f64::from(room.free));
+        let of_others = rows
+            .iter()
+            .filter(|row| row.execution_id.is_some() && !hungry.contains(&row.workspace_id))
+            .count();
         let each = (of_hungry.sum::<f64>() + of_others as f64) / rooms.len().max(1) as f64;
         let mut memory = self.memory();
         memory.appetite = 0.5 * memory.appetite + 0.5 * each;
@@ -272,7 +313,9 @@ impl Claimer {
     }
 
     fn mention_full(&self, rows: &[Admitted]) {
-        let full = rows.iter().filter(|row| row.more == Some(true) && row.active >= row.max_concurrent);
+        let full = rows
+            .iter()
+            .filter(|row| row.more == Some(true) && row.active >= row.max_concurrent);
         let mut memory = self.memory();
         for row in full {
             self.shared.metrics.at_capacity();
@@ -281,149 +324,11 @@ impl Claimer {
                 continue;
             }
             tracing::info!(workspace = %row.workspace_id, active = row.active, limit = row.max_concurrent, "Workspace at capacity");
-            if memory.mentioned.len() >= GRAPHS {
+            if memory.mentioned.len() >= MENTIONED {
                 memory.mentioned.clear();
             }
             memory.mentioned.insert(row.workspace_id, Instant::now());
         }
-    }
-
-    /// Reads what the engine will need. The claim has committed: whatever fails here is covered by its lease.
-    async fn load(
-        &self,
-        holder: ServerId,
-        began: Instant,
-        rows: Vec<Admitted>,
-    ) -> Result<Vec<Claim>, db::Error> {
-        let rows: Vec<_> = rows
-            .into_iter()
-            .filter_map(|row| {
-                Some((
-                    row.workspace_id,
-                    row.execution_id?,
-                    row.item_id?,
-                    row.workflow_definition_id?,
-                    row.workflow_definition_version_id?,
-                    row.token?,
-                    row.attempts?,
-                    row.again.unwrap_or_default(),
-                ))
-            })
-            .collect();
-        if rows.is_empty() {
-            return Ok(Vec::new());
-        }
-        let items: Vec<ItemId> = rows.iter().map(|row| row.2).collect();
-        let mut inputs = self.load_inputs(&items).await?;
-        let definitions = self.load_definitions(rows.iter().map(|row| (row.3, row.0))).await?;
-        let graphs = self.load_graphs(rows.iter().map(|row| row.4)).await?;
-        let settings = &self.shared.settings;
-        let valid_until = began + settings.claim_lease;
-        let claims = rows.into_iter().map(|(workspace_id, execution_id, item_id, definition, version, token, attempts, again)| {
-            let known = definitions.get(&definition);
-            let max_attempts = known.and_then(|definition| definition.max_attempts);
-            let work = match (known, graphs.get(&version), inputs.remove(&item_id)) {
-                (Some(known), Some(graph), Some((input, traceparent))) if known.definition_exists => {
-                    Work::Ready(Box::new(StartRequest {
-                        execution_id,
-                        token,
-                        again,
-                        workspace_id,
-                        definition_id: definition,
-                        version_id: version,
-                        workflow_type: known.workflow_type.clone().unwrap_or_else(|| settings.workflow_type.clone()),
-                        task_queue: known.task_queue.clone().unwrap_or_else(|| settings.task_queue.clone()),
-                        graph: Arc::clone(graph),
-                        input,
-                        traceparent,
-                    }))
-                }
-                (Some(known), ..) if !known.workspace_exists => Work::Gone("workspace_gone"),
-                (Some(known), ..) if known.definition_exists => Work::Gone("version_gone"),
-                _ => Work::Gone("definition_gone"),
-            };
-            Claim {
-                execution_id,
-                item_id,
-                workspace_id,
-                token,
-                holder,
-                valid_until,
-                attempts: u32::try_from(attempts).unwrap_or_default(),
-                max_attempts: max_attempts
-                    .and_then(|most| u32::try_from(most).ok())
-                    .unwrap_or(settings.max_attempts),
-                work,
-            }
-        });
-        let claims: Vec<Claim> = claims.collect();
-        self.shared.in_flight.took(claims.iter().map(|claim| (claim.execution_id, claim.token)));
-        Ok(claims)
-    }
-
-    async fn load_inputs(
-        &self,
-        items: &[ItemId],
-    ) -> Result<HashMap<ItemId, (Box<RawValue>, Option<String>)>, db::Error> {
-        let rows: Vec<(ItemId, String, Option<String>)> = within(
-            sqlx::query_as(statement!("executions/load")).bind(items).fetch_all(self.shared.database.pool()),
-        )
-        .await?;
-        let parsed = rows.into_iter().filter_map(|(id, input, traceparent)| {
-            // PostgreSQL has parsed it before; what it prints is JSON.
-            Some((id, (RawValue::from_string(input).ok()?, traceparent)))
-        });
-        Ok(parsed.collect())
-    }
-
-    async fn load_definitions(
-        &self,
-        ids: impl Iterator<Item = (DefinitionId, WorkspaceId)>,
-    ) -> Result<HashMap<DefinitionId, Definition>, db::Error> {
-        let (ids, workspaces): (Vec<DefinitionId>, Vec<WorkspaceId>) =
-            ids.collect::<HashMap<_, _>>().into_iter().unzip();
-        let rows: Vec<Definition> = within(
-            sqlx::query_as(statement!("executions/load_definitions"))
-                .bind(ids)
-                .bind(workspaces)
-                .fetch_all(self.shared.database.pool()),
-        )
-        .await?;
-        Ok(rows.into_iter().map(|definition| (definition.id, definition)).collect())
-    }
-
-    async fn load_graphs(
-        &self,
-        ids: impl Iterator<Item = VersionId>,
-    ) -> Result<HashMap<VersionId, Arc<Graph>>, db::Error> {
-        let wanted: HashSet<VersionId> = ids.collect();
-        let (mut known, missing) = {
-            let memory = self.memory();
-            let known: HashMap<_, _> =
-                wanted.iter().filter_map(|id| Some((*id, Arc::clone(memory.graphs.get(id)?)))).collect();
-            let missing: Vec<VersionId> = wanted.into_iter().filter(|id| !known.contains_key(id)).collect();
-            (known, missing)
-        };
-        if missing.is_empty() {
-            return Ok(known);
-        }
-        let rows: Vec<(VersionId, String)> = within(
-            sqlx::query_as(statement!("executions/load_versions")).bind(missing).fetch_all(self.shared.database.pool()),
-        )
-        .await?;
-        let mut memory = self.memory();
-        if memory.graphs.len() > GRAPHS {
-            memory.graphs.clear();
-        }
-        for (id, json) in rows {
-            // The database refused what cannot run; a graph that still does not parse counts as gone.
-            if let Ok(graph) = Graph::parse(&json) {
-                let graph = Arc::new(graph);
-                memory.graphs.insert(id, Arc::clone(&graph));
-                known.insert(id, graph);
-            }
-        }
-        Ok(known)
     }
 }
 

@@ -22,10 +22,16 @@ pub async fn claim_by_hand(connection: &mut PgConnection, batch: usize) -> Resul
         .await?;
     let demands: Vec<Demand> = rooms
         .iter()
-        .map(|(_, free, weight, _)| Demand { free: u32::try_from(*free).unwrap_or_default(), weight: *weight })
+        .map(|(_, free, weight, _)| Demand {
+            free: u32::try_from(*free).unwrap_or_default(),
+            weight: *weight,
+        })
         .collect();
     let shares = share(u32::try_from(batch).unwrap_or(u32::MAX), &demands);
-    let takes: Vec<i32> = shares.iter().map(|share| i32::try_from(*share).unwrap_or(i32::MAX)).collect();
+    let takes: Vec<i32> = shares
+        .iter()
+        .map(|share| i32::try_from(*share).unwrap_or(i32::MAX))
+        .collect();
     let rows = sqlx::query(statement!("executions/admit"))
         .bind(rooms.iter().map(|room| room.0).collect::<Vec<_>>())
         .bind(takes)

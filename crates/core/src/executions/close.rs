@@ -17,7 +17,10 @@ use crate::retry::Backoff;
 use crate::task::{Next, Pass};
 
 const DUTY: &str = "closes";
-const BUSY: Backoff = Backoff { base: Duration::from_millis(4), cap: Duration::from_millis(200) };
+const BUSY: Backoff = Backoff {
+    base: Duration::from_millis(4),
+    cap: Duration::from_millis(200),
+};
 /// Without an open run there is nothing to sweep for.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -45,7 +48,10 @@ impl Pass for SharedCloses {
             return Ok(Next::After(shared.settings.close_interval));
         };
         // A new holder goes on where the last one was; a minute covers clocks that differ.
-        let since = self.since.or(held.position).unwrap_or(oldest - jiff::SignedDuration::from_mins(1));
+        let since = self
+            .since
+            .or(held.position)
+            .unwrap_or(oldest - jiff::SignedDuration::from_mins(1));
         match shared.engine.closed_since(since).await {
             Ok((closes, next)) => {
                 answered(shared);
@@ -107,6 +113,14 @@ async fn write_closes(shared: &Shared, closes: Vec<Close>) -> Result<(), db::Err
             shared.bells.queue.ring();
         }
         let busy: HashSet<_> = finished.busy.into_iter().collect();
+        // An end under a token that is not the row's any more is a late write; one without a token was only a repeat.
+        let is_late = |end: &&End| {
+            end.token.is_some() && !ended.contains(&end.execution_id) && !busy.contains(&end.execution_id)
+        };
+        for end in ends.iter().filter(is_late) {
+            shared.metrics.stale_write("close");
+            tracing::warn!(execution = %end.execution_id, "A late close was refused: the claim is not ours any more");
+        }
         ends.retain(|end| busy.contains(&end.execution_id));
         if !ends.is_empty() {
             failures += 1;

@@ -81,7 +81,9 @@ impl Enqueued {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Too much input.
-    #[error("request {index}: the input has {size} bytes; the limit is {MAX_INPUT}. Store it elsewhere and pass a reference")]
+    #[error(
+        "request {index}: the input has {size} bytes; the limit is {MAX_INPUT}. Store it elsewhere and pass a reference"
+    )]
     TooLarge {
         /// Which request, counted from 0.
         index: usize,
@@ -130,25 +132,48 @@ impl From<db::Error> for Error {
 /// Enqueues one request.
 pub async fn enqueue(database: &Database, request: Enqueue, by: &str) -> Result<Enqueued, Error> {
     let mut answers = enqueue_all(database, std::slice::from_ref(&request), by).await?;
-    answers.pop().ok_or_else(|| Error::Unknown("nothing was enqueued".to_owned()))
+    answers
+        .pop()
+        .ok_or_else(|| Error::Unknown("nothing was enqueued".to_owned()))
 }
 
 /// Enqueues many requests, all or none, and answers in their order.
-pub async fn enqueue_all(database: &Database, requests: &[Enqueue], by: &str) -> Result<Vec<Enqueued>, Error> {
+pub async fn enqueue_all(
+    database: &Database,
+    requests: &[Enqueue],
+    by: &str,
+) -> Result<Vec<Enqueued>, Error> {
     check(requests)?;
     let ids: Vec<ItemId> = requests.iter().map(|_| ItemId::new()).collect();
     let mut transaction = database.pool().begin().await.map_err(db::Error::from)?;
     let column = |get: fn(&Enqueue) -> Option<&str>| requests.iter().map(get).collect::<Vec<_>>();
     let inputs: Vec<&str> = requests.iter().map(Enqueue::input).collect();
-    let run_at: Vec<Option<jiff_sqlx::Timestamp>> =
-        requests.iter().map(|request| request.run_at.map(jiff_sqlx::Timestamp::from)).collect();
+    let run_at: Vec<Option<jiff_sqlx::Timestamp>> = requests
+        .iter()
+        .map(|request| request.run_at.map(jiff_sqlx::Timestamp::from))
+        .collect();
     let new: Vec<ItemId> = within(
         sqlx::query_scalar(statement!("queue/enqueue"))
             .bind(&ids)
-            .bind(requests.iter().map(|request| request.workspace_id).collect::<Vec<_>>())
-            .bind(requests.iter().map(|request| request.definition_id).collect::<Vec<_>>())
+            .bind(
+                requests
+                    .iter()
+                    .map(|request| request.workspace_id)
+                    .collect::<Vec<_>>(),
+            )
+            .bind(
+                requests
+                    .iter()
+                    .map(|request| request.definition_id)
+                    .collect::<Vec<_>>(),
+            )
             .bind(&inputs)
-            .bind(requests.iter().map(|request| request.priority).collect::<Vec<_>>())
+            .bind(
+                requests
+                    .iter()
+                    .map(|request| request.priority)
+                    .collect::<Vec<_>>(),
+            )
             .bind(&run_at)
             .bind(column(|request| request.idempotency_key.as_deref()))
             .bind(column(|request| request.traceparent.as_deref()))
@@ -194,17 +219,44 @@ async fn find_before(
     ids: &[ItemId],
     new: &HashSet<ItemId>,
 ) -> Result<Vec<Enqueued>, Error> {
-    let mut answers: Vec<Option<Enqueued>> =
-        ids.iter().map(|id| new.contains(id).then_some(Enqueued::New(*id))).collect();
+    let mut answers: Vec<Option<Enqueued>> = ids
+        .iter()
+        .map(|id| new.contains(id).then_some(Enqueued::New(*id)))
+        .collect();
     let skipped: Vec<usize> = (0..ids.len()).filter(|&index| answers[index].is_none()).collect();
     let pick = |index: &usize| &requests[*index];
     let rows: Vec<(i64, ItemId, bool)> = within(
         sqlx::query_as(statement!("queue/same_key"))
-            .bind(skipped.iter().map(|index| pick(index).workspace_id).collect::<Vec<_>>())
-            .bind(skipped.iter().map(|index| pick(index).idempotency_key.as_deref()).collect::<Vec<_>>())
-            .bind(skipped.iter().map(|index| pick(index).definition_id).collect::<Vec<_>>())
-            .bind(skipped.iter().map(|index| pick(index).input()).collect::<Vec<_>>())
-            .bind(skipped.iter().map(|index| pick(index).priority).collect::<Vec<_>>())
+            .bind(
+                skipped
+                    .iter()
+                    .map(|index| pick(index).workspace_id)
+                    .collect::<Vec<_>>(),
+            )
+            .bind(
+                skipped
+                    .iter()
+                    .map(|index| pick(index).idempotency_key.as_deref())
+                    .collect::<Vec<_>>(),
+            )
+            .bind(
+                skipped
+                    .iter()
+                    .map(|index| pick(index).definition_id)
+                    .collect::<Vec<_>>(),
+            )
+            .bind(
+                skipped
+                    .iter()
+                    .map(|index| pick(index).input())
+                    .collect::<Vec<_>>(),
+            )
+            .bind(
+                skipped
+                    .iter()
+                    .map(|index| pick(index).priority)
+                    .collect::<Vec<_>>(),
+            )
             .bind(
                 skipped
                     .iter()

@@ -57,23 +57,25 @@ pub(crate) async fn finish(
     match write(database, ends, by, floor).await {
         // A value that PostgreSQL cannot hold (\u0000 in a JSON string, a number beyond numeric) must not keep the
         // others of its batch from ending: halve until it stands alone, then say so instead of storing it.
-        Err(error) if is_unrepresentable(&error) => match ends {
-            [end] => write(database, &[without_values(end, &error)], by, floor).await,
-            _ => {
-                let (left, right) = ends.split_at(ends.len() / 2);
-                let mut finished = Box::pin(finish(database, left, by, floor)).await?;
-                let rest = Box::pin(finish(database, right, by, floor)).await?;
-                finished.ended.extend(rest.ended);
-                finished.busy.extend(rest.busy);
-                Ok(finished)
+        Err(error) if is_unrepresentable(&error) => {
+            if let [end] = ends {
+                return write(database, &[without_values(end, &error)], by, floor).await;
             }
-        },
+            let (left, right) = ends.split_at(ends.len() / 2);
+            let mut finished = Box::pin(finish(database, left, by, floor)).await?;
+            let rest = Box::pin(finish(database, right, by, floor)).await?;
+            finished.ended.extend(rest.ended);
+            finished.busy.extend(rest.busy);
+            Ok(finished)
+        }
         other => other,
     }
 }
 
 fn is_unrepresentable(error: &db::Error) -> bool {
-    error.code().is_some_and(|code| code.starts_with("22") || code.starts_with("54"))
+    error
+        .code()
+        .is_some_and(|code| code.starts_with("22") || code.starts_with("54"))
 }
 
 fn without_values(end: &End, error: &db::Error) -> End {
@@ -111,7 +113,12 @@ async fn write(database: &Database, ends: &[End], by: &str, floor: f64) -> Resul
     .await?;
     let mut finished = Finished::default();
     for (execution, ended) in rows {
-        if ended { &mut finished.ended } else { &mut finished.busy }.push(execution);
+        if ended {
+            &mut finished.ended
+        } else {
+            &mut finished.busy
+        }
+        .push(execution);
     }
     Ok(finished)
 }

@@ -29,7 +29,11 @@ pub(crate) struct Housekeeping {
 
 impl Housekeeping {
     pub(crate) fn new(shared: Shared) -> Self {
-        Self { shared, swept: None, recounted: None }
+        Self {
+            shared,
+            swept: None,
+            recounted: None,
+        }
     }
 }
 
@@ -39,7 +43,10 @@ impl Pass for Housekeeping {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        if duty::hold(&self.shared.database, &self.shared.presence, DUTY).await?.is_none() {
+        if duty::hold(&self.shared.database, &self.shared.presence, DUTY)
+            .await?
+            .is_none()
+        {
             return Ok(Next::After(BEAT));
         }
         self.measure().await?;
@@ -60,19 +67,29 @@ impl Pass for Housekeeping {
 impl Housekeeping {
     async fn measure(&self) -> Result<(), db::Error> {
         let (pending, active, oldest): (i64, i64, Option<f64>) =
-            within(sqlx::query_as(statement!("housekeeping/depth")).fetch_one(self.shared.database.pool())).await?;
-        self.shared.metrics.depth(pending, active, oldest.unwrap_or_default());
+            within(sqlx::query_as(statement!("housekeeping/depth")).fetch_one(self.shared.database.pool()))
+                .await?;
+        self.shared
+            .metrics
+            .depth(pending, active, oldest.unwrap_or_default());
         Ok(())
     }
 
     async fn sweep(&self) -> Result<(), db::Error> {
         let missed: Vec<WorkspaceId> =
-            within(sqlx::query_scalar(statement!("capacity/sweep")).fetch_all(self.shared.database.pool())).await?;
+            within(sqlx::query_scalar(statement!("capacity/sweep")).fetch_all(self.shared.database.pool()))
+                .await?;
         if !missed.is_empty() {
-            tracing::debug!(workspaces = missed.len(), "Found ready items that no hint spoke for");
+            tracing::debug!(
+                workspaces = missed.len(),
+                "Found ready items that no hint spoke for"
+            );
             self.shared.bells.queue.ring();
         }
-        within(sqlx::query(statement!("housekeeping/forget_workspaces")).execute(self.shared.database.pool())).await?;
+        within(
+            sqlx::query(statement!("housekeeping/forget_workspaces")).execute(self.shared.database.pool()),
+        )
+        .await?;
         let forget = sqlx::query(statement!("embedded/forget")).bind(PRUNE_BATCH);
         within(forget.execute(self.shared.database.pool())).await?;
         Ok(())
@@ -90,9 +107,13 @@ impl Housekeeping {
                     .fetch_all(&mut *transaction),
             )
             .await?;
-            let Some(last) = locked.last().copied() else { return Ok(()) };
+            let Some(last) = locked.last().copied() else {
+                return Ok(());
+            };
             let mended: Vec<(WorkspaceId, i32)> = within(
-                sqlx::query_as(statement!("capacity/recount")).bind(&locked).fetch_all(&mut *transaction),
+                sqlx::query_as(statement!("capacity/recount"))
+                    .bind(&locked)
+                    .fetch_all(&mut *transaction),
             )
             .await?;
             transaction.commit().await?;

@@ -128,7 +128,7 @@ pub struct Execution {
     pub workflow_definition_id: DefinitionId,
     /// Which version of it.
     pub workflow_definition_version_id: Option<VersionId>,
-    /// PENDING, STARTING, RUNNING, COMPLETED, FAILED, CANCELLED, TERMINATED or TIMED_OUT.
+    /// PENDING, STARTING, RUNNING, COMPLETED, FAILED, CANCELLED, TERMINATED or `TIMED_OUT`.
     pub status: String,
     /// When it was claimed last.
     pub claimed_at: Option<Timestamp>,
@@ -207,7 +207,10 @@ pub async fn items(database: &Database, filter: &Filter) -> Result<Vec<Item>, db
 
 /// One item.
 pub async fn item(database: &Database, id: ItemId) -> Result<Option<Item>, db::Error> {
-    let filter = Filter { limit: 1, ..Filter::default() };
+    let filter = Filter {
+        limit: 1,
+        ..Filter::default()
+    };
     let rows: Vec<ItemRow> = page(database, statement!("inspect/items"), &filter, Some(id.0)).await?;
     Ok(rows.into_iter().next().map(Item::from))
 }
@@ -220,8 +223,12 @@ pub async fn executions(database: &Database, filter: &Filter) -> Result<Vec<Exec
 
 /// One execution.
 pub async fn execution(database: &Database, id: ExecutionId) -> Result<Option<Execution>, db::Error> {
-    let filter = Filter { limit: 1, ..Filter::default() };
-    let rows: Vec<ExecutionRow> = page(database, statement!("inspect/executions"), &filter, Some(id.0)).await?;
+    let filter = Filter {
+        limit: 1,
+        ..Filter::default()
+    };
+    let rows: Vec<ExecutionRow> =
+        page(database, statement!("inspect/executions"), &filter, Some(id.0)).await?;
     Ok(rows.into_iter().next().map(Execution::from))
 }
 
@@ -286,16 +293,28 @@ pub struct Step {
 
 /// The life of an item, oldest first.
 pub async fn history(database: &Database, item: ItemId) -> Result<Vec<Step>, db::Error> {
-    type Row = (jiff_sqlx::Timestamp, String, String, Option<ExecutionId>, Option<String>);
-    let rows: Vec<Row> =
-        within(sqlx::query_as(statement!("inspect/history")).bind(item).fetch_all(database.pool())).await?;
-    let steps = rows.into_iter().map(|(at, event, actor, execution_id, detail)| Step {
-        at: at.to_jiff(),
-        event,
-        actor,
-        execution_id,
-        detail,
-    });
+    type Row = (
+        jiff_sqlx::Timestamp,
+        String,
+        String,
+        Option<ExecutionId>,
+        Option<String>,
+    );
+    let rows: Vec<Row> = within(
+        sqlx::query_as(statement!("inspect/history"))
+            .bind(item)
+            .fetch_all(database.pool()),
+    )
+    .await?;
+    let steps = rows
+        .into_iter()
+        .map(|(at, event, actor, execution_id, detail)| Step {
+            at: at.to_jiff(),
+            event,
+            actor,
+            execution_id,
+            detail,
+        });
     Ok(steps.collect())
 }
 
@@ -359,8 +378,12 @@ struct Facts {
 
 /// Why an item waits; `None` when it does not.
 pub async fn waiting(database: &Database, item: ItemId) -> Result<Option<Waiting>, db::Error> {
-    let facts: Option<Facts> =
-        within(sqlx::query_as(statement!("inspect/waiting")).bind(item).fetch_optional(database.pool())).await?;
+    let facts: Option<Facts> = within(
+        sqlx::query_as(statement!("inspect/waiting"))
+            .bind(item)
+            .fetch_optional(database.pool()),
+    )
+    .await?;
     Ok(facts.map(reason))
 }
 
@@ -368,15 +391,37 @@ pub async fn waiting(database: &Database, item: ItemId) -> Result<Option<Waiting
 fn reason(facts: Facts) -> Waiting {
     let until = optional_time(facts.run_at);
     match facts {
-        Facts { lane, waits_for: Some(what), .. } if lane == "l" && what == "schedule" => Waiting::Scheduled { until },
-        Facts { lane, last_error, .. } if lane == "l" => Waiting::BackingOff { until, error: last_error },
-        Facts { workspace_paused: true, .. } => Waiting::WorkspacePaused,
-        Facts { definition_paused: true, .. } => Waiting::DefinitionPaused,
+        Facts {
+            lane,
+            waits_for: Some(what),
+            ..
+        } if lane == "l" && what == "schedule" => Waiting::Scheduled { until },
+        Facts { lane, last_error, .. } if lane == "l" => Waiting::BackingOff {
+            until,
+            error: last_error,
+        },
+        Facts {
+            workspace_paused: true,
+            ..
+        } => Waiting::WorkspacePaused,
+        Facts {
+            definition_paused: true,
+            ..
+        } => Waiting::DefinitionPaused,
         Facts { servers: 0, .. } => Waiting::NoServer,
         Facts { engine_up: false, .. } => Waiting::EngineDown,
-        Facts { active, max_concurrent, holders, position, .. } if active >= max_concurrent => {
-            Waiting::Limit { limit: max_concurrent, active, holders, position }
-        }
+        Facts {
+            active,
+            max_concurrent,
+            holders,
+            position,
+            ..
+        } if active >= max_concurrent => Waiting::Limit {
+            limit: max_concurrent,
+            active,
+            holders,
+            position,
+        },
         Facts { position, .. } => Waiting::Queued { position },
     }
 }

@@ -16,7 +16,10 @@ pub(crate) struct ExecutionsLane {
 
 impl ExecutionsLane {
     pub(crate) fn new(shared: Shared) -> Self {
-        Self { claimer: Claimer::new(shared.clone()), shared }
+        Self {
+            claimer: Claimer::new(shared.clone()),
+            shared,
+        }
     }
 }
 
@@ -37,17 +40,24 @@ impl Lane for ExecutionsLane {
         }
     }
 
+    #[tracing::instrument(name = "flow:queue_processing", level = "debug", skip_all)]
     async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
         self.claimer.claim(room).await
     }
 
+    #[tracing::instrument(name = "step:process_item", level = "debug", skip_all, fields(item = %claim.item_id))]
     async fn deliver(&self, claim: Claim) -> Settlement {
         tracing::debug!(item = %claim.item_id, execution = %claim.execution_id, "Dispatching queue item");
         start(&self.shared, claim).await
     }
 
     fn release(&self, claim: Claim) -> Settlement {
-        Settlement { claim, verdict: Verdict::Released { message: "the server is shutting down".to_owned() } }
+        Settlement {
+            claim,
+            verdict: Verdict::Released {
+                message: "the server is shutting down".to_owned(),
+            },
+        }
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Vec<Settlement> {

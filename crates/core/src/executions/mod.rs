@@ -7,7 +7,7 @@
 //!                  +---------- recover (the holder is gone; the engine is asked first) +
 //! ```
 //!
-//! Reading order: [`enqueue`], `claim`, `start`, `settle`, `finish`, `close`, then the passes that mend: `recover`,
+//! Reading order: [`enqueue`], `claim`, `load`, `start`, `settle`, `finish`, `close`, then the passes that mend: `recover`,
 //! `reconcile`, `housekeeping`; then what people do: [`operate`], [`inspect`].
 
 use std::collections::HashMap;
@@ -35,6 +35,7 @@ mod finish;
 mod housekeeping;
 pub mod inspect;
 mod lane;
+mod load;
 pub mod operate;
 mod reconcile;
 mod recover;
@@ -89,7 +90,10 @@ impl Default for Settings {
             claim_lease: Duration::from_secs(30),
             start_timeout: Duration::from_secs(10),
             start_concurrency: 64,
-            retry: Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) },
+            retry: Backoff {
+                base: Duration::from_secs(1),
+                cap: Duration::from_mins(1),
+            },
             task_queue: "stationmaster".to_owned(),
             workflow_type: "stationmaster-workflow".to_owned(),
             retention: Duration::from_hours(7 * 24),
@@ -119,7 +123,10 @@ pub(crate) struct Shared {
 impl Shared {
     /// The virtual time below which no workspace enters.
     pub(crate) fn floor(&self) -> f64 {
-        self.low_water.lock().unwrap_or_else(PoisonError::into_inner).floor()
+        self.low_water
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .floor()
     }
 
     /// Who acts, in words for histories: this server.
@@ -129,8 +136,12 @@ impl Shared {
 }
 
 /// Gives back what a leaving server still holds, until it is done or the caller's patience is.
-pub(crate) async fn hand_over(shared: &Shared, held: &[(ExecutionId, Token, String)]) -> Result<usize, db::Error> {
-    let (ids, tokens): (Vec<ExecutionId>, Vec<Token>) = held.iter().map(|(id, token, _)| (*id, *token)).unzip();
+pub(crate) async fn hand_over(
+    shared: &Shared,
+    held: &[(ExecutionId, Token, String)],
+) -> Result<usize, db::Error> {
+    let (ids, tokens): (Vec<ExecutionId>, Vec<Token>) =
+        held.iter().map(|(id, token, _)| (*id, *token)).unzip();
     let row = || settle::Release {
         wait: Duration::ZERO,
         attempts: 0,
@@ -158,7 +169,8 @@ pub(crate) struct InFlight(Arc<Mutex<HashMap<ExecutionId, (Token, Instant)>>>);
 impl InFlight {
     pub(crate) fn took(&self, claims: impl Iterator<Item = (ExecutionId, Token)>) {
         let now = Instant::now();
-        self.lock().extend(claims.map(|(execution, token)| (execution, (token, now))));
+        self.lock()
+            .extend(claims.map(|(execution, token)| (execution, (token, now))));
     }
 
     pub(crate) fn gave_back(&self, executions: impl Iterator<Item = ExecutionId>) {
@@ -171,7 +183,10 @@ impl InFlight {
     /// Claims that have been held for longer than `age`.
     pub(crate) fn older_than(&self, age: Duration) -> (Vec<ExecutionId>, Vec<Token>) {
         let map = self.lock();
-        map.iter().filter(|(_, (_, since))| since.elapsed() >= age).map(|(id, (token, _))| (*id, *token)).unzip()
+        map.iter()
+            .filter(|(_, (_, since))| since.elapsed() >= age)
+            .map(|(id, (token, _))| (*id, *token))
+            .unzip()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ExecutionId, (Token, Instant)>> {

@@ -46,8 +46,14 @@ pub async fn cancel(
     actor: &str,
 ) -> Result<Cancelled, Error> {
     let query = "select stationmaster.cancel_execution($1, $2, $3)";
-    let answer: Result<String, _> =
-        within(sqlx::query_scalar(query).bind(id).bind(reason).bind(actor).fetch_one(database.pool())).await;
+    let answer: Result<String, _> = within(
+        sqlx::query_scalar(query)
+            .bind(id)
+            .bind(reason)
+            .bind(actor)
+            .fetch_one(database.pool()),
+    )
+    .await;
     match answer {
         Ok(answer) if answer == "CANCELLING" => Ok(Cancelled::Requested),
         Ok(answer) if answer == "CANCELLED" => Ok(Cancelled::AtOnce),
@@ -63,8 +69,12 @@ pub async fn retry(database: &Database, item: ItemId, actor: &str) -> Result<(),
         return Ok(());
     }
     let query = "select status from stationmaster.workflow_execution_queue where id = $1";
-    let status: Option<String> =
-        within(sqlx::query_scalar(query).bind(item).fetch_optional(database.pool())).await?;
+    let status: Option<String> = within(
+        sqlx::query_scalar(query)
+            .bind(item)
+            .fetch_optional(database.pool()),
+    )
+    .await?;
     match status {
         None => {
             tracing::warn!(%item, "Execution not found for retry");
@@ -73,12 +83,16 @@ pub async fn retry(database: &Database, item: ItemId, actor: &str) -> Result<(),
         Some(status) if status == "DISPATCHED" => Err(Error::WrongState(format!(
             "item {item} was dispatched and its execution has not failed: only what ended badly can be retried"
         ))),
-        Some(status) => Err(Error::WrongState(format!("item {item} is {status}: only what ended badly can be retried"))),
+        Some(status) => Err(Error::WrongState(format!(
+            "item {item} is {status}: only what ended badly can be retried"
+        ))),
     }
 }
 
 async fn retry_some(database: &Database, items: &[ItemId], actor: &str) -> Result<usize, db::Error> {
-    let query = sqlx::query_scalar::<_, ItemId>(statement!("operate/retry")).bind(items).bind(actor);
+    let query = sqlx::query_scalar::<_, ItemId>(statement!("operate/retry"))
+        .bind(items)
+        .bind(actor);
     let retried = within(query.fetch_all(database.pool())).await?.len();
     if retried > 0 {
         notify(database).await?;
@@ -148,12 +162,21 @@ async fn matching(database: &Database, filter: &Filter, after: ItemId) -> Result
 }
 
 /// Changes the priority of an item that waits.
-pub async fn set_priority(database: &Database, item: ItemId, priority: i32, actor: &str) -> Result<(), Error> {
-    let query =
-        sqlx::query_scalar::<_, ItemId>(statement!("operate/set_priority")).bind(item).bind(priority).bind(actor);
+pub async fn set_priority(
+    database: &Database,
+    item: ItemId,
+    priority: i32,
+    actor: &str,
+) -> Result<(), Error> {
+    let query = sqlx::query_scalar::<_, ItemId>(statement!("operate/set_priority"))
+        .bind(item)
+        .bind(priority)
+        .bind(actor);
     match within(query.fetch_optional(database.pool())).await? {
         Some(_) => Ok(notify(database).await?),
-        None => Err(Error::WrongState(format!("item {item} does not wait: its priority cannot change any more"))),
+        None => Err(Error::WrongState(format!(
+            "item {item} does not wait: its priority cannot change any more"
+        ))),
     }
 }
 
@@ -205,11 +228,17 @@ pub async fn complete(
 
 async fn not_active(database: &Database, execution: ExecutionId) -> Result<Error, db::Error> {
     let query = "select status from stationmaster.workflow_executions where id = $1";
-    let status: Option<String> =
-        within(sqlx::query_scalar(query).bind(execution).fetch_optional(database.pool())).await?;
+    let status: Option<String> = within(
+        sqlx::query_scalar(query)
+            .bind(execution)
+            .fetch_optional(database.pool()),
+    )
+    .await?;
     Ok(match status {
         None => Error::NotFound(execution.0),
-        Some(status) => Error::WrongState(format!("execution {execution} is {status}: only an active one can be completed")),
+        Some(status) => Error::WrongState(format!(
+            "execution {execution} is {status}: only an active one can be completed"
+        )),
     })
 }
 

@@ -33,7 +33,11 @@ pub(crate) struct Reconcile {
 
 impl Reconcile {
     pub(crate) fn new(shared: Shared) -> Self {
-        Self { shared, suspects: HashSet::new(), last: None }
+        Self {
+            shared,
+            suspects: HashSet::new(),
+            last: None,
+        }
     }
 }
 
@@ -46,7 +50,10 @@ impl Pass for Reconcile {
         let interval = self.shared.settings.reconcile_interval;
         // The duty is held by renewing it; the work itself is done once an interval.
         let beat = Duration::from_secs(1).min(interval);
-        if duty::hold(&self.shared.database, &self.shared.presence, DUTY).await?.is_none() {
+        if duty::hold(&self.shared.database, &self.shared.presence, DUTY)
+            .await?
+            .is_none()
+        {
             self.last = None;
             return Ok(Next::After(beat));
         }
@@ -97,9 +104,12 @@ impl Reconcile {
                     .fetch_all(self.shared.database.pool()),
             )
             .await?;
-            let Some((last, _)) = rows.last() else { return Ok(()) };
+            let Some((last, _)) = rows.last() else {
+                return Ok(());
+            };
             after = *last;
-            let absent: Vec<(ExecutionId, bool)> = rows.into_iter().filter(|(id, _)| !open.contains(id)).collect();
+            let absent: Vec<(ExecutionId, bool)> =
+                rows.into_iter().filter(|(id, _)| !open.contains(id)).collect();
             for some in absent.chunks(ASK_AT_ONCE) {
                 self.ask_about(some).await?;
             }
@@ -119,7 +129,10 @@ impl Reconcile {
         let (mut ends, mut missing, mut found) = (Vec::new(), Vec::new(), Vec::new());
         for ((id, missed_before), state) in absent.iter().zip(states) {
             match state {
-                RunState::Closed(close) => ends.push(End { reason: Some("reconciled".to_owned()), ..End::of(close) }),
+                RunState::Closed(close) => ends.push(End {
+                    reason: Some("reconciled".to_owned()),
+                    ..End::of(close)
+                }),
                 RunState::Running { .. } if *missed_before => found.push(*id),
                 RunState::Running { .. } => {}
                 RunState::NotFound if *missed_before => ends.push(vanished(*id)),
@@ -127,7 +140,10 @@ impl Reconcile {
             }
         }
         if !ends.is_empty() {
-            tracing::warn!(executions = ends.len(), "The reconciler ended executions whose completion was lost");
+            tracing::warn!(
+                executions = ends.len(),
+                "The reconciler ended executions whose completion was lost"
+            );
             let finished = finish(&shared.database, &ends, "reconciler", shared.floor()).await?;
             shared.metrics.reconciled(finished.ended.len());
             shared.bells.queue.ring();
@@ -140,7 +156,9 @@ impl Reconcile {
         if executions.is_empty() {
             return Ok(());
         }
-        let query = sqlx::query(statement!("reconcile/mark_missing")).bind(executions).bind(missing);
+        let query = sqlx::query(statement!("reconcile/mark_missing"))
+            .bind(executions)
+            .bind(missing);
         within(query.execute(self.shared.database.pool())).await?;
         Ok(())
     }
@@ -161,7 +179,8 @@ impl Reconcile {
                     suspects.insert(run.run_id.clone());
                     continue;
                 }
-                self.terminate(run, status.as_deref().unwrap_or("FAILED"), workspace).await?;
+                self.terminate(run, status.as_deref().unwrap_or("FAILED"), workspace)
+                    .await?;
             }
         }
         self.suspects = suspects;

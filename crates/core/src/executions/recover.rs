@@ -19,7 +19,10 @@ use crate::task::{Next, Pass};
 const EVERY: Duration = Duration::from_secs(1);
 const BATCH: i64 = 500;
 /// An item lost more than once comes back after a wait of its own, so that one that kills servers soon stands alone.
-const APART: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(30) };
+const APART: Backoff = Backoff {
+    base: Duration::from_secs(1),
+    cap: Duration::from_secs(30),
+};
 
 /// See the module.
 pub(crate) struct Recover {
@@ -43,11 +46,17 @@ impl Pass for Recover {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        let Some(me) = self.shared.presence.holder() else { return Ok(Next::After(EVERY)) };
+        let Some(me) = self.shared.presence.holder() else {
+            return Ok(Next::After(EVERY));
+        };
         let pool = self.shared.database.pool();
         let dead: Vec<(ServerId, String)> =
             within(sqlx::query_as(statement!("servers/dead")).fetch_all(pool)).await?;
-        let dead: Vec<ServerId> = dead.into_iter().map(|(id, _)| id).filter(|id| *id != me).collect();
+        let dead: Vec<ServerId> = dead
+            .into_iter()
+            .map(|(id, _)| id)
+            .filter(|id| *id != me)
+            .collect();
         let orphans: Vec<Orphan> = within(
             sqlx::query_as(statement!("executions/adopt_expired"))
                 .bind(me)
@@ -61,8 +70,12 @@ impl Pass for Recover {
         if !orphans.is_empty() {
             self.resolve(orphans).await?;
         } else if !dead.is_empty() {
-            let buried: Vec<(ServerId, String)> =
-                within(sqlx::query_as(statement!("servers/bury")).bind(&dead).fetch_all(pool)).await?;
+            let buried: Vec<(ServerId, String)> = within(
+                sqlx::query_as(statement!("servers/bury"))
+                    .bind(&dead)
+                    .fetch_all(pool),
+            )
+            .await?;
             for (id, name) in buried {
                 tracing::warn!(server = %id, name, "A server is gone; nothing is left in its hands");
             }
@@ -92,7 +105,10 @@ impl Recover {
         for (orphan, state) in orphans.into_iter().zip(states) {
             match state {
                 RunState::Running { run_id } => running.push((orphan, run_id)),
-                RunState::Closed(close) => ends.push(End { token: Some(orphan.token), ..End::of(close) }),
+                RunState::Closed(close) => ends.push(End {
+                    token: Some(orphan.token),
+                    ..End::of(close)
+                }),
                 RunState::NotFound if self.is_suspect(&orphan) => ends.push(quarantine(&orphan)),
                 RunState::NotFound => lost.push(orphan),
             }
@@ -104,7 +120,11 @@ impl Recover {
         }
         self.requeue(&lost).await?;
         shared.metrics.recovered(count);
-        tracing::info!(items = count, requeued = lost.len(), "Recovered {count} stale queue items");
+        tracing::info!(
+            items = count,
+            requeued = lost.len(),
+            "Recovered {count} stale queue items"
+        );
         shared.bells.queue.ring();
         Ok(())
     }
@@ -120,9 +140,19 @@ impl Recover {
         }
         within(
             sqlx::query(statement!("executions/settle_running"))
-                .bind(running.iter().map(|(orphan, _)| orphan.execution_id).collect::<Vec<_>>())
+                .bind(
+                    running
+                        .iter()
+                        .map(|(orphan, _)| orphan.execution_id)
+                        .collect::<Vec<_>>(),
+                )
                 .bind(running.iter().map(|(orphan, _)| orphan.token).collect::<Vec<_>>())
-                .bind(running.iter().map(|(_, run_id)| run_id.as_str()).collect::<Vec<_>>())
+                .bind(
+                    running
+                        .iter()
+                        .map(|(_, run_id)| run_id.as_str())
+                        .collect::<Vec<_>>(),
+                )
                 .execute(self.shared.database.pool()),
         )
         .await?;

@@ -30,7 +30,11 @@ pub(crate) enum Verdict {
     /// The engine ran it, and it is over.
     Ended(Close),
     /// It cannot be started: for good.
-    Failed { reason: &'static str, message: String, attempts: i32 },
+    Failed {
+        reason: &'static str,
+        message: String,
+        attempts: i32,
+    },
     /// The engine refused; another try after a while. Spends an attempt.
     Retry { wait: Duration, message: String },
     /// It was not sent, or certainly not received. Spends nothing.
@@ -40,6 +44,7 @@ pub(crate) enum Verdict {
 }
 
 /// Writes settlements down. Answers what could not be written now.
+#[tracing::instrument(name = "step:mark_dispatched", level = "debug", skip_all)]
 pub(crate) async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec<Settlement> {
     let mut running = Vec::new();
     let mut ended = Vec::new();
@@ -49,11 +54,17 @@ pub(crate) async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec
             Verdict::Running { .. } => running.push(settlement),
             Verdict::Ended(_) | Verdict::Failed { .. } => ended.push(settlement),
             Verdict::Retry { .. } | Verdict::Released { .. } => released.push(settlement),
-            Verdict::Abandoned => shared.in_flight.gave_back(std::iter::once(settlement.claim.execution_id)),
+            Verdict::Abandoned => shared
+                .in_flight
+                .gave_back(std::iter::once(settlement.claim.execution_id)),
         }
     }
     let mut again = Vec::new();
-    for (kind, batch) in [(Kind::Running, running), (Kind::Ended, ended), (Kind::Released, released)] {
+    for (kind, batch) in [
+        (Kind::Running, running),
+        (Kind::Ended, ended),
+        (Kind::Released, released),
+    ] {
         if batch.is_empty() {
             continue;
         }
@@ -85,14 +96,23 @@ async fn write(shared: &Shared, kind: Kind, batch: Vec<Settlement>) -> Vec<Settl
     let written = match write_once(shared, kind, &batch).await {
         Ok(written) => written,
         Err(error) => {
-            tracing::error!(error = chain(&error), items = batch.len(), "Could not settle; trying again");
+            tracing::error!(
+                error = chain(&error),
+                items = batch.len(),
+                "Could not settle; trying again"
+            );
             return batch;
         }
     };
-    let (again, over): (Vec<_>, Vec<_>) =
-        batch.into_iter().partition(|settlement| written.busy.contains(&settlement.claim.execution_id));
-    shared.in_flight.gave_back(over.iter().map(|settlement| settlement.claim.execution_id));
-    let refused = over.iter().filter(|settlement| !written.done.contains(&settlement.claim.execution_id));
+    let (again, over): (Vec<_>, Vec<_>) = batch
+        .into_iter()
+        .partition(|settlement| written.busy.contains(&settlement.claim.execution_id));
+    shared
+        .in_flight
+        .gave_back(over.iter().map(|settlement| settlement.claim.execution_id));
+    let refused = over
+        .iter()
+        .filter(|settlement| !written.done.contains(&settlement.claim.execution_id));
     for settlement in refused {
         shared.metrics.stale_write("settle");
         tracing::warn!(
@@ -128,20 +148,33 @@ async fn write_running(shared: &Shared, batch: &[Settlement]) -> Result<Written,
             .fetch_all(shared.database.pool()),
     )
     .await?;
-    Ok(Written { done: rows.into_iter().collect(), busy: HashSet::new() })
+    Ok(Written {
+        done: rows.into_iter().collect(),
+        busy: HashSet::new(),
+    })
 }
 
 async fn write_ended(shared: &Shared, batch: &[Settlement]) -> Result<Written, db::Error> {
     let ends: Vec<End> = batch.iter().map(end_of).collect();
     let finished = finish(&shared.database, &ends, &shared.actor(), shared.floor()).await?;
-    Ok(Written { done: finished.ended.into_iter().collect(), busy: finished.busy.into_iter().collect() })
+    Ok(Written {
+        done: finished.ended.into_iter().collect(),
+        busy: finished.busy.into_iter().collect(),
+    })
 }
 
 fn end_of(settlement: &Settlement) -> End {
     let token = Some(settlement.claim.token);
     match &settlement.verdict {
-        Verdict::Ended(close) => End { token, ..End::of(close.clone()) },
-        Verdict::Failed { reason, message, attempts } => End {
+        Verdict::Ended(close) => End {
+            token,
+            ..End::of(close.clone())
+        },
+        Verdict::Failed {
+            reason,
+            message,
+            attempts,
+        } => End {
             execution_id: settlement.claim.execution_id,
             token,
             item_status: "FAILED",
@@ -215,7 +248,12 @@ async fn release(
     .await?;
     let mut written = Written::default();
     for (execution, released) in answer {
-        if released { &mut written.done } else { &mut written.busy }.insert(execution);
+        if released {
+            &mut written.done
+        } else {
+            &mut written.busy
+        }
+        .insert(execution);
     }
     Ok(written)
 }
@@ -231,7 +269,10 @@ pub(crate) async fn give_back(
 }
 
 fn executions(batch: &[Settlement]) -> Vec<ExecutionId> {
-    batch.iter().map(|settlement| settlement.claim.execution_id).collect()
+    batch
+        .iter()
+        .map(|settlement| settlement.claim.execution_id)
+        .collect()
 }
 
 fn tokens(batch: &[Settlement]) -> Vec<crate::id::Token> {
@@ -240,7 +281,10 @@ fn tokens(batch: &[Settlement]) -> Vec<crate::id::Token> {
 
 fn report(shared: &Shared, over: &[Settlement], written: &Written) {
     let mut dispatched = 0;
-    for settlement in over.iter().filter(|settlement| written.done.contains(&settlement.claim.execution_id)) {
+    for settlement in over
+        .iter()
+        .filter(|settlement| written.done.contains(&settlement.claim.execution_id))
+    {
         match &settlement.verdict {
             Verdict::Running { .. } | Verdict::Ended(_) => {
                 dispatched += 1;

@@ -18,7 +18,10 @@ use crate::id::ExecutionId;
 use crate::retry::Backoff;
 use crate::task::panic_message;
 
-const ASK_AGAIN: Backoff = Backoff { base: Duration::from_millis(200), cap: Duration::from_secs(5) };
+const ASK_AGAIN: Backoff = Backoff {
+    base: Duration::from_millis(200),
+    cap: Duration::from_secs(5),
+};
 /// In doubt for this long, the claim is left to recovery, which asks as well.
 const DOUBT_LIMIT: Duration = Duration::from_mins(1);
 
@@ -29,7 +32,11 @@ pub(crate) async fn start(shared: &Shared, claim: Claim) -> Settlement {
             if *reason == "workspace_gone" {
                 tracing::warn!(workspace = %claim.workspace_id, item = %claim.item_id, "Workspace not found");
             }
-            Verdict::Failed { reason, message: gone_message(reason).to_owned(), attempts: 0 }
+            Verdict::Failed {
+                reason,
+                message: gone_message(reason).to_owned(),
+                attempts: 0,
+            }
         }
         Work::Ready(request) => start_run(shared, &claim, request).await,
     };
@@ -66,11 +73,15 @@ fn may_send(shared: &Shared, claim: &Claim) -> bool {
     Instant::now() < claim.valid_until && shared.presence.is(claim.holder)
 }
 
+#[tracing::instrument(name = "step:dispatch_temporal", level = "debug", skip_all)]
 async fn try_start(shared: &Shared, request: &StartRequest) -> StartOutcome {
     let attempt = AssertUnwindSafe(shared.engine.start(request, shared.settings.start_timeout));
-    attempt.catch_unwind().await.unwrap_or_else(|panic| StartOutcome::Refused {
-        message: format!("the start panicked: {}", panic_message(&*panic)),
-    })
+    attempt
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|panic| StartOutcome::Refused {
+            message: format!("the start panicked: {}", panic_message(&*panic)),
+        })
 }
 
 fn judge(shared: &Shared, claim: &Claim, outcome: StartOutcome) -> Verdict {
@@ -102,9 +113,16 @@ fn refused(shared: &Shared, claim: &Claim, message: String) -> Verdict {
     );
     if attempt >= claim.max_attempts {
         tracing::error!(item = %claim.item_id, error = %message, attempt, "Error processing queue item");
-        Verdict::Failed { reason: "refused", message, attempts: 1 }
+        Verdict::Failed {
+            reason: "refused",
+            message,
+            attempts: 1,
+        }
     } else {
-        Verdict::Retry { wait: shared.settings.retry.wait(attempt), message }
+        Verdict::Retry {
+            wait: shared.settings.retry.wait(attempt),
+            message,
+        }
     }
 }
 
@@ -157,6 +175,7 @@ pub(crate) fn answered(shared: &Shared) {
         shared.metrics.engine_breaker(false);
         tracing::info!(engine = shared.engine.name(), "The engine answers; claims go on");
         shared.bells.queue.ring();
+        shared.bells.heartbeat.ring();
     }
 }
 
@@ -164,7 +183,12 @@ pub(crate) fn answered(shared: &Shared) {
 pub(crate) fn away(shared: &Shared, reason: &str) {
     if shared.breaker.failed(reason) == Change::Opened {
         shared.metrics.engine_breaker(true);
-        tracing::error!(engine = shared.engine.name(), error = reason, "The engine is away; claims are held back");
+        shared.bells.heartbeat.ring();
+        tracing::error!(
+            engine = shared.engine.name(),
+            error = reason,
+            "The engine is away; claims are held back"
+        );
     }
 }
 

@@ -81,28 +81,116 @@ impl Metrics {
             oldest_age: Gauge::default(),
         };
         metrics.register();
+        metrics.show_zeroes();
         metrics
     }
 
     fn register(&mut self) {
         let registry = &mut self.registry;
-        registry.register("queue_processing_batch_size", "Items taken by a claim", self.batch_size.clone());
-        registry.register("queue_processing_duration_seconds", "Time that a claim took", self.claim_seconds.clone());
-        registry.register("engine_start_duration_seconds", "Time that the engine took to start a run", self.start_seconds.clone());
-        registry.register("queue_items_dispatched", "Items whose execution was started", self.dispatched.clone());
-        registry.register("queue_items_at_capacity", "Claims that left a workspace full with more to do", self.at_capacity.clone());
-        registry.register("queue_items_failed", "Items that failed for good, by reason", self.failed.clone());
-        registry.register("queue_items_retried", "Starts that the engine refused and that will be tried again", self.retried.clone());
-        registry.register("queue_items_released", "Claims given back without a try", self.released.clone());
-        registry.register("executions_finished", "Executions that ended, by status", self.finished.clone());
-        registry.register("queue_stale_recovery_count", "Claims recovered from lost servers", self.recovered.clone());
-        registry.register("executions_reconciled", "Executions whose completion had been lost", self.reconciled.clone());
-        registry.register("stale_writes_refused", "Writes of former holders that changed nothing", self.stale_writes.clone());
-        registry.register("capacity_counters_mended", "Capacity counters that differed from their rows (should stay 0)", self.counters_mended.clone());
-        registry.register("engine_breaker_open", "1 while the engine is away and claims are held back", self.breaker_open.clone());
-        registry.register("queue_depth", "Items that wait (estimated when very many)", self.pending.clone());
-        registry.register("executions_active", "Executions that hold a slot", self.active.clone());
-        registry.register("queue_oldest_age_seconds", "Age of the oldest waiting item", self.oldest_age.clone());
+        registry.register(
+            "queue_processing_batch_size",
+            "Items taken by a claim",
+            self.batch_size.clone(),
+        );
+        registry.register(
+            "queue_processing_duration_seconds",
+            "Time that a claim took",
+            self.claim_seconds.clone(),
+        );
+        registry.register(
+            "engine_start_duration_seconds",
+            "Time that the engine took to start a run",
+            self.start_seconds.clone(),
+        );
+        registry.register(
+            "queue_items_dispatched",
+            "Items whose execution was started",
+            self.dispatched.clone(),
+        );
+        registry.register(
+            "queue_items_at_capacity",
+            "Claims that left a workspace full with more to do",
+            self.at_capacity.clone(),
+        );
+        registry.register(
+            "queue_items_failed",
+            "Items that failed for good, by reason",
+            self.failed.clone(),
+        );
+        registry.register(
+            "queue_items_retried",
+            "Starts that the engine refused and that will be tried again",
+            self.retried.clone(),
+        );
+        registry.register(
+            "queue_items_released",
+            "Claims given back without a try",
+            self.released.clone(),
+        );
+        registry.register(
+            "executions_finished",
+            "Executions that ended, by status",
+            self.finished.clone(),
+        );
+        registry.register(
+            "queue_stale_recovery_count",
+            "Claims recovered from lost servers",
+            self.recovered.clone(),
+        );
+        registry.register(
+            "executions_reconciled",
+            "Executions whose completion had been lost",
+            self.reconciled.clone(),
+        );
+        registry.register(
+            "stale_writes_refused",
+            "Writes of former holders that changed nothing",
+            self.stale_writes.clone(),
+        );
+        registry.register(
+            "capacity_counters_mended",
+            "Capacity counters that differed from their rows (should stay 0)",
+            self.counters_mended.clone(),
+        );
+        registry.register(
+            "engine_breaker_open",
+            "1 while the engine is away and claims are held back",
+            self.breaker_open.clone(),
+        );
+        registry.register(
+            "queue_depth",
+            "Items that wait (estimated when very many)",
+            self.pending.clone(),
+        );
+        registry.register(
+            "executions_active",
+            "Executions that hold a slot",
+            self.active.clone(),
+        );
+        registry.register(
+            "queue_oldest_age_seconds",
+            "Age of the oldest waiting item",
+            self.oldest_age.clone(),
+        );
+    }
+
+    /// What has not happened yet is shown as zero, so that an alert can tell it from a metric that is not there.
+    fn show_zeroes(&self) {
+        for reason in [
+            "refused",
+            "quarantined",
+            "workspace_gone",
+            "definition_gone",
+            "version_gone",
+        ] {
+            drop(self.failed.get_or_create(&Reason { reason }));
+        }
+        for status in ["COMPLETED", "FAILED", "CANCELLED", "TERMINATED", "TIMED_OUT"] {
+            drop(self.finished.get_or_create(&Status { status }));
+        }
+        for write in ["settle", "close"] {
+            drop(self.stale_writes.get_or_create(&Write { write }));
+        }
     }
 
     /// The text that Prometheus reads.

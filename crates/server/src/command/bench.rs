@@ -10,9 +10,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::Table;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
+use stationmaster_bench::claim_cost;
 use stationmaster_bench::fixture::Load;
 use stationmaster_bench::scenario::{self, Progress};
-use stationmaster_bench::claim_cost;
 use stationmaster_core::executions::Settings;
 use stationmaster_postgres::{Afterwards, Binaries, Server};
 use stationmaster_temporal::TemporalEngine;
@@ -44,9 +44,9 @@ pub(crate) struct ExecutionsArgs {
     /// The limit of each workspace, or several separated by commas, which then repeat
     #[arg(long, value_delimiter = ',', default_value = "1000")]
     limits: Vec<i32>,
-    /// How long each execution takes, for the scenario custom
-    #[arg(long, value_parser = crate::config::duration, default_value = "0s")]
-    work: Duration,
+    /// How long each execution takes, for the scenario custom (default: no time at all)
+    #[arg(long, value_parser = crate::config::duration)]
+    work: Option<Duration>,
     /// Servers, for the scenarios custom and noop
     #[arg(long, default_value_t = 1)]
     servers: usize,
@@ -77,7 +77,14 @@ enum Scenario {
 }
 
 impl Scenario {
-    const EACH: [Self; 6] = [Self::Noop, Self::Limits, Self::Tenants, Self::Many, Self::Claim, Self::Temporal];
+    const EACH: [Self; 6] = [
+        Self::Noop,
+        Self::Limits,
+        Self::Tenants,
+        Self::Many,
+        Self::Claim,
+        Self::Temporal,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -97,7 +104,11 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     let Command::Executions(args) = command;
     let config = context.settings()?.config;
     let bench = Bench::start(&config, args, context.format).await?;
-    let scenarios = if bench.args.scenario == Scenario::All { Scenario::EACH.to_vec() } else { vec![bench.args.scenario] };
+    let scenarios = if bench.args.scenario == Scenario::All {
+        Scenario::EACH.to_vec()
+    } else {
+        vec![bench.args.scenario]
+    };
     let mut results = serde_json::Map::new();
     for scenario in scenarios {
         results.insert(scenario.name().to_owned(), bench.scenario(scenario).await?);
@@ -125,13 +136,20 @@ fn flatten(prefix: &str, value: &Value, rows: &mut Vec<(String, String)>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                let name = if prefix.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{prefix}.{key}")
+                };
                 flatten(&name, value, rows);
             }
         }
         Value::Null => {}
         Value::Number(number) if number.is_f64() => {
-            rows.push((prefix.to_owned(), format!("{:.3}", number.as_f64().unwrap_or_default())));
+            rows.push((
+                prefix.to_owned(),
+                format!("{:.3}", number.as_f64().unwrap_or_default()),
+            ));
         }
         other => rows.push((prefix.to_owned(), other.to_string())),
     }
@@ -155,7 +173,13 @@ impl<'a> Bench<'a> {
             }
         };
         stationmaster_core::db::Database::new(&url, 2)?.migrate().await?;
-        Ok(Self { config, args, format, url, server })
+        Ok(Self {
+            config,
+            args,
+            format,
+            url,
+            server,
+        })
     }
 
     async fn scenario(&self, scenario: Scenario) -> Result<Value> {
@@ -164,28 +188,56 @@ impl<'a> Bench<'a> {
         let work = Duration::from_millis(400);
         match scenario {
             Scenario::Noop => {
-                let load = Load { limits: self.limits(), work: Duration::ZERO, items: items(200_000), by_limit: false };
+                let load = Load {
+                    limits: self.limits(),
+                    work: Duration::ZERO,
+                    items: items(200_000),
+                    by_limit: false,
+                };
                 self.embedded(scenario, load, self.args.servers, &settings).await
             }
             Scenario::Custom => {
-                let load = Load { limits: self.limits(), work: self.args.work, items: items(10_000), by_limit: true };
+                let load = Load {
+                    limits: self.limits(),
+                    work: self.args.work.unwrap_or_default(),
+                    items: items(10_000),
+                    by_limit: true,
+                };
                 self.embedded(scenario, load, self.args.servers, &settings).await
             }
             Scenario::Limits => {
-                let load = Load { limits: vec![1, 1, 1, 5, 20], work, items: items(1_400), by_limit: true };
+                let load = Load {
+                    limits: vec![1, 1, 1, 5, 20],
+                    work,
+                    items: items(1_400),
+                    by_limit: true,
+                };
                 self.embedded(scenario, load, 6, &settings).await
             }
             Scenario::Tenants => {
-                let load = Load { limits: vec![5; 200], work, items: items(30_000), by_limit: true };
+                let load = Load {
+                    limits: vec![5; 200],
+                    work,
+                    items: items(30_000),
+                    by_limit: true,
+                };
                 self.embedded(scenario, load, 4, &settings).await
             }
             Scenario::Many => {
-                let load = Load { limits: vec![1; 10_000], work, items: items(100_000), by_limit: true };
+                let load = Load {
+                    limits: vec![1; 10_000],
+                    work,
+                    items: items(100_000),
+                    by_limit: true,
+                };
                 self.embedded(scenario, load, 4, &settings).await
             }
             Scenario::Claim => {
                 let mut bar = Bar::new(scenario, self.format);
-                let cost = claim_cost::measure(&self.url, 5_000, items(1_000_000), 10_000, |part| bar.part(part, 1)).await?;
+                let cost = claim_cost::measure(&self.url, 20_000, items(1_000_000), 10_000, |part| {
+                    bar.part(part, 1)
+                })
+                .await?;
                 Ok(json!(cost))
             }
             Scenario::Temporal => self.temporal(items(2_000), &settings).await,
@@ -194,10 +246,18 @@ impl<'a> Bench<'a> {
     }
 
     fn limits(&self) -> Vec<i32> {
-        (0..self.args.workspaces).map(|n| self.args.limits[n % self.args.limits.len()]).collect()
+        (0..self.args.workspaces)
+            .map(|n| self.args.limits[n % self.args.limits.len()])
+            .collect()
     }
 
-    async fn embedded(&self, scenario: Scenario, load: Load, servers: usize, settings: &Settings) -> Result<Value> {
+    async fn embedded(
+        &self,
+        scenario: Scenario,
+        load: Load,
+        servers: usize,
+        settings: &Settings,
+    ) -> Result<Value> {
         let mut bar = Bar::new(scenario, self.format);
         let ran = scenario::embedded(&self.url, &load, servers, settings, &mut bar).await?;
         Ok(json!(ran))
@@ -245,7 +305,16 @@ async fn private_postgres(config: &Config) -> Result<Server> {
 async fn temporal_dev_server(program: &PathBuf) -> Result<(tokio::process::Child, String)> {
     let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let child = tokio::process::Command::new(program)
-        .args(["server", "start-dev", "--headless", "--ip", "127.0.0.1", "--log-level", "error", "--port"])
+        .args([
+            "server",
+            "start-dev",
+            "--headless",
+            "--ip",
+            "127.0.0.1",
+            "--log-level",
+            "error",
+            "--port",
+        ])
         .arg(port.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -273,11 +342,18 @@ struct Bar {
 
 impl Bar {
     fn new(scenario: Scenario, format: Format) -> Self {
-        let bar = if format == Format::People { ProgressBar::new(1) } else { ProgressBar::hidden() };
+        let bar = if format == Format::People {
+            ProgressBar::new(1)
+        } else {
+            ProgressBar::hidden()
+        };
         if let Ok(style) = ProgressStyle::with_template("{msg:32} {wide_bar} {pos}/{len} {elapsed}") {
             bar.set_style(style);
         }
-        Self { scenario: scenario.name(), bar }
+        Self {
+            scenario: scenario.name(),
+            bar,
+        }
     }
 }
 

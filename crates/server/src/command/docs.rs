@@ -17,15 +17,38 @@ pub(crate) enum Command {
     Configuration,
     /// docs/cli.md
     Cli,
+    /// docs/metrics.md
+    Metrics,
 }
 
 pub(crate) fn run(command: &Command) -> Result<()> {
     let page = match command {
         Command::Configuration => config::reference(),
         Command::Cli => reference(),
+        Command::Metrics => metrics(),
     };
     std::io::stdout().write_all(page.as_bytes())?;
     Ok(())
+}
+
+/// The page of the metrics, read from what a server that has done nothing shows.
+fn metrics() -> String {
+    let mut page = "# Metrics\n\n<!-- Generated: cargo run -p stationmaster -- docs metrics > docs/metrics.md -->\n\n\
+        `GET /metrics`, in the text format of OpenMetrics. Labels are bounded: reasons and statuses, never ids.\n\n\
+        | metric | type | meaning |\n|---|---|---|\n"
+        .to_owned();
+    let text = stationmaster_core::observe::Metrics::new().render();
+    let mut help = "";
+    for line in text.lines() {
+        if let Some((_, words)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')) {
+            help = words;
+        }
+        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+            let suffix = if kind == "counter" { "_total" } else { "" };
+            let _ = writeln!(page, "| `{name}{suffix}` | {kind} | {help} |");
+        }
+    }
+    page
 }
 
 const HEAD: &str = "\
@@ -140,6 +163,16 @@ mod tests {
         assert!(
             page == reference(),
             "docs/cli.md is not what the command line says: cargo run -p stationmaster -- docs cli > docs/cli.md"
+        );
+    }
+
+    #[test]
+    fn the_page_of_the_metrics_is_what_a_server_shows() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+        let page = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            page == metrics(),
+            "docs/metrics.md is not what a server shows: cargo run -p stationmaster -- docs metrics > docs/metrics.md"
         );
     }
 

@@ -23,9 +23,12 @@ pub(crate) async fn run(_args: &ServeArgs, context: &Context) -> Result<()> {
         .into());
     };
     telemetry::start(&config.log)?;
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}: choose another address by the setting listen", config.listen))?;
+    let listener = TcpListener::bind(config.listen).await.with_context(|| {
+        format!(
+            "cannot listen on {}: choose another address by the setting listen",
+            config.listen
+        )
+    })?;
     let database = Database::new(url, config.database_pool)?;
     let running = wiring::start(&config, database, listener).await?;
     tracing::info!(address = %running.address, server = config.server_name(), "Stationmaster is ready: http://{}", running.address);

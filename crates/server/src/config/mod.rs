@@ -232,8 +232,12 @@ pub(crate) fn user_data_folder() -> Option<PathBuf> {
 
 /// What `cargo xtask bench` hands over: the folder for throw-away databases, and the program of Temporal's dev server.
 pub(crate) fn bench_surroundings() -> (PathBuf, Option<PathBuf>) {
-    let folder = std::env::var_os("STATIONMASTER_BENCH_FOLDER").map_or_else(std::env::temp_dir, PathBuf::from);
-    (folder, std::env::var_os("STATIONMASTER_TEST_TEMPORAL_CLI").map(PathBuf::from))
+    let folder =
+        std::env::var_os("STATIONMASTER_BENCH_FOLDER").map_or_else(std::env::temp_dir, PathBuf::from);
+    (
+        folder,
+        std::env::var_os("STATIONMASTER_TEST_TEMPORAL_CLI").map(PathBuf::from),
+    )
 }
 
 /// A configuration and where each of its values came from.

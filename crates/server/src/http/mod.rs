@@ -35,7 +35,9 @@ pub(crate) async fn serve(listener: TcpListener, state: State, stop: Cancellatio
         .route("/v1/overview", get(overview))
         .fallback(|| async { problem(StatusCode::NOT_FOUND, "there is nothing at this address") })
         .with_state(state);
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await?;
+    axum::serve(listener, router)
+        .with_graceful_shutdown(stop.cancelled_owned())
+        .await?;
     Ok(())
 }
 
@@ -72,15 +74,25 @@ async fn read_overview(database: &Database) -> Result<serde_json::Value, db::Err
         Err(catalogue::Error::Database(error)) => return Err(error),
         Err(_) => Vec::new(),
     };
-    let recent = inspect::Filter { limit: 15, ..inspect::Filter::default() };
+    let recent = inspect::Filter {
+        limit: 15,
+        ..inspect::Filter::default()
+    };
     let executions = inspect::executions(database, &recent).await?;
     let servers = presence::list(database).await?;
-    Ok(json!({ "overview": overview, "workspaces": workspaces, "executions": executions, "servers": servers }))
+    Ok(
+        json!({ "overview": overview, "workspaces": workspaces, "executions": executions, "servers": servers }),
+    )
 }
 
 /// An error by RFC 9457.
 fn problem(status: StatusCode, detail: &str) -> Response {
     let title = status.canonical_reason().unwrap_or("Error");
     let body = json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail });
-    (status, [(header::CONTENT_TYPE, "application/problem+json")], body.to_string()).into_response()
+    (
+        status,
+        [(header::CONTENT_TYPE, "application/problem+json")],
+        body.to_string(),
+    )
+        .into_response()
 }

@@ -13,8 +13,11 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 /// Fixed ids, so that a second run finds what the first one made.
-const TENANTS: [(&str, &str, u128); 3] =
-    [("acme", "FREE", 1), ("globex", "PRO", 2), ("initech", "ENTERPRISE", 3)];
+const TENANTS: [(&str, &str, u128); 3] = [
+    ("acme", "FREE", 1),
+    ("globex", "PRO", 2),
+    ("initech", "ENTERPRISE", 3),
+];
 const GRAPH: &str = r#"{"nodes": [{"id": "fetch", "type": "wait", "seconds": 0.8},
                                   {"id": "work", "type": "wait", "seconds": 1.7},
                                   {"id": "report", "type": "noop"}],
@@ -25,11 +28,15 @@ const BEAT: Duration = Duration::from_secs(1);
 const SAY_EVERY: u32 = 3;
 
 fn workspace_id(number: u128) -> WorkspaceId {
-    WorkspaceId(Uuid::from_u128(0x0e1a_0000_0000_7000_8000_0000_0000_0000 + number))
+    WorkspaceId(Uuid::from_u128(
+        0x0e1a_0000_0000_7000_8000_0000_0000_0000 + number,
+    ))
 }
 
 fn definition_id(number: u128) -> DefinitionId {
-    DefinitionId(Uuid::from_u128(0x0e1a_0000_0000_7000_8000_0000_0001_0000 + number))
+    DefinitionId(Uuid::from_u128(
+        0x0e1a_0000_0000_7000_8000_0000_0001_0000 + number,
+    ))
 }
 
 /// Starts the example in the background.
@@ -60,9 +67,13 @@ async fn make(database: &Database) -> Result<()> {
             ..WorkspaceChange::default()
         };
         catalogue::put_workspace(database, workspace_id(number), workspace).await?;
-        let definition = DefinitionChange { name: Some("nightly report".to_owned()), ..DefinitionChange::default() };
+        let definition = DefinitionChange {
+            name: Some("nightly report".to_owned()),
+            ..DefinitionChange::default()
+        };
         let definition =
-            catalogue::put_definition(database, definition_id(number), workspace_id(number), definition).await?;
+            catalogue::put_definition(database, definition_id(number), workspace_id(number), definition)
+                .await?;
         if definition.current_version.is_none() {
             catalogue::add_version(database, definition.id, GRAPH).await?;
         }
@@ -75,15 +86,28 @@ async fn beat(database: &Database, beats: u32) -> Result<()> {
     for (_, _, number) in TENANTS {
         let workspace = catalogue::workspace(database, workspace_id(number)).await?;
         // Each asks for a little more than its plan lets through, so that the limits can be seen at work.
-        let wanted = if workspace.ready < ENOUGH { workspace.limit / 2 + 1 } else { 0 };
+        let wanted = if workspace.ready < ENOUGH {
+            workspace.limit / 2 + 1
+        } else {
+            0
+        };
         for _ in 0..wanted {
-            enqueue(database, Enqueue::new(workspace.id, definition_id(number)), "dev example").await?;
+            enqueue(
+                database,
+                Enqueue::new(workspace.id, definition_id(number)),
+                "dev example",
+            )
+            .await?;
         }
         tenants.push(workspace);
     }
     if beats % SAY_EVERY == SAY_EVERY - 1 {
         let overview = inspect::overview(database).await?;
-        println!("{}   {} completed in the last minute", line(&tenants), overview.completed_last_minute);
+        println!(
+            "{}   {} completed in the last minute",
+            line(&tenants),
+            overview.completed_last_minute
+        );
     }
     Ok(())
 }
@@ -91,8 +115,13 @@ async fn beat(database: &Database, beats: u32) -> Result<()> {
 /// Slots as a picture: `acme ■ 1/1 +11`.
 fn line(tenants: &[Workspace]) -> String {
     let one = |workspace: &Workspace| {
-        let picture: String = (0..workspace.limit).map(|slot| if slot < workspace.active { '■' } else { '□' }).collect();
-        format!("{} {picture} {}/{} +{} waiting", workspace.name, workspace.active, workspace.limit, workspace.ready)
+        let picture: String = (0..workspace.limit)
+            .map(|slot| if slot < workspace.active { '■' } else { '□' })
+            .collect();
+        format!(
+            "{} {picture} {}/{} +{} waiting",
+            workspace.name, workspace.active, workspace.limit, workspace.ready
+        )
     };
     tenants.iter().map(one).collect::<Vec<_>>().join("   ")
 }

@@ -34,11 +34,25 @@ pub(crate) struct DevArgs {
 
 pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     let mut config = context.settings()?.config;
-    let level = if args.verbose { config.log.level.clone() } else { "warn".to_owned() };
-    telemetry::start(&Log { format: config.log.format, level })?;
-    let folder = args.data_dir.clone().or_else(|| config.dev.data_dir.clone()).unwrap_or_else(default_folder);
+    let level = if args.verbose {
+        config.log.level.clone()
+    } else {
+        "warn".to_owned()
+    };
+    telemetry::start(&Log {
+        format: config.log.format,
+        level,
+    })?;
+    let folder = args
+        .data_dir
+        .clone()
+        .or_else(|| config.dev.data_dir.clone())
+        .unwrap_or_else(default_folder);
     println!("Stationmaster, for development");
-    println!("  data         {}   (start afresh: delete this folder)", folder.display());
+    println!(
+        "  data         {}   (start afresh: delete this folder)",
+        folder.display()
+    );
     let server = start_postgres(&config, &folder).await?;
     let url = server.url(DATABASE);
     make_database(&server).await?;
@@ -68,7 +82,11 @@ fn default_folder() -> PathBuf {
         return folder;
     }
     let shared = Path::new("/var/tmp");
-    let parent = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
+    let parent = if shared.is_dir() {
+        shared.to_owned()
+    } else {
+        std::env::temp_dir()
+    };
     parent.join("stationmaster-dev")
 }
 
@@ -76,7 +94,11 @@ async fn start_postgres(config: &Config, folder: &Path) -> Result<Server> {
     let (hint, folder) = (config.dev.postgres_bin.clone(), folder.to_owned());
     let server = tokio::task::spawn_blocking(move || -> Result<Server> {
         let binaries = Binaries::find_for(hint.as_deref(), &folder)?;
-        println!("  postgresql   {} from {}", binaries.version, binaries.bin_dir.display());
+        println!(
+            "  postgresql   {} from {}",
+            binaries.version,
+            binaries.bin_dir.display()
+        );
         Ok(Server::start(&binaries, &Settings::durable(folder))?)
     });
     server.await?
@@ -89,7 +111,9 @@ async fn make_database(server: &Server) -> Result<()> {
         .fetch_one(&mut connection)
         .await?;
     if !exists {
-        sqlx::query("create database stationmaster").execute(&mut connection).await?;
+        sqlx::query("create database stationmaster")
+            .execute(&mut connection)
+            .await?;
     }
     connection.close().await?;
     Ok(())
