@@ -236,25 +236,35 @@ begin
     from new_items where run_at is null or run_at <= now()
     order by workspace_id, priority desc, seq;
 
-    perform stationmaster.ring(array(select distinct workspace_id from new_items));
+    -- A server must learn of a time that comes before its next poll; ready items ring by their hints.
+    if exists (select from new_items where run_at > now() and run_at < now() + interval '10 seconds') then
+        perform pg_notify('stationmaster', 'queue');
+    end if;
     return null;
 end
 $$;
 
--- Wakes the servers, unless they know already that there is work. NOTIFY takes a lock of the whole instance at
--- commit; so under load, when the workspaces are ready anyway, nobody rings, and of many who want to ring at once
--- only one does. A ring that is lost costs the poll interval, never an item.
-create function stationmaster.ring(workspaces uuid[]) returns void language plpgsql as $$
+-- While some server looks again every few milliseconds anyway, nobody needs to ring.
+create table stationmaster.attention (
+    one   boolean primary key default true check (one),
+    until timestamptz not null default '-infinity'
+) with (fillfactor = 20);
+insert into stationmaster.attention default values;
+
+-- Wakes the servers when a hint is committed. NOTIFY takes a lock of the whole instance at commit, so it is sent only
+-- when nobody is attentive: under load it is not sent at all. Deferred, so that it is decided at the moment of the
+-- commit, however long the enqueuing transaction was open. A ring that is lost costs the poll interval, never an item.
+create function stationmaster.ring() returns trigger language plpgsql as $$
 begin
-    if exists (select from unnest(workspaces) w
-               join stationmaster.workspace_capacity c on c.workspace_id = w
-               where not c.ready and not c.paused and c.active < c.max_concurrent)
-       and pg_try_advisory_xact_lock(7305447230419538)
-    then
+    if not exists (select from stationmaster.attention where until > clock_timestamp()) then
         perform pg_notify('stationmaster', 'queue');
     end if;
+    return null;
 end
 $$;
+create constraint trigger ring after insert on stationmaster.queue_hints
+    deferrable initially deferred
+    for each row execute function stationmaster.ring();
 
 create trigger accept_items after insert on stationmaster.queue_items
     referencing new table as new_items

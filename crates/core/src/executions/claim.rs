@@ -23,6 +23,10 @@ use crate::task::Next;
 const HINTS: i64 = 2_000;
 /// Later items promoted at once.
 const PROMOTE: i64 = 1_000;
+/// After work there is often more: for this long we look again and again, and enqueuers need not ring.
+const ATTENTION: Duration = Duration::from_secs(1);
+/// How soon we look again while attentive.
+const LOOK_AGAIN: Duration = Duration::from_millis(15);
 /// While busy, how often to look for items that have become due.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Others hold every workspace that could be served: they are done in a moment.
@@ -85,6 +89,9 @@ struct Memory {
     mentioned: HashMap<WorkspaceId, Instant>,
     look_at: Option<Instant>,
     next_due: Option<Instant>,
+    /// When there was something to do last, and when others were told that we look again soon.
+    worked_at: Option<Instant>,
+    attended_at: Option<Instant>,
     /// Items that a workspace could have taken in the last claims, on average.
     appetite: f64,
 }
@@ -143,6 +150,7 @@ impl Claimer {
         };
         self.mention_full(&admitted);
         let claims = self.loader.load(holder, began, admitted).await?;
+        self.attend().await?;
         if !claims.is_empty() {
             self.shared.metrics.claimed(claims.len(), began.elapsed());
             tracing::debug!(items = claims.len(), "Processing {} queue items", claims.len());
@@ -150,16 +158,41 @@ impl Claimer {
         Ok(Claimed { claims, next })
     }
 
+    /// Tells enqueuers, now and then, that they need not ring.
+    async fn attend(&self) -> Result<(), db::Error> {
+        {
+            let mut memory = self.memory();
+            let busy = memory.worked_at.is_some_and(|at| at.elapsed() < LOOK_AGAIN * 2);
+            let said = memory
+                .attended_at
+                .is_some_and(|at| at.elapsed() < ATTENTION.mul_f64(0.4));
+            if !busy || said {
+                return Ok(());
+            }
+            memory.attended_at = Some(Instant::now());
+        }
+        let attend = sqlx::query(statement!("executions/attend")).bind(ATTENTION.as_secs_f64());
+        within(attend.execute(self.shared.database.pool())).await?;
+        Ok(())
+    }
+
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn sleep(&self) -> Duration {
-        let due = self
-            .memory()
+        let memory = self.memory();
+        let due = memory
             .next_due
             .map(|due| due.saturating_duration_since(Instant::now()));
-        let poll = self.shared.settings.poll_interval;
+        let attentive = memory
+            .worked_at
+            .is_some_and(|at| at.elapsed() < ATTENTION.mul_f64(1.3));
+        let poll = if attentive {
+            LOOK_AGAIN
+        } else {
+            self.shared.settings.poll_interval
+        };
         // A moment past the due time, so that the database's clock has surely reached it.
         due.map_or(poll, |due| (due + Duration::from_millis(1)).min(poll))
     }
@@ -220,6 +253,9 @@ impl Claimer {
                 .bind(floor)
                 .fetch_one(&mut *transaction)
                 .await?;
+        if used > 0 {
+            self.memory().worked_at = Some(Instant::now());
+        }
         let looked_at = Instant::now();
         let rooms: Vec<Room> = sqlx::query_as(statement!("capacity/lock_eligible"))
             .bind(from)
@@ -267,6 +303,7 @@ impl Claimer {
             .fetch_all(&mut *transaction)
             .await?;
         transaction.commit().await?;
+        self.memory().worked_at = Some(Instant::now());
         self.remember_appetite(&rooms, &rows);
         Ok(Admission::Rows(rows))
     }
