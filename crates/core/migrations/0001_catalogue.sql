@@ -64,8 +64,9 @@ create table stationmaster.workflow_definition_versions (
 create function stationmaster.check_graph(graph jsonb) returns void language plpgsql immutable as $$
 declare
     found text;
-    waiting text[];
-    left_over text[];
+    froms text[];
+    tos text[];
+    before integer;
 begin
     if jsonb_typeof(graph) is distinct from 'object' or jsonb_typeof(graph->'nodes') is distinct from 'array'
        or jsonb_typeof(coalesce(graph->'edges', '[]')) <> 'array' then
@@ -80,6 +81,11 @@ begin
         raise exception 'a node of the graph has no id' using errcode = 'check_violation';
     end if;
     select node->>'id' into found from jsonb_array_elements(graph->'nodes') node
+    where jsonb_typeof(coalesce(node->'type', '""')) <> 'string' limit 1;
+    if found is not null then
+        raise exception 'the type of node "%" is not a string', found using errcode = 'check_violation';
+    end if;
+    select node->>'id' into found from jsonb_array_elements(graph->'nodes') node
     group by 1 having count(*) > 1 limit 1;
     if found is not null then
         raise exception 'the id "%" is used by two nodes', found using errcode = 'check_violation';
@@ -92,18 +98,17 @@ begin
     if found is not null then
         raise exception 'the edge % names an unknown node', found using errcode = 'check_violation';
     end if;
-    -- Peel off what waits for nothing, until nothing is left or everybody waits.
-    select array_agg(node->>'id') into waiting from jsonb_array_elements(graph->'nodes') node;
-    loop
-        select array_agg(id) into left_over from unnest(waiting) id
-        where exists (select from jsonb_array_elements(coalesce(graph->'edges', '[]')) edge
-                      where edge->>'to' = id and edge->>'from' = any (waiting));
-        exit when left_over is null;
-        if cardinality(left_over) = cardinality(waiting) then
-            raise exception 'the nodes % form a cycle or wait for one', array_to_string(waiting, ', ')
-                using errcode = 'check_violation';
+    -- Peel off the edges of nodes that wait for nobody, until none are left or everybody waits.
+    select array_agg(edge->>'from'), array_agg(edge->>'to') into froms, tos
+    from jsonb_array_elements(coalesce(graph->'edges', '[]')) edge;
+    while cardinality(tos) > 0 loop
+        before := cardinality(tos);
+        select array_agg(f), array_agg(t) into froms, tos
+        from unnest(froms, tos) edge (f, t) where f in (select unnest(tos));
+        if cardinality(tos) = before then
+            raise exception 'the nodes % form a cycle or wait for one',
+                (select string_agg(distinct t, ', ') from unnest(tos) t) using errcode = 'check_violation';
         end if;
-        waiting := left_over;
     end loop;
 end
 $$;

@@ -224,12 +224,9 @@ declare
 begin
     -- An item that changes tables between two looks is found at the next round.
     for round in 1..3 loop
-        delete from stationmaster.queue_pending p where p.item_id = cancel_execution.id returning p.* into waiting;
-        if not found then
-            delete from stationmaster.queue_pending p
-            where p.item_id in (select e.queue_item_id from stationmaster.workflow_executions e where e.id = cancel_execution.id)
-            returning p.* into waiting;
-        end if;
+        delete from stationmaster.queue_pending p
+        where p.item_id = cancel_execution.id or p.execution_id = cancel_execution.id
+        returning p.* into waiting;
         if found then
             insert into stationmaster.executions_finished
                 (execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, item_status,

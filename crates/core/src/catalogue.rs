@@ -43,7 +43,9 @@ impl From<db::Error> for Error {
     fn from(error: db::Error) -> Self {
         match error.code().as_deref() {
             // Check violations and numbers out of range are the caller's.
-            Some("23514" | "22003" | "22P02") => Self::Invalid(error.message()),
+            Some(code) if code == "23514" || code.starts_with("22") || code.starts_with("54") => {
+                Self::Invalid(error.message())
+            }
             _ => Self::Database(error),
         }
     }

@@ -5,24 +5,63 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// One step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Node {
     /// Unique within the graph.
     pub id: String,
     /// What kind of step; the embedded engine knows `noop`, `wait`, `http` and `fail`.
-    #[serde(rename = "type", default = "noop")]
     pub kind: String,
-    /// The settings of the step, by its kind.
-    #[serde(flatten)]
-    pub settings: Map<String, Value>,
+    settings: HashMap<String, Box<RawValue>>,
 }
 
-fn noop() -> String {
-    "noop".to_owned()
+impl Node {
+    /// A setting as it stands in the document.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> Option<&RawValue> {
+        self.settings.get(name).map(AsRef::as_ref)
+    }
+
+    /// A setting that is a string.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<String> {
+        serde_json::from_str(self.setting(name)?.get()).ok()
+    }
+
+    /// A setting that is a number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<f64> {
+        serde_json::from_str(self.setting(name)?.get()).ok()
+    }
+
+    /// What a node is set to is kept as it stands: only its id and its type are looked at.
+    fn new(mut settings: HashMap<String, Box<RawValue>>, index: usize) -> Result<Self, GraphError> {
+        let mut text = |name: &str| match settings.remove(name) {
+            None => Ok(None),
+            Some(value) => serde_json::from_str::<String>(value.get())
+                .map(Some)
+                .map_err(|_| {
+                    GraphError::Malformed(format!(
+                        "the {name} of node {index} (counted from 0) is not a string"
+                    ))
+                }),
+        };
+        let (id, kind) = (text("id")?, text("type")?);
+        let id = id.filter(|id| !id.is_empty()).ok_or(GraphError::EmptyId(index))?;
+        if id.contains('\0') {
+            return Err(GraphError::Malformed(format!(
+                "the id of node {index} (counted from 0) holds a NUL"
+            )));
+        }
+        Ok(Self {
+            id,
+            kind: kind.unwrap_or_else(|| "noop".to_owned()),
+            settings,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -33,13 +72,13 @@ struct Edge {
 
 #[derive(Debug, Deserialize)]
 struct Document {
-    nodes: Vec<Node>,
+    nodes: Vec<HashMap<String, Box<RawValue>>>,
     #[serde(default)]
     edges: Vec<Edge>,
 }
 
 /// A validated graph, its nodes in topological order (ties in the order of the document).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Graph {
     nodes: Vec<Node>,
 }
@@ -99,17 +138,20 @@ impl Graph {
         if document.nodes.is_empty() {
             return Err(GraphError::Empty);
         }
-        let mut position = HashMap::with_capacity(document.nodes.len());
-        for (index, node) in document.nodes.iter().enumerate() {
-            if node.id.is_empty() {
-                return Err(GraphError::EmptyId(index));
-            }
+        let nodes = document
+            .nodes
+            .into_iter()
+            .enumerate()
+            .map(|(index, settings)| Node::new(settings, index));
+        let nodes: Vec<Node> = nodes.collect::<Result<_, _>>()?;
+        let mut position = HashMap::with_capacity(nodes.len());
+        for (index, node) in nodes.iter().enumerate() {
             if position.insert(node.id.as_str(), index).is_some() {
                 return Err(GraphError::DuplicateId(node.id.clone()));
             }
         }
-        let mut successors = vec![Vec::new(); document.nodes.len()];
-        let mut waits_for = vec![0_usize; document.nodes.len()];
+        let mut successors = vec![Vec::new(); nodes.len()];
+        let mut waits_for = vec![0_usize; nodes.len()];
         for edge in &document.edges {
             let find = |id: &String| {
                 position
@@ -126,17 +168,13 @@ impl Graph {
             waits_for[to] += 1;
         }
         let order = topological_order(&successors, &mut waits_for);
-        if order.len() < document.nodes.len() {
-            let stuck = document
-                .nodes
-                .iter()
-                .zip(&waits_for)
-                .filter(|(_, waits)| **waits > 0);
+        if order.len() < nodes.len() {
+            let stuck = nodes.iter().zip(&waits_for).filter(|(_, waits)| **waits > 0);
             return Err(GraphError::Cycle(
                 stuck.map(|(node, _)| node.id.clone()).collect(),
             ));
         }
-        let mut nodes: Vec<Option<Node>> = document.nodes.into_iter().map(Some).collect();
+        let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
         let nodes = order
             .into_iter()
             .filter_map(|index| nodes[index].take())
@@ -195,30 +233,36 @@ mod tests {
         let json = r#"{"nodes": [{"id": "a"}, {"id": "b"}, {"id": "free"}],
                        "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}]}"#;
         assert_eq!(
-            Graph::parse(json),
-            Err(GraphError::Cycle(vec!["a".into(), "b".into()]))
+            Graph::parse(json).unwrap_err(),
+            GraphError::Cycle(vec!["a".into(), "b".into()])
         );
     }
 
     #[test]
     fn a_self_loop_is_a_cycle() {
         let json = r#"{"nodes": [{"id": "a"}], "edges": [{"from": "a", "to": "a"}]}"#;
-        assert_eq!(Graph::parse(json), Err(GraphError::Cycle(vec!["a".into()])));
+        assert_eq!(
+            Graph::parse(json).unwrap_err(),
+            GraphError::Cycle(vec!["a".into()])
+        );
     }
 
     #[test]
     fn duplicate_unknown_and_empty_ids_are_refused() {
         let duplicate = r#"{"nodes": [{"id": "a"}, {"id": "a"}]}"#;
-        assert_eq!(Graph::parse(duplicate), Err(GraphError::DuplicateId("a".into())));
+        assert_eq!(
+            Graph::parse(duplicate).unwrap_err(),
+            GraphError::DuplicateId("a".into())
+        );
         let unknown = r#"{"nodes": [{"id": "a"}], "edges": [{"from": "a", "to": "x"}]}"#;
         assert!(
             matches!(Graph::parse(unknown), Err(GraphError::UnknownId { unknown, .. }) if unknown == "x")
         );
         assert_eq!(
-            Graph::parse(r#"{"nodes": [{"id": ""}]}"#),
-            Err(GraphError::EmptyId(0))
+            Graph::parse(r#"{"nodes": [{"id": ""}]}"#).unwrap_err(),
+            GraphError::EmptyId(0)
         );
-        assert_eq!(Graph::parse(r#"{"nodes": []}"#), Err(GraphError::Empty));
+        assert_eq!(Graph::parse(r#"{"nodes": []}"#).unwrap_err(), GraphError::Empty);
         assert!(matches!(Graph::parse("[]"), Err(GraphError::Malformed(_))));
     }
 

@@ -95,6 +95,7 @@ impl Station {
             in_flight: InFlight::default(),
             low_water: Arc::new(Mutex::new(LowWater::new())),
             gate: Arc::default(),
+            few: Arc::default(),
             stop: CancellationToken::new(),
         };
         shared
@@ -189,6 +190,7 @@ impl Station {
                 let closes = LocalCloses {
                     shared: shared.clone(),
                     unwritten: Vec::new(),
+                    failures: 0,
                 };
                 self.pulses.push(spawn(flow, intake, bell(), closes));
             }
@@ -263,7 +265,10 @@ impl Station {
         }
         self.stop.cancel();
         self.tracker.close();
-        let _ = tokio::time::timeout(Duration::from_secs(1), self.tracker.wait()).await;
+        let left = deadline
+            .saturating_sub(began.elapsed())
+            .min(Duration::from_secs(1));
+        let _ = tokio::time::timeout(left, self.tracker.wait()).await;
     }
 
     async fn leave(&self) {

@@ -149,9 +149,9 @@ impl Running {
     /// Stops in order: no new requests, no new claims, what is under way is finished or given back.
     pub(crate) async fn shut_down(self, patience: Duration) -> Result<()> {
         self.stop.cancel();
-        // Whoever still reads an answer gets a moment; a client that never ends does not hold us up.
-        let _ = tokio::time::timeout(Duration::from_secs(2), self.http).await;
-        self.station.shut_down(patience).await;
+        // Whoever still reads an answer gets a moment, while the intake has stopped already.
+        let doors = tokio::time::timeout(patience.min(Duration::from_secs(2)), self.http);
+        let (_, ()) = tokio::join!(doors, self.station.shut_down(patience));
         Ok(())
     }
 }

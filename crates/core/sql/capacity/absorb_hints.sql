@@ -31,12 +31,19 @@ with seen as materialized (
     join earliest e using (workspace_id)
     where c.workspace_id = l.workspace_id
     returning c.workspace_id
+), ghosts as (
+    -- A workspace that was deleted in the meantime: its items must be found, to fail.
+    insert into stationmaster.workspace_capacity (workspace_id, max_concurrent, weight, gone)
+    select e.workspace_id, 0, 1, true
+    from earliest e
+    where e.workspace_id not in (select workspace_id from locked)
+    on conflict (workspace_id) do nothing
+    returning workspace_id
 ), used as (
     delete from stationmaster.queue_hints h
     where h.id = any (array(select s.id from seen s
-                            where s.workspace_id in (select workspace_id from locked)
-                               or not exists (select from stationmaster.workspace_capacity c
-                                              where c.workspace_id = s.workspace_id)))
+                            where s.workspace_id in (select workspace_id from locked
+                                                     union all select workspace_id from ghosts)))
     returning h.id
 )
 select (select max(id) from seen) as last_id,

@@ -43,7 +43,7 @@ with asked as (
            asked.item_status, asked.status, asked.reason, e.engine, coalesce(asked.run_id, e.run_id),
            e.attempts + asked.attempts, e.recoveries, e.holder, e.claimed_at,
            case when asked.item_status = 'DISPATCHED' then coalesce(e.dispatched_at, clock_timestamp()) else e.dispatched_at end,
-           clock_timestamp(), $11, asked.last_error, asked.error::jsonb, asked.output::jsonb
+           clock_timestamp() + interval '1 microsecond', $11, asked.last_error, asked.error::jsonb, asked.output::jsonb
     from ended e
     join asked using (execution_id)
 )

@@ -2,6 +2,7 @@
 -- before it opens a transaction, so that an empty queue costs a read and nothing else. Locks nothing.
 -- Index: queue_hints_pkey, workspace_capacity_eligible, queue_pending_later. $1 the virtual time to look from.
 select exists (select from stationmaster.queue_hints) as hinted,
-       exists (select from stationmaster.workspace_capacity where eligible and virtual_time >= $1) as eligible,
+       (select eligible from stationmaster.workspace_capacity
+        where eligible and virtual_time >= $1 order by virtual_time, workspace_id limit 1) is not null as eligible,
        (select extract(epoch from min(run_at) - clock_timestamp())::double precision
         from stationmaster.queue_pending where lane = 'l') as next_due_in

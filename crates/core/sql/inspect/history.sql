@@ -3,5 +3,5 @@
 select at, event, actor, execution_id, detail
 from stationmaster.execution_history
 where item_id = $1
-order by at, event
+order by at, array_position(array['enqueued', 'claimed', 'dispatched'], event) nulls last, event
 limit 1000

@@ -6,7 +6,7 @@ select p.lane::text as lane, p.run_at, p.waits_for, p.attempts, p.last_error, c.
                               where q.workspace_id = p.workspace_id and q.lane = 'r' and (q.rank, q.seq) < (p.rank, p.seq)
                               limit 10000) ahead) + 1 as position,
        (select count(*) from stationmaster.servers where lease_until > now() and claiming) as servers,
-       (select coalesce(bool_or(engine_up), false) from stationmaster.servers where lease_until > now()) as engine_up,
+       (select coalesce(bool_or(engine_up), false) from stationmaster.servers where lease_until > now() and claiming) as engine_up,
        array(select a.execution_id from stationmaster.executions_active a
              where a.workspace_id = p.workspace_id order by a.claimed_at limit 20) as holders
 from stationmaster.queue_pending p

@@ -48,6 +48,8 @@ struct Inner {
 
 struct Handle {
     token: Token,
+    /// Under which id of this server it was begun: past that lease it is not ours any more.
+    holder: ServerId,
     cancel: CancellationToken,
 }
 
@@ -129,6 +131,7 @@ impl EmbeddedEngine {
         let cancel = CancellationToken::new();
         let handle = Handle {
             token: request.token,
+            holder,
             cancel: cancel.clone(),
         };
         if let Some(former) = self.inner.runs().insert(request.execution_id, handle) {
@@ -195,11 +198,8 @@ fn run_at_once(request: &StartRequest) -> Option<Close> {
 }
 
 fn fail_message(node: &Node) -> String {
-    node.settings
-        .get("message")
-        .and_then(Value::as_str)
-        .unwrap_or("the node says so")
-        .to_owned()
+    node.text("message")
+        .unwrap_or_else(|| "the node says so".to_owned())
 }
 
 fn close(request: &StartRequest, ended: Ended) -> Option<Close> {
@@ -276,6 +276,7 @@ impl Run {
             }
             match node.kind.as_str() {
                 "wait" if !self.wait(index, node, &mut progress).await => return Ended::Lost,
+                "http" if !self.is_still_wanted().await => return Ended::Lost,
                 "http" => match self.call(node).await {
                     Ok(output) => {
                         progress.outputs.insert(node.id.clone(), output);
@@ -307,11 +308,7 @@ impl Run {
     }
 
     async fn wait(&self, index: usize, node: &Node, progress: &mut Progress) -> bool {
-        let seconds = node
-            .settings
-            .get("seconds")
-            .and_then(Value::as_f64)
-            .unwrap_or_default();
+        let seconds = node.number("seconds").unwrap_or_default();
         let whole = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let left = match progress.wait_left.take() {
             Some(left) => left,
@@ -327,16 +324,30 @@ impl Run {
         true
     }
 
+    /// Somebody may have ended the execution meanwhile, or taken it over: nothing more may reach outside then.
+    async fn is_still_wanted(&self) -> bool {
+        let query = "select exists (select from stationmaster.executions_active where execution_id = $1 and token = $2)";
+        let query = sqlx::query_scalar(query)
+            .bind(self.request.execution_id)
+            .bind(self.request.token);
+        // A database that does not answer forbids nothing: our lease, checked before, still holds.
+        within(query.fetch_one(self.inner.database.pool()))
+            .await
+            .unwrap_or(true)
+    }
+
     async fn call(&self, node: &Node) -> Result<Value, String> {
-        let setting = |name: &str| node.settings.get(name).and_then(Value::as_str);
-        let url = setting("url").ok_or("an http node needs a url")?;
-        let method = setting("method").unwrap_or("POST").to_ascii_uppercase();
+        let url = node.text("url").ok_or("an http node needs a url")?;
+        let method = node
+            .text("method")
+            .unwrap_or_else(|| "POST".to_owned())
+            .to_ascii_uppercase();
         let method = reqwest::Method::from_bytes(method.as_bytes()).map_err(|error| error.to_string())?;
-        let mut call = self.inner.http.request(method, url);
-        if let Some(body) = node.settings.get("body") {
+        let mut call = self.inner.http.request(method, &url);
+        if let Some(body) = node.setting("body") {
             call = call
                 .header("content-type", "application/json")
-                .body(body.to_string());
+                .body(body.get().to_owned());
         }
         let id = format!("{}:{}", self.request.execution_id.workflow_id(), node.id);
         let answer = call
@@ -401,7 +412,7 @@ impl Engine for EmbeddedEngine {
         let run_id = self.inner.presence.id().to_string();
         let runs = self.inner.runs();
         let state = |id| {
-            if runs.contains_key(id) {
+            if runs.get(id).is_some_and(|run| self.inner.presence.is(run.holder)) {
                 RunState::Running {
                     run_id: run_id.clone(),
                 }

@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use super::Shared;
+use super::operate::{self, Cancelled};
 use super::start::{answered, away};
 use crate::db::{self, statement, within};
-use crate::engine::Reach;
+use crate::engine::{Reach, RunState};
 use crate::id::{ExecutionId, ItemId, ServerId, WorkspaceId};
 use crate::task::{Next, Pass};
 
@@ -59,15 +60,16 @@ impl Cancels {
         match wish.state.as_deref() {
             Some("RUNNING") => {}
             Some(_) => return Ok(false),
-            None => {
-                self.done(&wish).await?;
-                return Ok(true);
-            }
+            None => return self.cancel_waiting(&wish).await,
         }
         let elsewhere = shared.engine.reach() == Reach::Local
             && wish.holder.is_none_or(|holder| !shared.presence.is(holder));
         if elsewhere {
             return Ok(true);
+        }
+        if shared.engine.reach() == Reach::Local && !self.runs_here(wish.execution_id).await {
+            // Adopted from a lost server and not given back yet: it will be found in the queue.
+            return Ok(false);
         }
         let reason = wish
             .reason
@@ -85,6 +87,24 @@ impl Cancels {
                 Ok(false)
             }
         }
+    }
+
+    async fn runs_here(&self, execution: ExecutionId) -> bool {
+        let states = self.shared.engine.describe(&[execution]).await;
+        states.is_ok_and(|states| matches!(states.first(), Some(RunState::Running { .. })))
+    }
+
+    /// It holds no slot any more: it went back to the queue, where it is cancelled, or it is over.
+    async fn cancel_waiting(&self, wish: &Wanted) -> Result<bool, db::Error> {
+        let reason = wish.reason.as_deref();
+        match operate::cancel(&self.shared.database, wish.execution_id.0, reason, &wish.actor).await {
+            // In between it was claimed again: next time.
+            Ok(Cancelled::Requested) => return Ok(false),
+            Ok(_) | Err(operate::Error::NotFound(_) | operate::Error::WrongState(_)) => {}
+            Err(operate::Error::Database(error)) => return Err(error),
+        }
+        self.done(wish).await?;
+        Ok(true)
     }
 
     async fn done(&self, wish: &Wanted) -> Result<(), db::Error> {

@@ -5,6 +5,7 @@
 //! *and* have room are in the index that is looked at, and each is read from its remembered head.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use crate::db::{self, statement, within};
 use crate::engine::StartRequest;
 use crate::id::{DefinitionId, ExecutionId, ItemId, ServerId, Token, VersionId, WorkspaceId};
 use crate::lane::Claimed;
+use crate::retry::Backoff;
 use crate::task::Next;
 
 /// Hints taken in at once.
@@ -29,8 +31,13 @@ const ATTENTION: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(15);
 /// While busy, how often to look for items that have become due.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Others hold every workspace that could be served: they are done in a moment.
-const CONTENDED: Duration = Duration::from_millis(2);
+/// Others hold every workspace that could be served: usually they are done in a moment.
+const CONTENDED: Backoff = Backoff {
+    base: Duration::from_millis(3),
+    cap: Duration::from_millis(200),
+};
+/// Fewer workspaces than this, and claims and settlements take turns.
+const FEW: usize = 16;
 /// Even when a single workspace could fill a batch, several share it.
 const FEWEST_LOCKED: i64 = 16;
 /// Workspaces whose last mention is remembered.
@@ -91,6 +98,8 @@ struct Memory {
     next_due: Option<Instant>,
     /// When there was something to do last, and when others were told that we look again soon.
     worked_at: Option<Instant>,
+    /// Claims in a row that found everything locked.
+    contended: u32,
     attended_at: Option<Instant>,
     /// Items that a workspace could have taken in the last claims, on average.
     appetite: f64,
@@ -142,7 +151,7 @@ impl Claimer {
         let admitted = self.admit(holder, room).await?;
         let (admitted, next) = match admitted {
             Admission::Rows(rows) => (rows, Next::Now),
-            Admission::Contended => (Vec::new(), Next::After(CONTENDED)),
+            Admission::Contended => (Vec::new(), Next::After(self.contended())),
             Admission::Nothing => {
                 self.memory().look_at = None;
                 (Vec::new(), Next::Now)
@@ -156,6 +165,12 @@ impl Claimer {
             tracing::debug!(items = claims.len(), "Processing {} queue items", claims.len());
         }
         Ok(Claimed { claims, next })
+    }
+
+    fn contended(&self) -> Duration {
+        let mut memory = self.memory();
+        memory.contended += 1;
+        CONTENDED.wait(memory.contended).max(CONTENDED.base)
     }
 
     /// Tells enqueuers, now and then, that they need not ring.
@@ -268,6 +283,7 @@ impl Claimer {
             looked_at.elapsed(),
             rooms.first().map(|room| room.virtual_time),
         );
+        self.shared.few.store(rooms.len() < FEW, Ordering::Relaxed);
         if rooms.is_empty() {
             transaction.commit().await?;
             let contended = used < seen || self.is_anybody_eligible().await?;
@@ -282,6 +298,7 @@ impl Claimer {
             .map(|room| Demand {
                 free: u32::try_from(room.free).unwrap_or_default(),
                 weight: room.weight,
+                virtual_time: room.virtual_time,
             })
             .collect();
         let shares = share(u32::try_from(room).unwrap_or(u32::MAX), &demands);
@@ -303,7 +320,11 @@ impl Claimer {
             .fetch_all(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        self.memory().worked_at = Some(Instant::now());
+        {
+            let mut memory = self.memory();
+            memory.worked_at = Some(Instant::now());
+            memory.contended = 0;
+        }
         self.remember_appetite(&rooms, &rows);
         Ok(Admission::Rows(rows))
     }

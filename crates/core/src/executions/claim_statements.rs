@@ -22,9 +22,10 @@ pub async fn claim_by_hand(connection: &mut PgConnection, batch: usize) -> Resul
         .await?;
     let demands: Vec<Demand> = rooms
         .iter()
-        .map(|(_, free, weight, _)| Demand {
+        .map(|(_, free, weight, virtual_time)| Demand {
             free: u32::try_from(*free).unwrap_or_default(),
             weight: *weight,
+            virtual_time: *virtual_time,
         })
         .collect();
     let shares = share(u32::try_from(batch).unwrap_or(u32::MAX), &demands);

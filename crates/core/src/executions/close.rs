@@ -9,10 +9,11 @@ use jiff::Timestamp;
 
 use super::Shared;
 use super::finish::{End, finish};
-use super::start::{answered, away, describe_close};
+use super::start::{answered, away};
 use crate::db::{self, within};
 use crate::duty;
 use crate::engine::Close;
+use crate::id::ExecutionId;
 use crate::retry::Backoff;
 use crate::task::{Next, Pass};
 
@@ -55,11 +56,11 @@ impl Pass for SharedCloses {
         match shared.engine.closed_since(since).await {
             Ok((closes, next)) => {
                 answered(shared);
-                write_closes(shared, closes).await?;
-                if self.since != Some(next) {
+                // What could not be written is told again when the sweep starts from the same place.
+                if write_closes(shared, &closes).await?.is_empty() && self.since != Some(next) {
                     duty::advance(&shared.database, DUTY, held, next).await?;
+                    self.since = Some(next);
                 }
-                self.since = Some(next);
             }
             Err(error) => away(shared, &error.0),
         }
@@ -72,6 +73,7 @@ pub(crate) struct LocalCloses {
     pub(crate) shared: Shared,
     /// Told by the engine and not yet written: a database that is away must not lose them.
     pub(crate) unwritten: Vec<Close>,
+    pub(crate) failures: u32,
 }
 
 impl Pass for LocalCloses {
@@ -80,52 +82,43 @@ impl Pass for LocalCloses {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        if self.unwritten.is_empty() {
-            tokio::select! {
-                told = self.shared.engine.closed_since(Timestamp::UNIX_EPOCH) => {
-                    if let Ok((closes, _)) = told {
-                        self.unwritten = closes;
-                    }
+        tokio::select! {
+            told = self.shared.engine.closed_since(Timestamp::UNIX_EPOCH) => {
+                if let Ok((closes, _)) = told {
+                    self.unwritten.extend(closes);
                 }
-                () = self.shared.stop.cancelled() => return Ok(Next::Now),
             }
+            () = tokio::time::sleep(BUSY.wait(self.failures)), if !self.unwritten.is_empty() => {}
+            () = self.shared.stop.cancelled() => return Ok(Next::Now),
         }
-        write_closes(&self.shared, self.unwritten.clone()).await?;
-        self.unwritten.clear();
+        let busy = write_closes(&self.shared, &self.unwritten).await?;
+        self.failures = if busy.is_empty() { 0 } else { self.failures + 1 };
+        self.unwritten.retain(|close| busy.contains(&close.execution_id));
         Ok(Next::Now)
     }
 }
 
-async fn write_closes(shared: &Shared, closes: Vec<Close>) -> Result<(), db::Error> {
-    let mut ends: Vec<End> = Vec::with_capacity(closes.len());
-    for close in closes {
-        tracing::debug!(execution = %close.execution_id, status = describe_close(&close), "The engine closed a run");
-        ends.push(End::of(close));
+/// Ends what the engine says is over. Answers those whose workspace was in other hands: they keep nobody else waiting.
+async fn write_closes(shared: &Shared, closes: &[Close]) -> Result<HashSet<ExecutionId>, db::Error> {
+    let ends: Vec<End> = closes.iter().cloned().map(End::of).collect();
+    if ends.is_empty() {
+        return Ok(HashSet::new());
     }
-    let mut failures = 0;
-    while !ends.is_empty() {
-        let finished = finish(&shared.database, &ends, shared.engine.name(), shared.floor()).await?;
-        let ended: HashSet<_> = finished.ended.iter().collect();
-        for end in ends.iter().filter(|end| ended.contains(&end.execution_id)) {
+    let finished = finish(&shared.database, &ends, shared.engine.name(), shared.floor()).await?;
+    let ended: HashSet<ExecutionId> = finished.ended.into_iter().collect();
+    let busy: HashSet<ExecutionId> = finished.busy.into_iter().collect();
+    for end in &ends {
+        if ended.contains(&end.execution_id) {
+            tracing::debug!(execution = %end.execution_id, status = end.status, "The engine closed a run");
             shared.metrics.finished(end.status);
-        }
-        if !ended.is_empty() {
-            shared.bells.queue.ring();
-        }
-        let busy: HashSet<_> = finished.busy.into_iter().collect();
-        // An end under a token that is not the row's any more is a late write; one without a token was only a repeat.
-        let is_late = |end: &&End| {
-            end.token.is_some() && !ended.contains(&end.execution_id) && !busy.contains(&end.execution_id)
-        };
-        for end in ends.iter().filter(is_late) {
+        } else if end.token.is_some() && !busy.contains(&end.execution_id) {
+            // Under a token that is not the row's any more; without a token it would only be a repeat.
             shared.metrics.stale_write("close");
             tracing::warn!(execution = %end.execution_id, "A late close was refused: the claim is not ours any more");
         }
-        ends.retain(|end| busy.contains(&end.execution_id));
-        if !ends.is_empty() {
-            failures += 1;
-            tokio::time::sleep(BUSY.wait(failures).max(BUSY.base)).await;
-        }
     }
-    Ok(())
+    if !ended.is_empty() {
+        shared.bells.queue.ring();
+    }
+    Ok(busy)
 }

@@ -13,6 +13,8 @@ use crate::id::{DefinitionId, ItemId, WorkspaceId};
 
 /// The largest input, in bytes of JSON.
 pub const MAX_INPUT: usize = 256 * 1024;
+/// Repeats after a deadlock.
+const CONFLICTS: u32 = 4;
 /// The longest idempotency key, trace context or correlation id.
 pub const MAX_KEY: usize = 256;
 
@@ -144,6 +146,17 @@ pub async fn enqueue_all(
     by: &str,
 ) -> Result<Vec<Enqueued>, Error> {
     check(requests)?;
+    // Two bulks with the same keys in other orders can wait for each other; PostgreSQL then ends one of them.
+    for _ in 0..CONFLICTS {
+        match insert(database, requests, by).await {
+            Err(Error::Database(error)) if error.is_conflict() => {}
+            other => return other,
+        }
+    }
+    insert(database, requests, by).await
+}
+
+async fn insert(database: &Database, requests: &[Enqueue], by: &str) -> Result<Vec<Enqueued>, Error> {
     let ids: Vec<ItemId> = requests.iter().map(|_| ItemId::new()).collect();
     let mut transaction = database.pool().begin().await.map_err(db::Error::from)?;
     let column = |get: fn(&Enqueue) -> Option<&str>| requests.iter().map(get).collect::<Vec<_>>();

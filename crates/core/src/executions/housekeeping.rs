@@ -50,6 +50,8 @@ impl Pass for Housekeeping {
             return Ok(Next::After(BEAT));
         }
         self.measure().await?;
+        let unpark = sqlx::query(statement!("housekeeping/unpark")).bind(PRUNE_BATCH);
+        within(unpark.execute(self.shared.database.pool())).await?;
         if self.swept.is_none_or(|at| at.elapsed() >= SWEEP_EVERY) {
             self.sweep().await?;
             self.swept = Some(Instant::now());

@@ -11,6 +11,7 @@
 //! `reconcile`, `housekeeping`; then what people do: [`operate`], [`inspect`].
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -117,6 +118,9 @@ pub(crate) struct Shared {
     pub(crate) low_water: Arc<Mutex<LowWater>>,
     /// Held by a claim while it has workspaces locked, and by a settlement that found them so.
     pub(crate) gate: Arc<tokio::sync::Mutex<()>>,
+    /// The last claim saw only a few workspaces: claims and settlements would meet at them all the time, and whoever was
+    /// served last would always be the one found locked. So they take turns.
+    pub(crate) few: Arc<AtomicBool>,
     pub(crate) stop: CancellationToken,
 }
 

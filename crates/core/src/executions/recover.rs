@@ -17,6 +17,11 @@ use crate::retry::Backoff;
 use crate::task::{Next, Pass};
 
 const EVERY: Duration = Duration::from_secs(1);
+/// What was adopted and could not be resolved is looked at again after this.
+const ADOPTION: Duration = Duration::from_secs(2);
+/// A capacity row in other hands is free again in milliseconds.
+const TRIES: u32 = 20;
+const BUSY: Duration = Duration::from_millis(10);
 const BATCH: i64 = 500;
 /// An item lost more than once comes back after a wait of its own, so that one that kills servers soon stands alone.
 const APART: Backoff = Backoff {
@@ -60,7 +65,7 @@ impl Pass for Recover {
         let orphans: Vec<Orphan> = within(
             sqlx::query_as(statement!("executions/adopt_expired"))
                 .bind(me)
-                .bind(self.shared.settings.claim_lease.as_secs_f64())
+                .bind(ADOPTION.as_secs_f64())
                 .bind(&dead)
                 .bind(BATCH)
                 .fetch_all(pool),
@@ -115,9 +120,7 @@ impl Recover {
         }
         let count = running.len() + ends.len() + lost.len();
         self.settle_running(&running).await?;
-        if !ends.is_empty() {
-            finish(&shared.database, &ends, &shared.actor(), shared.floor()).await?;
-        }
+        self.end(ends).await?;
         self.requeue(&lost).await?;
         shared.metrics.recovered(count);
         tracing::info!(
@@ -178,7 +181,32 @@ impl Recover {
                 detail: format!("server {} was lost with this in its hands", orphan.lost_by),
             })
             .collect();
-        give_back(&self.shared, &ids, &tokens, &rows).await?;
+        let mut done = 0;
+        for _ in 0..TRIES {
+            done += give_back(&self.shared, &ids, &tokens, &rows).await?;
+            if done >= lost.len() {
+                break;
+            }
+            tokio::time::sleep(BUSY).await;
+        }
+        Ok(())
+    }
+
+    async fn end(&self, mut ends: Vec<End>) -> Result<(), db::Error> {
+        for _ in 0..TRIES {
+            if ends.is_empty() {
+                break;
+            }
+            let finished = finish(
+                &self.shared.database,
+                &ends,
+                &self.shared.actor(),
+                self.shared.floor(),
+            )
+            .await?;
+            ends.retain(|end| finished.busy.contains(&end.execution_id));
+            tokio::time::sleep(BUSY).await;
+        }
         Ok(())
     }
 

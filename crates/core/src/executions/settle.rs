@@ -4,6 +4,7 @@
 //! else has taken over.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Shared;
@@ -68,12 +69,18 @@ pub(crate) async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec
         if batch.is_empty() {
             continue;
         }
-        let busy = write(shared, kind, batch).await;
-        if !busy.is_empty() {
-            // Most likely our own claim has these workspaces locked: once more, in turn with it.
-            let _gate = shared.gate.lock().await;
-            again.extend(write(shared, kind, busy).await);
+        let mut turn = None;
+        if shared.few.load(Ordering::Relaxed) && !matches!(kind, Kind::Running) {
+            turn = Some(shared.gate.lock().await);
         }
+        let mut busy = write(shared, kind, batch).await;
+        if !busy.is_empty() && turn.is_none() {
+            // Most likely our own claim has these workspaces locked: once more, in turn with it.
+            turn = Some(shared.gate.lock().await);
+            busy = write(shared, kind, busy).await;
+        }
+        drop(turn);
+        again.extend(busy);
     }
     again
 }

@@ -13,7 +13,7 @@ use super::Shared;
 use super::claim::{Claim, Work};
 use super::settle::{Settlement, Verdict};
 use crate::engine::breaker::Change;
-use crate::engine::{Close, RunState, StartOutcome, StartRequest};
+use crate::engine::{RunState, StartOutcome, StartRequest};
 use crate::id::ExecutionId;
 use crate::retry::Backoff;
 use crate::task::panic_message;
@@ -190,9 +190,4 @@ pub(crate) fn away(shared: &Shared, reason: &str) {
             "The engine is away; claims are held back"
         );
     }
-}
-
-/// A close as the engine reported it, in words for the log.
-pub(crate) fn describe_close(close: &Close) -> &'static str {
-    close.status.as_str()
 }

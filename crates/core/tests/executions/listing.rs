@@ -1,0 +1,121 @@
+//! Lists: newest first, filtered, a page at a time, each row once.
+
+use stationmaster_core::executions::inspect::{self, Filter};
+use stationmaster_core::executions::operate;
+use stationmaster_core::id::ItemId;
+use uuid::Uuid;
+
+use crate::common::{FAIL, NOOP, Testbed, brisk, eventually, wait};
+
+fn all() -> Filter {
+    Filter {
+        limit: 1000,
+        ..Filter::default()
+    }
+}
+
+fn ids(items: &[inspect::Item]) -> Vec<ItemId> {
+    items.iter().map(|item| item.id).collect()
+}
+
+#[tokio::test]
+async fn items_and_executions_can_be_filtered_by_whatever_they_are() {
+    let testbed = Testbed::new().await;
+    let (quick, slow) = (
+        testbed.tenant(5, NOOP).await,
+        testbed.tenant(1, &wait(600.0)).await,
+    );
+    let failing = (quick.0, testbed.definition(quick.0, FAIL).await);
+    let server = testbed.server(brisk()).await;
+    let done = testbed.enqueue_many(quick, 3).await;
+    let failed = testbed.enqueue(failing).await;
+    let both = testbed.enqueue_many(slow, 3).await;
+    testbed.reaches(both[0], "RUNNING").await;
+    operate::cancel(&testbed.database, both[2].0, None, "alice")
+        .await
+        .unwrap();
+    eventually("the rest has ended", async || {
+        testbed.count("executions_finished").await == 5
+    })
+    .await;
+
+    let items = async |filter: Filter| ids(&inspect::items(&testbed.database, &filter).await.unwrap());
+    let status = |status: &str| Filter {
+        status: Some(status.to_owned()),
+        ..all()
+    };
+    assert_eq!(items(all()).await.len(), 7);
+    assert_eq!(items(status("PENDING")).await, [both[1]]);
+    assert_eq!(items(status("CANCELLED")).await, [both[2]]);
+    assert_eq!(
+        items(status("DISPATCHED")).await.len(),
+        5,
+        "what the engine ran was dispatched, also when it failed"
+    );
+    assert_eq!(
+        items(Filter {
+            workspace: Some(slow.0),
+            ..all()
+        })
+        .await
+        .len(),
+        3
+    );
+    assert_eq!(
+        items(Filter {
+            definition: Some(failing.1),
+            ..all()
+        })
+        .await,
+        [failed]
+    );
+    assert_eq!(
+        items(Filter {
+            workspace: Some(slow.0),
+            definition: Some(failing.1),
+            ..all()
+        })
+        .await,
+        []
+    );
+
+    let executions = async |filter: Filter| inspect::executions(&testbed.database, &filter).await.unwrap();
+    let completed = executions(status("COMPLETED")).await;
+    assert_eq!(completed.len(), 3);
+    assert!(
+        completed
+            .iter()
+            .all(|execution| done.contains(&execution.queue_item_id))
+    );
+    assert_eq!(executions(status("RUNNING")).await[0].queue_item_id, both[0]);
+    assert_eq!(
+        executions(all()).await.len(),
+        5,
+        "what never ran has no execution"
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn pages_follow_each_other_without_gap_or_repeat() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    let mut expected = testbed.enqueue_many(tenant, 95).await;
+    expected.sort();
+    expected.reverse();
+    let mut seen = Vec::new();
+    let mut before: Option<Uuid> = None;
+    loop {
+        let filter = Filter {
+            before,
+            limit: 10,
+            ..Filter::default()
+        };
+        let page = inspect::items(&testbed.database, &filter).await.unwrap();
+        assert!(page.len() <= 10);
+        let Some(last) = page.last() else { break };
+        before = Some(last.id.0);
+        seen.extend(ids(&page));
+    }
+    assert_eq!(seen, expected);
+}

@@ -1,0 +1,186 @@
+//! The plans of the hot statements: with much in the tables, each goes by the indexes that its header names.
+
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use crate::common::Testbed;
+
+/// Ten thousand workspaces, most of them full, fifty thousand waiting items, ten thousand executions under way, fifty thousand ended ones.
+const CROWD: &str = "
+    insert into stationmaster.workspaces (name, plan) select 'w' || n, 'PRO' from generate_series(1, 10000) n;
+    update stationmaster.workspace_capacity set ready = true, virtual_time = random() * 1000,
+        active = case when random() < 0.05 then 1 else max_concurrent end;
+    with w as (select id, row_number() over () as n from stationmaster.workspaces limit 2000)
+    insert into stationmaster.queue_pending
+        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, lane, run_at)
+    select gen_random_uuid(), s, -(s % 3), w.id, w.id, w.id, case when s % 50 = 0 then 'l' else 'r' end::\"char\",
+           case when s % 50 = 0 then now() + s * interval '1 s' end
+    from generate_series(1, 50000) s join w on w.n = s % 2000 + 1;
+    insert into stationmaster.executions_active
+        (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, state,
+         holder, token, lease_until, engine, attempts, recoveries, claimed_at)
+    select gen_random_uuid(), gen_random_uuid(), row_number() over (), 0, id, id, id,
+           case when random() < 0.1 then 'STARTING' else 'RUNNING' end, gen_random_uuid(), 1,
+           case when random() < 0.1 then now() + interval '1 hour' end, 'embedded', 0, 0, now()
+    from stationmaster.workspaces;
+    insert into stationmaster.executions_finished
+        (execution_id, item_id, workspace_id, workflow_definition_id, item_status, status, attempts, recoveries, finished_at,
+         finished_by)
+    select gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'DISPATCHED', 'COMPLETED', 0, 0,
+           now() - n * interval '1 s', 'x'
+    from generate_series(1, 50000) n;
+    insert into stationmaster.queue_hints (workspace_id, rank, seq)
+    select workspace_id, 0, row_number() over () from stationmaster.workspace_capacity limit 5000;
+    analyze stationmaster.workspaces, stationmaster.workspace_capacity, stationmaster.queue_pending,
+            stationmaster.executions_active, stationmaster.executions_finished, stationmaster.queue_hints";
+
+/// The tables that a hot statement must not read from end to end.
+const LARGE: [&str; 5] = [
+    "queue_pending",
+    "executions_active",
+    "executions_finished",
+    "workspace_capacity",
+    "queue_items",
+];
+
+struct Hot {
+    name: &'static str,
+    statement: &'static str,
+    /// Values for the parameters, as SQL.
+    values: &'static str,
+    /// Indexes that must be used.
+    indexes: &'static [&'static str],
+}
+
+const NOBODY: &str = "'00000000-0000-0000-0000-000000000000'";
+
+const HOT: &[Hot] = &[
+    Hot {
+        name: "capacity/lock_eligible",
+        statement: include_str!("../../sql/capacity/lock_eligible.sql"),
+        values: "0, 500",
+        indexes: &["workspace_capacity_eligible"],
+    },
+    Hot {
+        name: "executions/admit",
+        statement: include_str!("../../sql/executions/admit.sql"),
+        values: "array[NOBODY]::uuid[], array[5], NOBODY, 30, array[NOBODY]::uuid[], 'embedded'",
+        indexes: &["queue_pending_ready", "workspace_capacity_pkey"],
+    },
+    Hot {
+        name: "executions/finish",
+        statement: include_str!("../../sql/executions/finish.sql"),
+        values: "array[NOBODY]::uuid[], array[1], array['DISPATCHED'], array['COMPLETED'], array[null]::text[],
+                 array[null]::text[], array[null]::text[], array[null]::text[], array[0], array[null]::text[], 'x', 0",
+        indexes: &["executions_active_pkey", "workspace_capacity_pkey"],
+    },
+    Hot {
+        name: "executions/release",
+        statement: include_str!("../../sql/executions/release.sql"),
+        values: "array[NOBODY]::uuid[], array[1], array[0], array[0], array[0], array['x'], array['x'], 'x', 0",
+        indexes: &["executions_active_pkey", "workspace_capacity_pkey"],
+    },
+    Hot {
+        name: "executions/settle_running",
+        statement: include_str!("../../sql/executions/settle_running.sql"),
+        values: "array[NOBODY]::uuid[], array[1], array['x']",
+        indexes: &["executions_active_pkey"],
+    },
+    Hot {
+        name: "executions/renew",
+        statement: include_str!("../../sql/executions/renew.sql"),
+        values: "array[NOBODY]::uuid[], array[1], 30",
+        indexes: &["executions_active_pkey"],
+    },
+    Hot {
+        name: "executions/look",
+        statement: include_str!("../../sql/executions/look.sql"),
+        values: "0",
+        indexes: &["workspace_capacity_eligible", "queue_pending_later"],
+    },
+    Hot {
+        name: "executions/promote_due",
+        statement: include_str!("../../sql/executions/promote_due.sql"),
+        values: "1000",
+        indexes: &["queue_pending_later", "queue_pending_pkey"],
+    },
+    Hot {
+        name: "capacity/absorb_hints",
+        statement: include_str!("../../sql/capacity/absorb_hints.sql"),
+        values: "0, 2000, 0",
+        indexes: &["queue_hints_pkey", "workspace_capacity_pkey"],
+    },
+    Hot {
+        name: "operate/set_priority",
+        statement: include_str!("../../sql/operate/set_priority.sql"),
+        values: "NOBODY, 1, 'x'",
+        indexes: &["queue_pending_pkey"],
+    },
+    Hot {
+        name: "operate/retry",
+        statement: include_str!("../../sql/operate/retry.sql"),
+        values: "array[NOBODY]::uuid[], 'x'",
+        indexes: &["executions_finished_by_item"],
+    },
+    Hot {
+        name: "inspect/waiting",
+        statement: include_str!("../../sql/inspect/waiting.sql"),
+        values: "NOBODY",
+        indexes: &["queue_pending_pkey", "queue_pending_ready"],
+    },
+];
+
+/// The plan for any values, as a pooled connection ends up with.
+async fn generic_plan(connection: &mut PgConnection, hot: &Hot) -> String {
+    let values = hot.values.replace("NOBODY", NOBODY);
+    let values = if values.is_empty() {
+        String::new()
+    } else {
+        format!("({values})")
+    };
+    sqlx::raw_sql(AssertSqlSafe(format!("prepare hot as {}", hot.statement)))
+        .execute(&mut *connection)
+        .await
+        .unwrap();
+    let explain = format!("explain (costs off) execute hot{values}");
+    let plan = sqlx::raw_sql(AssertSqlSafe(explain))
+        .fetch_all(&mut *connection)
+        .await
+        .unwrap();
+    sqlx::raw_sql("deallocate hot")
+        .execute(&mut *connection)
+        .await
+        .unwrap();
+    plan.iter()
+        .map(|row| sqlx::Row::get::<String, _>(row, 0))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[tokio::test]
+async fn the_hot_statements_use_the_indexes_that_their_headers_name() {
+    let testbed = Testbed::new().await;
+    testbed.run(CROWD).await;
+    let mut connection = testbed.connection().await;
+    sqlx::raw_sql("set plan_cache_mode = force_generic_plan")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let mut complaints = Vec::new();
+    for hot in HOT {
+        let plan = generic_plan(&mut connection, hot).await;
+        for index in hot.indexes {
+            if !plan.contains(index) {
+                complaints.push(format!("{} does not use {index}:\n{plan}", hot.name));
+            }
+        }
+        for table in LARGE {
+            if plan
+                .lines()
+                .any(|line| line.trim().contains(&format!("Seq Scan on {table}")))
+            {
+                complaints.push(format!("{} reads all of {table}:\n{plan}", hot.name));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
+}

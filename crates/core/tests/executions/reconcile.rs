@@ -1,0 +1,136 @@
+//! I7: our rows and the engine's runs are compared from both sides, and a destructive act comes only at a second look.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stationmaster_core::engine::{CloseStatus, Engine};
+use stationmaster_core::executions::Settings;
+use stationmaster_core::executions::operate::{self, Completion};
+use stationmaster_core::id::ExecutionId;
+
+use crate::common::scripted::{Mood, ScriptedEngine};
+use crate::common::{NOOP, Server, Testbed, brisk, eventually};
+
+fn comparing_often() -> Settings {
+    Settings {
+        reconcile_interval: Duration::from_millis(200),
+        ..brisk()
+    }
+}
+
+async fn server(testbed: &Testbed, engine: &Arc<ScriptedEngine>) -> Server {
+    Server::start_outside(
+        &testbed.url,
+        comparing_often(),
+        Arc::clone(engine) as Arc<dyn Engine>,
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_run_that_the_engine_does_not_know_any_more_is_closed_at_the_second_look() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(2, NOOP).await;
+    let engine = ScriptedEngine::new(Mood::Willing);
+    let server = server(&testbed, &engine).await;
+    let items = testbed.enqueue_many(tenant, 3).await;
+    testbed.reaches(items[1], "RUNNING").await;
+    let lost = testbed.execution(items[0]).await.id;
+    engine.forget(lost);
+    let marked = "select count(*) from stationmaster.executions_active where missing_since is not null";
+    eventually("it is missed at the first look", async || {
+        testbed.number(marked).await == 1
+    })
+    .await;
+    testbed.reaches(items[0], "FAILED").await;
+    let ended = testbed.execution_by_id(lost).await;
+    assert_eq!(ended.reason.as_deref(), Some("engine_lost"));
+    testbed.reaches(items[2], "RUNNING").await;
+    assert_eq!(
+        testbed.outcome(items[1]).await,
+        "RUNNING",
+        "the one that the engine knows is left alone"
+    );
+    assert_eq!(server.metric("executions_reconciled_total"), 1);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_that_was_missed_once_and_is_there_again_is_left_alone() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    let engine = ScriptedEngine::new(Mood::Willing);
+    let slow = Settings {
+        reconcile_interval: Duration::from_secs(1),
+        ..brisk()
+    };
+    let server = Server::start_outside(&testbed.url, slow, Arc::clone(&engine) as Arc<dyn Engine>).await;
+    let item = testbed.enqueue(tenant).await;
+    testbed.reaches(item, "RUNNING").await;
+    let execution = testbed.execution(item).await.id;
+    engine.forget(execution);
+    let marked = "select count(*) from stationmaster.executions_active where missing_since is not null";
+    eventually("it is missed at the first look", async || {
+        testbed.number(marked).await == 1
+    })
+    .await;
+    engine.begin(execution);
+    // It is in the list of open runs again, so nobody has to be asked about it.
+    engine.close(execution, CloseStatus::Completed);
+    testbed.reaches(item, "COMPLETED").await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_over_by_our_record_is_terminated_at_the_second_look_and_audited() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    let engine = ScriptedEngine::new(Mood::Willing);
+    let server = server(&testbed, &engine).await;
+    let item = testbed.enqueue(tenant).await;
+    testbed.reaches(item, "RUNNING").await;
+    let execution = testbed.execution(item).await.id;
+    let completion = Completion {
+        status: CloseStatus::Completed,
+        output: None,
+        error: None,
+    };
+    operate::complete(&testbed.database, execution, completion, "alice")
+        .await
+        .unwrap();
+    eventually("the run is terminated", async || {
+        engine.terminations(execution) == 1
+    })
+    .await;
+    let audited =
+        "select count(*) from stationmaster.audit where action = 'execution.terminate' and subject = $1";
+    let audited = || {
+        sqlx::query_scalar::<_, i64>(audited)
+            .bind(execution.to_string())
+            .fetch_one(testbed.pool())
+    };
+    eventually("it is audited", async || audited().await.unwrap() == 1).await;
+    assert_eq!(
+        testbed.outcome(item).await,
+        "COMPLETED",
+        "the record stays as it was"
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_that_we_have_no_record_of_is_left_alone() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    let engine = ScriptedEngine::new(Mood::Willing);
+    let stranger = ExecutionId::new();
+    engine.begin(stranger);
+    let server = server(&testbed, &engine).await;
+    // One of ours goes through both looks while the stranger stands beside it.
+    let item = testbed.enqueue(tenant).await;
+    testbed.reaches(item, "RUNNING").await;
+    engine.forget(testbed.execution(item).await.id);
+    testbed.reaches(item, "FAILED").await;
+    assert_eq!(engine.terminations(stranger), 0);
+    server.stop().await;
+}

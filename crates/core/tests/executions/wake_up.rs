@@ -1,0 +1,263 @@
+//! Waking up: work is noticed when it becomes visible, not at the next poll, whatever else is going on.
+
+use std::time::Duration;
+
+use sqlx::{Executor as _, PgConnection};
+use stationmaster_core::engine::CloseStatus;
+use stationmaster_core::executions::Settings;
+use stationmaster_core::executions::operate::{self, Completion};
+use stationmaster_core::id::{DefinitionId, ItemId, WorkspaceId};
+
+use crate::common::{NOOP, Testbed, eventually, wait, within, woken_only};
+
+/// About a second: far below the poll of five seconds that would hide a lost wake-up.
+const PROMPT: Duration = Duration::from_millis(1500);
+
+async fn is_done(testbed: &Testbed, item: ItemId) -> bool {
+    testbed.outcome(item).await == "COMPLETED"
+}
+
+/// A transaction that has enqueued and is not committed.
+async fn open_enqueue(
+    testbed: &Testbed,
+    (workspace, definition): (WorkspaceId, DefinitionId),
+) -> (PgConnection, ItemId) {
+    let mut connection = testbed.connection().await;
+    connection.execute("begin").await.unwrap();
+    let query = "select stationmaster.enqueue_execution($1, $2)";
+    let query = sqlx::query_scalar(query).bind(workspace).bind(definition);
+    let item = query.fetch_one(&mut connection).await.unwrap();
+    (connection, item)
+}
+
+async fn nobody_is_ready(testbed: &Testbed) {
+    let query = "select (select count(*) from stationmaster.workspace_capacity where ready or active > 0)
+                      + (select count(*) from stationmaster.queue_hints)";
+    eventually("the servers have nothing left to do", async || {
+        testbed.number(query).await == 0
+    })
+    .await;
+}
+
+/// The servers have nothing left to do; after the last round for so long that whoever stayed attentive is asleep.
+async fn rest(testbed: &Testbed, is_last_round: bool) {
+    nobody_is_ready(testbed).await;
+    if is_last_round {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_idle_server_starts_an_item_at_once() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    let server = testbed.server(woken_only()).await;
+    let mut slow = 0;
+    for round in 0..50 {
+        rest(&testbed, round == 49).await;
+        let item = testbed.enqueue(tenant).await;
+        let took = within(PROMPT, "an item of an idle system is done", async || {
+            is_done(&testbed, item).await
+        })
+        .await;
+        slow += usize::from(took > Duration::from_millis(200));
+    }
+    assert!(slow <= 5, "{slow} of 50 took longer than 200 ms");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_enqueue_that_is_committed_late_is_noticed_then() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(2, NOOP).await;
+    let server = testbed.server(Settings::default()).await;
+    for round in 0..10 {
+        let (mut open, late) = open_enqueue(&testbed, tenant).await;
+        let others = testbed.enqueue_many(tenant, 3).await;
+        within(PROMPT, "the others are done", async || {
+            is_done(&testbed, others[2]).await
+        })
+        .await;
+        rest(&testbed, round == 9).await;
+        open.execute("commit").await.unwrap();
+        within(PROMPT, "the late item is done after its commit", async || {
+            is_done(&testbed, late).await
+        })
+        .await;
+    }
+    server.stop().await;
+}
+
+/// When it enqueued, the workspace was full and everybody knew of its work; when it commits, everybody sleeps.
+#[tokio::test]
+async fn an_enqueue_into_a_full_workspace_that_is_committed_late_is_noticed_then() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, &wait(0.1)).await;
+    let server = testbed.server(Settings::default()).await;
+    for round in 0..5 {
+        let others = testbed.enqueue_many(tenant, 2).await;
+        testbed.reaches(others[0], "RUNNING").await;
+        let (mut open, late) = open_enqueue(&testbed, tenant).await;
+        eventually("the others are done", async || is_done(&testbed, others[1]).await).await;
+        rest(&testbed, round == 4).await;
+        open.execute("commit").await.unwrap();
+        within(PROMPT, "the late item is done after its commit", async || {
+            is_done(&testbed, late).await
+        })
+        .await;
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_enqueue_that_is_not_committed_does_not_keep_others_from_being_noticed() {
+    let testbed = Testbed::new().await;
+    let (slow, quick) = (testbed.tenant(1, NOOP).await, testbed.tenant(1, NOOP).await);
+    let server = testbed.server(Settings::default()).await;
+    for round in 0..3 {
+        rest(&testbed, round == 2).await;
+        let (mut open, late) = open_enqueue(&testbed, slow).await;
+        let item = testbed.enqueue(quick).await;
+        let what = "another's item is done while an enqueuing transaction is open";
+        within(PROMPT, what, async || is_done(&testbed, item).await).await;
+        rest(&testbed, round == 2).await;
+        open.execute("commit").await.unwrap();
+        within(PROMPT, "the late item is done after its commit", async || {
+            is_done(&testbed, late).await
+        })
+        .await;
+    }
+    server.stop().await;
+}
+
+/// Of two that enqueue at once only one needs to wake the servers, but then it must be the one that commits last.
+#[tokio::test]
+async fn of_two_open_enqueues_the_one_committed_last_is_noticed_too() {
+    let testbed = Testbed::new().await;
+    let (one, other) = (testbed.tenant(1, NOOP).await, testbed.tenant(1, NOOP).await);
+    let server = testbed.server(Settings::default()).await;
+    for round in 0..3 {
+        rest(&testbed, round == 2).await;
+        let (mut first, early) = open_enqueue(&testbed, one).await;
+        let (mut second, late) = open_enqueue(&testbed, other).await;
+        first.execute("commit").await.unwrap();
+        within(PROMPT, "the first is done", async || {
+            is_done(&testbed, early).await
+        })
+        .await;
+        rest(&testbed, round == 2).await;
+        second.execute("commit").await.unwrap();
+        within(PROMPT, "the second is done", async || {
+            is_done(&testbed, late).await
+        })
+        .await;
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn many_late_commits_among_busy_servers_are_all_noticed() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(3, NOOP).await;
+    let servers = [
+        testbed.server(Settings::default()).await,
+        testbed.server(Settings::default()).await,
+    ];
+    for round in 0..30 {
+        let (mut open, late) = open_enqueue(&testbed, tenant).await;
+        testbed.enqueue_many(tenant, 1 + round % 4).await;
+        // Sometimes in the middle of the work, sometimes after it.
+        if round % 2 == 0 {
+            let pending = async || testbed.count("queue_pending").await == 0;
+            within(PROMPT, "the others have left the queue", pending).await;
+        }
+        open.execute("commit").await.unwrap();
+        within(PROMPT, "the late item is done after its commit", async || {
+            is_done(&testbed, late).await
+        })
+        .await;
+    }
+    for server in servers {
+        server.stop().await;
+    }
+}
+
+/// After some work a server may stay attentive for a while; there must be no moment between that and sleep at which an
+/// item goes unnoticed.
+#[tokio::test]
+async fn there_is_no_blind_moment_between_attention_and_sleep() {
+    let after = async |millis: u64| {
+        let testbed = Testbed::new().await;
+        let tenant = testbed.tenant(1, NOOP).await;
+        let server = testbed.server(woken_only()).await;
+        let first = testbed.enqueue(tenant).await;
+        within(PROMPT, "the first is done", async || {
+            is_done(&testbed, first).await
+        })
+        .await;
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        let second = testbed.enqueue(tenant).await;
+        let what = format!("an item enqueued {millis} ms after the last one is done");
+        within(PROMPT, &what, async || is_done(&testbed, second).await).await;
+        server.stop().await;
+    };
+    let moments = [200, 700, 950, 1000, 1050, 1150, 1250, 1300, 1350, 1500];
+    futures::future::join_all(moments.map(after)).await;
+}
+
+/// A person ends an execution; the slot is free, and the next item is started at once, although other workspaces have
+/// come much further in the meantime.
+#[tokio::test]
+async fn a_slot_freed_by_a_person_is_used_at_once() {
+    let testbed = Testbed::new().await;
+    let (full, busy) = (
+        testbed.tenant(1, &wait(600.0)).await,
+        testbed.tenant(500, NOOP).await,
+    );
+    let server = testbed.server(Settings::default()).await;
+    let mut items = testbed.enqueue_many(full, 8).await.into_iter();
+    let mut running = items.next().unwrap();
+    testbed.reaches(running, "RUNNING").await;
+    for next in items {
+        let others = testbed.enqueue_many(busy, 30).await;
+        eventually("the others are done", async || {
+            is_done(&testbed, others[29]).await
+        })
+        .await;
+        let execution = testbed.execution(running).await.id;
+        let completion = Completion {
+            status: CloseStatus::Completed,
+            output: None,
+            error: None,
+        };
+        operate::complete(&testbed.database, execution, completion, "tester")
+            .await
+            .unwrap();
+        let what = "the next item is started in the freed slot";
+        within(PROMPT, what, async || testbed.outcome(next).await == "RUNNING").await;
+        running = next;
+    }
+    server.stop().await;
+}
+
+/// A server that is busy may tell enqueuers that they need not ring. When it leaves, that must not hold any more.
+#[tokio::test]
+async fn a_server_that_leaves_does_not_leave_the_others_asleep() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    for _ in 0..3 {
+        let busy = testbed.server(Settings::default()).await;
+        let item = testbed.enqueue(tenant).await;
+        within(PROMPT, "the first item is done", async || {
+            is_done(&testbed, item).await
+        })
+        .await;
+        // It has just come, found nothing to do, and sleeps.
+        let idle = testbed.server(Settings::default()).await;
+        busy.stop().await;
+        let item = testbed.enqueue(tenant).await;
+        let what = "the next item is done by the one that stayed";
+        within(PROMPT, what, async || is_done(&testbed, item).await).await;
+        idle.stop().await;
+    }
+}

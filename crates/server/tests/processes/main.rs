@@ -1,0 +1,23 @@
+//! Real servers as processes of their own, and what is done to them: killed, stopped, cut off from Temporal and from
+//! PostgreSQL. What must hold afterwards is read from the public relations and from the engine itself.
+//!
+//! To reach a moment between two steps of a server without a hook in it, a test stands in its way from outside: a table
+//! is locked, or a proxy before Temporal holds requests or answers back.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod cancels;
+mod dev;
+mod dispatch;
+mod kills;
+mod limits;
+mod network;
+mod outages;
+mod poison;
+mod postgres;
+mod reconciler;
+mod refusals;
+mod shutdown;
+mod storm;
+mod support;
+mod zombies;

@@ -1,0 +1,265 @@
+//! A Temporal dev server as a child process, and one namespace of it as a test sees it: not by our engine, but by the
+//! server's own interface.
+
+use std::collections::HashMap;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use temporalio_client::tonic::IntoRequest as _;
+use temporalio_client::{Connection, ConnectionOptions, Url, grpc::WorkflowService};
+use temporalio_common::protos::temporal::api::common::v1::WorkflowExecution;
+use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
+use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
+use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
+use temporalio_common::protos::temporal::api::workflowservice::v1::{
+    DescribeNamespaceRequest, GetWorkflowExecutionHistoryRequest, ListWorkflowExecutionsRequest,
+};
+use uuid::Uuid;
+
+use super::{PATIENCE, eventually, setting};
+
+/// Namespaces that every dev server is born with, so that each test can have its own.
+const NAMESPACES: usize = 32;
+
+static SHARED: Mutex<Weak<DevServer>> = Mutex::new(Weak::new());
+static NEXT_NAMESPACE: AtomicUsize = AtomicUsize::new(0);
+
+pub(crate) struct DevServer {
+    pub(crate) address: String,
+    child: Child,
+}
+
+impl DevServer {
+    /// The server of all tests that do not harm it. It lives while any of them does.
+    fn shared() -> Arc<Self> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(server) = shared.upgrade() {
+            return server;
+        }
+        let server = Arc::new(Self::start(free_port(), None));
+        *shared = Arc::downgrade(&server);
+        server
+    }
+
+    /// A server of one's own; without a file it forgets everything when it ends.
+    pub(crate) fn start(port: u16, file: Option<&Path>) -> Self {
+        let program = setting("STATIONMASTER_TEST_TEMPORAL_CLI");
+        let mut command = Command::new(&program);
+        command
+            .args([
+                "server",
+                "start-dev",
+                "--headless",
+                "--ip",
+                "127.0.0.1",
+                "--log-level",
+                "error",
+            ])
+            .args(["--port", &port.to_string()]);
+        for number in 0..NAMESPACES {
+            command.args(["--namespace", &namespace(number)]);
+        }
+        if let Some(file) = file {
+            command.arg("--db-filename").arg(file);
+        }
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot run {program}: {error}"));
+        let mut server = Self {
+            address: format!("127.0.0.1:{port}"),
+            child,
+        };
+        let begun = Instant::now();
+        while TcpStream::connect(&server.address).is_err() {
+            if let Some(status) = server.child.try_wait().unwrap() {
+                panic!("the dev server ended at once: {status}");
+            }
+            assert!(begun.elapsed() < PATIENCE, "the dev server does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+}
+
+impl Drop for DevServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn namespace(number: usize) -> String {
+    format!("line-{number}")
+}
+
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+/// A namespace.
+pub(crate) struct Temporal {
+    pub(crate) address: String,
+    pub(crate) namespace: String,
+    connection: Connection,
+    _server: Option<Arc<DevServer>>,
+}
+
+impl Temporal {
+    /// A namespace of the shared server that no other test uses.
+    pub(crate) async fn shared() -> Self {
+        let server = tokio::task::spawn_blocking(DevServer::shared).await.unwrap();
+        let address = server.address.clone();
+        Self::connect(&address, Some(server)).await
+    }
+
+    /// A namespace of a server of the test's own.
+    pub(crate) async fn of(server: &DevServer) -> Self {
+        Self::connect(&server.address, None).await
+    }
+
+    async fn connect(address: &str, server: Option<Arc<DevServer>>) -> Self {
+        let number = NEXT_NAMESPACE.fetch_add(1, Ordering::Relaxed) % NAMESPACES;
+        let target: Url = format!("http://{address}").parse().unwrap();
+        let mut connection = None;
+        eventually("Temporal takes connections", async || {
+            let options = ConnectionOptions::new(target.clone()).build();
+            connection = Connection::connect(options).await.ok();
+            connection.is_some()
+        })
+        .await;
+        let temporal = Self {
+            address: address.to_owned(),
+            namespace: namespace(number),
+            connection: connection.unwrap(),
+            _server: server,
+        };
+        eventually("the namespace is there", async || temporal.is_there().await).await;
+        temporal
+    }
+
+    pub(crate) fn service(&self) -> Box<dyn WorkflowService> {
+        self.connection.workflow_service()
+    }
+
+    /// Does the server answer for the namespace?
+    pub(crate) async fn is_there(&self) -> bool {
+        let message = DescribeNamespaceRequest {
+            namespace: self.namespace.clone(),
+            ..DescribeNamespaceRequest::default()
+        };
+        let mut service = self.service();
+        let call = service.describe_namespace(message.into_request());
+        matches!(
+            tokio::time::timeout(Duration::from_secs(1), call).await,
+            Ok(Ok(_))
+        )
+    }
+
+    /// Every run that the namespace has ever had, open and closed, each time that it was started.
+    pub(crate) async fn runs(&self) -> Vec<WorkflowExecutionInfo> {
+        let mut runs = Vec::new();
+        let mut next_page_token = Vec::new();
+        loop {
+            let message = ListWorkflowExecutionsRequest {
+                namespace: self.namespace.clone(),
+                page_size: 1_000,
+                next_page_token,
+                ..ListWorkflowExecutionsRequest::default()
+            };
+            let answer = self
+                .service()
+                .list_workflow_executions(message.into_request())
+                .await;
+            let answer = answer.expect("Temporal lists runs").into_inner();
+            runs.extend(answer.executions);
+            next_page_token = answer.next_page_token;
+            if next_page_token.is_empty() {
+                return runs;
+            }
+        }
+    }
+
+    /// How often each workflow id was run.
+    pub(crate) async fn runs_by_id(&self) -> HashMap<String, usize> {
+        let mut count = HashMap::new();
+        for run in self.runs().await {
+            *count
+                .entry(run.execution.unwrap_or_default().workflow_id)
+                .or_default() += 1;
+        }
+        count
+    }
+
+    /// The executions that are open.
+    pub(crate) async fn open(&self) -> Vec<Uuid> {
+        let open = |run: &WorkflowExecutionInfo| run.status() == WorkflowExecutionStatus::Running;
+        let id = |run: WorkflowExecutionInfo| {
+            run.execution
+                .unwrap_or_default()
+                .workflow_id
+                .strip_prefix("execution-")?
+                .parse()
+                .ok()
+        };
+        self.runs()
+            .await
+            .into_iter()
+            .filter(open)
+            .filter_map(id)
+            .collect()
+    }
+
+    /// Each of these executions has one run, and there is no other.
+    pub(crate) async fn assert_one_run_each(&self, executions: impl IntoIterator<Item = Uuid>) {
+        let wanted: HashMap<String, usize> = executions
+            .into_iter()
+            .map(|id| (format!("execution-{id}"), 1))
+            .collect();
+        eventually("visibility has caught up", async || {
+            self.runs_by_id().await.len() >= wanted.len()
+        })
+        .await;
+        assert_eq!(self.runs_by_id().await, wanted, "one run each, and no other");
+    }
+
+    /// Waits until Temporal has started a run of this execution.
+    pub(crate) async fn until_started(&self, execution: Uuid) {
+        eventually("Temporal has started the run", async || {
+            !self.history(execution).await.is_empty()
+        })
+        .await;
+    }
+
+    /// The history of a run; empty when Temporal does not know it.
+    pub(crate) async fn history(&self, execution: Uuid) -> Vec<HistoryEvent> {
+        let run = WorkflowExecution {
+            workflow_id: format!("execution-{execution}"),
+            run_id: String::new(),
+        };
+        let message = GetWorkflowExecutionHistoryRequest {
+            namespace: self.namespace.clone(),
+            execution: Some(run),
+            ..GetWorkflowExecutionHistoryRequest::default()
+        };
+        let answer = self
+            .service()
+            .get_workflow_execution_history(message.into_request())
+            .await;
+        answer
+            .ok()
+            .and_then(|answer| answer.into_inner().history)
+            .map(|history| history.events)
+            .unwrap_or_default()
+    }
+}
