@@ -23,9 +23,9 @@ create table stationmaster.queue_items (
     correlation_id                 text check (length(correlation_id) <= 256),
     enqueued_by                    text not null default session_user,
     created_at                     timestamptz not null default now(),
-    -- The size of the JSON text without its blanks; the stored form tells cheaply that most are far below.
+    -- The size of the JSON text without its blanks.
     constraint input_is_at_most_256_kib check (
-        pg_column_size(input) <= 131072
+        octet_length(input::text) <= 262144
         or octet_length(replace(replace(input::text, ', ', ','), '": ', '":')) <= 262144)
 );
 create unique index queue_items_idempotency on stationmaster.queue_items (workspace_id, idempotency_key)
@@ -150,6 +150,15 @@ create table stationmaster.queue_hints (
 
 create sequence stationmaster.claim_token;
 
+-- One row that busy servers keep fresh: until when some server looks again every few milliseconds anyway, so that
+-- nobody needs to ring; and how far virtual time has come, so that whoever enters begins there.
+create table stationmaster.attention (
+    one          boolean primary key default true check (one),
+    until        timestamptz not null default '-infinity',
+    virtual_time double precision not null default 0
+) with (fillfactor = 20);
+insert into stationmaster.attention default values;
+
 -- Keeps workspace_capacity beside workspaces and plans.
 create function stationmaster.follow_workspace() returns trigger language plpgsql as $$
 begin
@@ -157,11 +166,14 @@ begin
         update stationmaster.workspace_capacity set gone = true where workspace_id = old.id;
         return null;
     end if;
-    insert into stationmaster.workspace_capacity (workspace_id, max_concurrent, weight, paused)
-    select new.id, coalesce(new.max_concurrent, p.max_concurrent), p.weight, new.paused
-    from stationmaster.plans p where p.name = new.plan
+    insert into stationmaster.workspace_capacity as c (workspace_id, max_concurrent, weight, paused, virtual_time)
+    select new.id, coalesce(new.max_concurrent, p.max_concurrent), p.weight, new.paused, a.virtual_time
+    from stationmaster.plans p, stationmaster.attention a where p.name = new.plan
     on conflict (workspace_id) do update
-        set max_concurrent = excluded.max_concurrent, weight = excluded.weight, paused = excluded.paused, gone = false;
+        set max_concurrent = excluded.max_concurrent, weight = excluded.weight, paused = excluded.paused, gone = false,
+            -- Whoever comes back begins where the others stand: time spent away earns nothing.
+            virtual_time = case when c.eligible then c.virtual_time
+                                else greatest(c.virtual_time, excluded.virtual_time) end;
     perform pg_notify('stationmaster', 'queue');
     return null;
 end
@@ -246,13 +258,6 @@ begin
     return null;
 end
 $$;
-
--- While some server looks again every few milliseconds anyway, nobody needs to ring.
-create table stationmaster.attention (
-    one   boolean primary key default true check (one),
-    until timestamptz not null default '-infinity'
-) with (fillfactor = 20);
-insert into stationmaster.attention default values;
 
 -- Wakes the servers when a hint is committed. NOTIFY takes a lock of the whole instance at commit, so it is sent only
 -- when nobody is attentive: under load it is not sent at all. Deferred, so that it is decided at the moment of the

@@ -76,6 +76,7 @@ pub fn share(batch: u32, demands: &[Demand]) -> Vec<u32> {
 #[derive(Debug)]
 pub(crate) struct LowWater {
     position: f64,
+    clock: f64,
     full_look_at: Instant,
 }
 
@@ -83,6 +84,7 @@ impl LowWater {
     pub(crate) fn new() -> Self {
         Self {
             position: 0.0,
+            clock: 0.0,
             full_look_at: Instant::now(),
         }
     }
@@ -96,9 +98,14 @@ impl LowWater {
         }
     }
 
-    /// The position itself: whoever enters anew enters here, not before.
+    /// How far virtual time has come: whoever enters anew enters here, not before.
     pub(crate) fn floor(&self) -> f64 {
-        self.position
+        self.clock
+    }
+
+    /// A claim has served workspaces; the one that is furthest behind now stands at `behind`.
+    pub(crate) fn served(&mut self, behind: f64) {
+        self.clock = self.clock.max(behind);
     }
 
     fn is_full_look_due(&self) -> bool {

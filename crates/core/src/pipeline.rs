@@ -44,7 +44,6 @@ struct Flow<L: Lane> {
     /// Claimed and not yet delivered.
     in_delivery: AtomicUsize,
     delivered: Bell,
-    outbox: mpsc::UnboundedSender<L::Settlement>,
     stop: CancellationToken,
 }
 
@@ -65,7 +64,6 @@ pub(crate) fn run<L: Lane>(
         in_flight: AtomicUsize::new(0),
         in_delivery: AtomicUsize::new(0),
         delivered: Bell::default(),
-        outbox,
         stop: stop.clone(),
     });
     let settler = Arc::clone(&flow);
@@ -73,6 +71,7 @@ pub(crate) fn run<L: Lane>(
     let claims = Claims {
         flow,
         tracker: tracker.clone(),
+        outbox,
     };
     crate::task::spawn(tracker, stop, bell, claims)
 }
@@ -80,6 +79,8 @@ pub(crate) fn run<L: Lane>(
 struct Claims<L: Lane> {
     flow: Arc<Flow<L>>,
     tracker: TaskTracker,
+    /// The settler ends when nobody is left who could send: this pass, and every delivery that it started.
+    outbox: mpsc::UnboundedSender<L::Settlement>,
 }
 
 impl<L: Lane> crate::task::Pass for Claims<L> {
@@ -100,15 +101,16 @@ impl<L: Lane> crate::task::Pass for Claims<L> {
         flow.in_flight.fetch_add(claimed.claims.len(), Ordering::AcqRel);
         flow.in_delivery.fetch_add(claimed.claims.len(), Ordering::AcqRel);
         for claim in claimed.claims {
-            let flow = Arc::clone(flow);
-            self.tracker.spawn(async move { flow.deliver(claim).await });
+            let (flow, outbox) = (Arc::clone(flow), self.outbox.clone());
+            self.tracker
+                .spawn(async move { flow.deliver(claim, outbox).await });
         }
         Ok(claimed.next)
     }
 }
 
 impl<L: Lane> Flow<L> {
-    async fn deliver(&self, claim: L::Claim) {
+    async fn deliver(&self, claim: L::Claim, outbox: mpsc::UnboundedSender<L::Settlement>) {
         let permit = self.permits.acquire().await;
         let settlement = if self.stop.is_cancelled() {
             self.lane.release(claim)
@@ -117,7 +119,7 @@ impl<L: Lane> Flow<L> {
         };
         drop(permit);
         // The settler ends only after every delivery, so there is always somebody to receive this.
-        let _ = self.outbox.send(settlement);
+        let _ = outbox.send(settlement);
         self.in_delivery.fetch_sub(1, Ordering::AcqRel);
         self.delivered.ring();
     }
@@ -126,15 +128,8 @@ impl<L: Lane> Flow<L> {
         let mut failures = 0;
         let mut batch = Vec::new();
         loop {
-            let over = self.stop.is_cancelled() && self.in_flight.load(Ordering::Acquire) == 0;
-            if over {
+            if batch.is_empty() && inbox.recv_many(&mut batch, SETTLE_BATCH).await == 0 {
                 return;
-            }
-            if batch.is_empty() {
-                tokio::select! {
-                    _ = inbox.recv_many(&mut batch, SETTLE_BATCH) => {}
-                    () = self.stop.cancelled(), if self.in_flight.load(Ordering::Acquire) == 0 => continue,
-                }
             }
             self.linger(&mut inbox, &mut batch).await;
             let taken = batch.len();

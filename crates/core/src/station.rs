@@ -281,6 +281,10 @@ impl Station {
                 "Could not give back what is in hand; recovery will"
             );
         }
+        let inattention = sqlx::query(statement!("executions/inattention")).bind(self.shared.floor());
+        if let Err(error) = within(inattention.execute(self.shared.database.pool())).await {
+            tracing::warn!(error = chain(&error), "Could not tell the others to look");
+        }
         if let Err(error) = self.shared.presence.leave(&self.shared.database).await {
             tracing::warn!(error = chain(&error), "Could not sign off");
         }

@@ -36,7 +36,7 @@ with seen as materialized (
     insert into stationmaster.workspace_capacity (workspace_id, max_concurrent, weight, gone)
     select e.workspace_id, 0, 1, true
     from earliest e
-    where e.workspace_id not in (select workspace_id from locked)
+    where (select true from stationmaster.workspace_capacity c where c.workspace_id = e.workspace_id) is null
     on conflict (workspace_id) do nothing
     returning workspace_id
 ), used as (

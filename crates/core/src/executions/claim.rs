@@ -98,6 +98,8 @@ struct Memory {
     next_due: Option<Instant>,
     /// When there was something to do last, and when others were told that we look again soon.
     worked_at: Option<Instant>,
+    /// The lowest hint to look at.
+    hints_from: i64,
     /// Claims in a row that found everything locked.
     contended: u32,
     attended_at: Option<Instant>,
@@ -186,7 +188,9 @@ impl Claimer {
             }
             memory.attended_at = Some(Instant::now());
         }
-        let attend = sqlx::query(statement!("executions/attend")).bind(ATTENTION.as_secs_f64());
+        let attend = sqlx::query(statement!("executions/attend"))
+            .bind(ATTENTION.as_secs_f64())
+            .bind(self.shared.floor());
         within(attend.execute(self.shared.database.pool())).await?;
         Ok(())
     }
@@ -260,16 +264,26 @@ impl Claimer {
         };
         // A settlement of ours that found a workspace locked by this claim waits at the gate for its turn.
         let _gate = self.shared.gate.lock().await;
+        let hints_from = self.memory().hints_from;
         let mut transaction = self.shared.database.pool().begin().await?;
-        let (_, seen, used, _): (Option<i64>, i64, i64, i64) =
+        let (last, seen, used, _): (Option<i64>, i64, i64, i64) =
             sqlx::query_as(statement!("capacity/absorb_hints"))
-                .bind(0_i64)
+                .bind(hints_from)
                 .bind(HINTS)
                 .bind(floor)
                 .fetch_one(&mut *transaction)
                 .await?;
-        if used > 0 {
-            self.memory().worked_at = Some(Instant::now());
+        {
+            let mut memory = self.memory();
+            // Thousands of hints for workspaces that somebody keeps locked must not hide those behind them.
+            memory.hints_from = if seen == HINTS && used < seen {
+                last.unwrap_or_default() + 1
+            } else {
+                0
+            };
+            if used > 0 {
+                memory.worked_at = Some(Instant::now());
+            }
         }
         let looked_at = Instant::now();
         let rooms: Vec<Room> = sqlx::query_as(statement!("capacity/lock_eligible"))
@@ -324,6 +338,13 @@ impl Claimer {
             let mut memory = self.memory();
             memory.worked_at = Some(Instant::now());
             memory.contended = 0;
+        }
+        let clocks = rooms
+            .iter()
+            .zip(&shares)
+            .map(|(room, share)| room.virtual_time + f64::from(*share) / room.weight);
+        if let Some(behind) = clocks.min_by(f64::total_cmp) {
+            self.low_water().served(behind);
         }
         self.remember_appetite(&rooms, &rows);
         Ok(Admission::Rows(rows))

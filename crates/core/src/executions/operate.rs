@@ -45,6 +45,11 @@ pub async fn cancel(
     reason: Option<&str>,
     actor: &str,
 ) -> Result<Cancelled, Error> {
+    let query = "select coalesce(status, item_status) from stationmaster.executions_finished
+                 where (execution_id = $1 or item_id = $1) and superseded_at is null limit 1";
+    if let Some(status) = within(sqlx::query_scalar(query).bind(id).fetch_optional(database.pool())).await? {
+        return Ok(Cancelled::EndedBefore(status));
+    }
     let query = "select stationmaster.cancel_execution($1, $2, $3)";
     let answer: Result<String, _> = within(
         sqlx::query_scalar(query)

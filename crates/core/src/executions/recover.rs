@@ -62,6 +62,10 @@ impl Pass for Recover {
             .map(|(id, _)| id)
             .filter(|id| *id != me)
             .collect();
+        if !dead.is_empty() {
+            // Enqueuers may have relied on a server that looks no more.
+            self.shared.bells.queue.ring();
+        }
         let orphans: Vec<Orphan> = within(
             sqlx::query_as(statement!("executions/adopt_expired"))
                 .bind(me)

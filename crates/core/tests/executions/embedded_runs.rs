@@ -135,7 +135,7 @@ async fn lapse(testbed: &Testbed, server: &Server) {
 #[tokio::test]
 async fn a_server_that_lapsed_and_came_back_does_not_lose_its_runs() {
     let testbed = Testbed::new().await;
-    let tenant = testbed.tenant(1, &wait(4.0)).await;
+    let tenant = testbed.tenant(1, &wait(2.5)).await;
     let server = Server::start_as(&testbed.url, brisk(), short_lived()).await;
     let item = testbed.enqueue(tenant).await;
     testbed.reaches(item, "RUNNING").await;

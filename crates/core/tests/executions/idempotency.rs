@@ -184,7 +184,7 @@ async fn the_sql_function_knows_the_same_request_from_another_one() {
 async fn bulks_with_the_same_keys_in_opposite_orders_both_succeed() {
     let testbed = Testbed::new().await;
     let tenant = testbed.tenant(1, NOOP).await;
-    for round in 0..5 {
+    for round in 0..2 {
         let forward: Vec<Enqueue> = (0..400)
             .map(|number| keyed(tenant, &format!("{round}-{number}"), "{}"))
             .collect();
@@ -201,5 +201,5 @@ async fn bulks_with_the_same_keys_in_opposite_orders_both_succeed() {
             .all(|(one, other)| one.item() == other.item());
         assert!(same, "both callers got the same items");
     }
-    assert_eq!(testbed.count("queue_items").await, 5 * 400);
+    assert_eq!(testbed.count("queue_items").await, 2 * 400);
 }

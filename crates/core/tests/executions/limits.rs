@@ -42,10 +42,10 @@ async fn six_claimers_never_exceed_the_limits_of_the_plans() {
     let servers = six_servers(&testbed).await;
     let mut limits = Vec::new();
     for (plan, limit, items) in [
-        ("FREE", 1, 40),
-        ("PRO", 5, 150),
-        ("ENTERPRISE", 20, 500),
-        ("PRO", 5, 150),
+        ("FREE", 1, 25),
+        ("PRO", 5, 100),
+        ("ENTERPRISE", 20, 350),
+        ("PRO", 5, 100),
     ] {
         let workspace = testbed.workspace_on(plan).await;
         limits.push((workspace, limit));
@@ -54,7 +54,7 @@ async fn six_claimers_never_exceed_the_limits_of_the_plans() {
     }
     let rows = RowSampler::start(&testbed).await;
     let engines = EngineSampler::start(servers.iter().map(|server| Arc::clone(&server.engine)).collect());
-    testbed.finishes(840).await;
+    testbed.finishes(575).await;
 
     let rows = rows.stop().await;
     assert!(rows.looks > 50, "only {} looks", rows.looks);

@@ -49,15 +49,15 @@ async fn two_servers_never_claim_the_same_item() {
         testbed.server(settings.clone()).await,
         testbed.server(settings).await,
     ];
-    testbed.enqueue_many(tenant, 2000).await;
-    testbed.finishes(2000).await;
-    each_item_ran_once(&testbed, 2000).await;
+    testbed.enqueue_many(tenant, 1200).await;
+    testbed.finishes(1200).await;
+    each_item_ran_once(&testbed, 1200).await;
     everybody_takes_part(&testbed, &servers).await;
     let dispatched: u64 = servers
         .iter()
         .map(|server| server.metric("queue_items_dispatched_total"))
         .sum();
-    assert_eq!(dispatched, 2000, "the servers counted each item once");
+    assert_eq!(dispatched, 1200, "the servers counted each item once");
     for server in servers {
         server.stop().await;
     }

@@ -121,12 +121,6 @@ const HOT: &[Hot] = &[
         values: "array[NOBODY]::uuid[], 'x'",
         indexes: &["executions_finished_by_item"],
     },
-    Hot {
-        name: "inspect/waiting",
-        statement: include_str!("../../sql/inspect/waiting.sql"),
-        values: "NOBODY",
-        indexes: &["queue_pending_pkey", "queue_pending_ready"],
-    },
 ];
 
 /// The plan for any values, as a pooled connection ends up with.
