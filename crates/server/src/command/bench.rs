@@ -165,12 +165,11 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     async fn start(config: &'a Config, args: ExecutionsArgs, format: Format) -> Result<Self> {
-        let (url, server) = match &args.on {
-            Some(url) => (url.clone(), None),
-            None => {
-                let server = private_postgres(config).await?;
-                (server.url("postgres"), Some(server))
-            }
+        let (url, server) = if let Some(url) = &args.on {
+            (url.clone(), None)
+        } else {
+            let server = private_postgres(config).await?;
+            (server.url("postgres"), Some(server))
         };
         stationmaster_core::db::Database::new(&url, 2)?.migrate().await?;
         Ok(Self {
@@ -235,7 +234,7 @@ impl<'a> Bench<'a> {
             Scenario::Claim => {
                 let mut bar = Bar::new(scenario, self.format);
                 let cost = claim_cost::measure(&self.url, 20_000, items(1_000_000), 10_000, |part| {
-                    bar.part(part, 1)
+                    bar.part(part, 1);
                 })
                 .await?;
                 Ok(json!(cost))
