@@ -48,11 +48,12 @@ impl<'a> MakeWriter<'a> for Log {
     }
 }
 
-/// Rows written to each table of the queue, by PostgreSQL's own count. Servers' heartbeats and duties are no part of it.
+/// Rows written to each table of the queue, by PostgreSQL's own count. What servers say of themselves is no part of it:
+/// heartbeats, duties, attention.
 async fn writes(connection: &mut PgConnection) -> Vec<(String, i64)> {
     let query = "select relname::text, (n_tup_ins + n_tup_upd + n_tup_del)::bigint
                  from pg_stat_user_tables
-                 where schemaname = 'stationmaster' and relname not in ('servers', 'duties')
+                 where schemaname = 'stationmaster' and relname not in ('servers', 'duties', 'attention')
                  order by relname";
     sqlx::query_as(query).fetch_all(connection).await.unwrap()
 }
