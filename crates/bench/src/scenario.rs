@@ -16,10 +16,18 @@ use stationmaster_core::id::{DefinitionId, ExecutionId, Token, VersionId, Worksp
 use crate::bare;
 use crate::fixture::{Load, load_items, make_workspaces, wipe};
 use crate::measure::{Outcome, outcome};
-use crate::run::{Where, start_servers, stop_servers, wait_for};
+use crate::run::{Question, Where, start_servers, stop_servers, wait_for};
 
-const FINISHED: &str = "select count(*) from stationmaster.executions_finished";
-const STARTED: &str = "select count(*) from stationmaster.executions_active where state = 'RUNNING'";
+const FINISHED: Question = Question {
+    how_many: "select count(*) from stationmaster.executions_finished",
+    is_anything_left: "select exists (select from stationmaster.executions_active)
+                           or exists (select from stationmaster.queue_pending)",
+};
+const STARTED: Question = Question {
+    how_many: "select count(*) from stationmaster.executions_active where state = 'RUNNING'",
+    is_anything_left: "select exists (select from stationmaster.executions_active where state = 'STARTING')
+                           or exists (select from stationmaster.queue_pending)",
+};
 
 /// What a scenario is told while it works.
 pub trait Progress {

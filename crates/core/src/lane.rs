@@ -24,6 +24,11 @@ pub(crate) trait Lane: Send + Sync + 'static {
     /// Candidates become claims, in one short transaction: at most `room` of them.
     fn claim(&self, room: usize) -> impl Future<Output = Result<Claimed<Self::Claim>, db::Error>> + Send;
 
+    /// Nothing more can be claimed for a while, because what was claimed does not come back: others should look instead.
+    fn stalled(&self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
     /// A claim goes out: outside any transaction, bounded in time. Never fails: whatever happens is a settlement.
     fn deliver(&self, claim: Self::Claim) -> impl Future<Output = Self::Settlement> + Send;
 

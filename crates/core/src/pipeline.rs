@@ -27,6 +27,8 @@ use crate::task::{Bell, Next, Pulse};
 
 /// How long the settler waits for more settlements while deliveries are under way.
 const LINGER: Duration = Duration::from_millis(1);
+/// A window that stays full for this long is a stall.
+const STALL: Duration = Duration::from_millis(100);
 /// The most that one settlement writes.
 const SETTLE_BATCH: usize = 1000;
 const SETTLE_AGAIN: Backoff = Backoff {
@@ -91,10 +93,16 @@ impl<L: Lane> crate::task::Pass for Claims<L> {
     async fn run_once(&mut self) -> Result<Next, crate::db::Error> {
         let flow = &self.flow;
         let batch = flow.lane.batch();
-        while flow.in_flight.load(Ordering::Acquire) > batch {
+        let full = || flow.in_flight.load(Ordering::Acquire) > batch;
+        let mut told = false;
+        while full() {
             tokio::select! {
                 () = flow.room.rung() => {}
                 () = flow.stop.cancelled() => return Ok(Next::Now),
+                () = tokio::time::sleep(STALL), if !told => {
+                    flow.lane.stalled().await;
+                    told = true;
+                }
             }
         }
         let claimed = flow.lane.claim(batch).await?;

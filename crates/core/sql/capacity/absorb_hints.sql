@@ -19,6 +19,10 @@ with seen as materialized (
     where workspace_id = any (array(select workspace_id from earliest))
     order by workspace_id
     for update skip locked
+), entering as materialized (
+    -- Asked in a select list, so that it is answered by a hash and not by a nested loop.
+    select e.*, e.workspace_id in (select workspace_id from locked) as free
+    from earliest e
 ), absorbed as (
     update stationmaster.workspace_capacity c
     set ready        = true,
@@ -27,23 +31,24 @@ with seen as materialized (
                             then c.head_rank else e.rank end,
         head_seq     = case when c.ready and (c.head_rank is null or (c.head_rank, c.head_seq) <= (e.rank, e.seq))
                             then c.head_seq else e.seq end
-    from locked l
-    join earliest e using (workspace_id)
-    where c.workspace_id = l.workspace_id
+    from entering e
+    where e.free and c.workspace_id = e.workspace_id
     returning c.workspace_id
 ), ghosts as (
     -- A workspace that was deleted in the meantime: its items must be found, to fail.
     insert into stationmaster.workspace_capacity (workspace_id, max_concurrent, weight, gone)
     select e.workspace_id, 0, 1, true
-    from earliest e
-    where (select true from stationmaster.workspace_capacity c where c.workspace_id = e.workspace_id) is null
+    from entering e
+    where not e.free
+      and (select true from stationmaster.workspace_capacity c where c.workspace_id = e.workspace_id) is null
     on conflict (workspace_id) do nothing
     returning workspace_id
+), answered as materialized (
+    select s.id, s.workspace_id in (select workspace_id from locked union all select workspace_id from ghosts) as used
+    from seen s
 ), used as (
     delete from stationmaster.queue_hints h
-    where h.id = any (array(select s.id from seen s
-                            where s.workspace_id in (select workspace_id from locked
-                                                     union all select workspace_id from ghosts)))
+    where h.id = any (array(select id from answered where used))
     returning h.id
 )
 select (select max(id) from seen) as last_id,

@@ -44,11 +44,16 @@ with room as (
     from taken, claim
     returning execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, token, attempts
 ), served as (
-    select r.workspace_id, r.take, coalesce(p.found, 0) as found, p.last, coalesce(t.admitted, 0) as admitted
-    from room r
-    left join (select workspace_id, count(*) as found, max(array[rank, seq]) as last
-               from picked group by workspace_id) p using (workspace_id)
-    left join (select workspace_id, count(*) as admitted from taken group by workspace_id) t using (workspace_id)
+    -- One grouping instead of joins, which could be planned as nested loops.
+    select workspace_id, sum(take) as take, count(last) as found, max(last) as last, sum(admitted) as admitted
+    from (
+        select workspace_id, take, null::bigint[] as last, 0 as admitted from room
+        union all
+        select workspace_id, 0, array[rank, seq], 0 from picked
+        union all
+        select workspace_id, 0, null, 1 from taken
+    ) each
+    group by workspace_id
 ), moved as (
     update stationmaster.workspace_capacity c
     set active       = c.active + s.admitted,
@@ -61,12 +66,12 @@ with room as (
     where c.workspace_id = s.workspace_id
     returning c.workspace_id, c.active, c.max_concurrent, s.found = s.take as more
 )
--- First how the workspaces stand now, then what was admitted; `again` tells a try that is not the first.
+-- First how the workspaces stand now, then what was admitted.
 select workspace_id, active, max_concurrent, more, null::uuid as execution_id, null::uuid as item_id,
        null::uuid as workflow_definition_id, null::uuid as workflow_definition_version_id, null::bigint as token,
-       null::integer as attempts, null::boolean as again
+       null::integer as attempts
 from moved
 union all
 select workspace_id, null, null, null, execution_id, item_id, workflow_definition_id, workflow_definition_version_id,
-       token, attempts, not (execution_id = any ($5))
+       token, attempts
 from admitted

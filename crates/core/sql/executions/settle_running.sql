@@ -1,18 +1,22 @@
 -- Settles starts: the engine runs these executions. Only under the claim's own token; others stay as they are.
 -- Called by the settler, in batches. Locks active rows in id order. Index: executions_active_pkey.
+-- Paired as in finish.sql.
 -- $1 executions, $2 tokens, $3 run ids. Answers the executions that were settled.
-with asked as (
-    select * from unnest($1::uuid[], $2::bigint[], $3::text[]) as a (execution_id, token, run_id)
-), mine as materialized (
-    select a.execution_id, asked.run_id
+with asked as materialized (
+    select * from unnest($1::uuid[], $2::bigint[], $3::text[]) as a (execution_id, under_token, known_run_id)
+), found as materialized (
+    select a.execution_id, a.token
     from stationmaster.executions_active a
-    join asked on asked.execution_id = a.execution_id and asked.token = a.token
     where a.execution_id = any ($1)
     order by a.execution_id
-    for update of a
+    for update
+), paired as materialized (
+    select *
+    from found
+    full join asked using (execution_id)
 )
 update stationmaster.executions_active a
-set state = 'RUNNING', lease_until = null, dispatched_at = clock_timestamp(), run_id = m.run_id
-from mine m
-where a.execution_id = m.execution_id
+set state = 'RUNNING', lease_until = null, dispatched_at = clock_timestamp(), run_id = p.known_run_id
+from paired p
+where p.token = p.under_token and a.execution_id = p.execution_id
 returning a.execution_id

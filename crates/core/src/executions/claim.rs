@@ -88,7 +88,9 @@ pub(super) struct Admitted {
     pub(super) workflow_definition_version_id: Option<VersionId>,
     pub(super) token: Option<Token>,
     pub(super) attempts: Option<i32>,
-    pub(super) again: Option<bool>,
+    /// A try that is not the first: it goes on under the id of the first.
+    #[sqlx(skip)]
+    pub(super) again: bool,
 }
 
 #[derive(Default)]
@@ -193,6 +195,25 @@ impl Claimer {
             .bind(self.shared.floor());
         within(attend.execute(self.shared.database.pool())).await?;
         Ok(())
+    }
+
+    /// Takes the word back: enqueuers ring again, and the others look once for what came without a ring.
+    pub(crate) async fn look_away(&self) {
+        if self
+            .memory()
+            .attended_at
+            .take()
+            .is_none_or(|at| at.elapsed() > ATTENTION)
+        {
+            return;
+        }
+        let inattention = sqlx::query(statement!("executions/inattention")).bind(self.shared.floor());
+        if let Err(error) = within(inattention.execute(self.shared.database.pool())).await {
+            tracing::debug!(
+                error = crate::task::chain(&error),
+                "Could not tell the others to look"
+            );
+        }
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
@@ -324,16 +345,20 @@ impl Claimer {
             .unzip();
         let most: u32 = shares.iter().sum();
         let fresh: Vec<ExecutionId> = (0..most).map(|_| ExecutionId::new()).collect();
-        let rows: Vec<Admitted> = sqlx::query_as(statement!("executions/admit"))
+        let mut rows: Vec<Admitted> = sqlx::query_as(statement!("executions/admit"))
             .bind(workspaces)
             .bind(takes)
             .bind(holder)
             .bind(self.shared.settings.claim_lease.as_secs_f64())
-            .bind(fresh)
+            .bind(&fresh)
             .bind(self.shared.engine.name())
             .fetch_all(&mut *transaction)
             .await?;
         transaction.commit().await?;
+        let fresh: HashSet<ExecutionId> = fresh.into_iter().collect();
+        for row in &mut rows {
+            row.again = row.execution_id.is_some_and(|id| !fresh.contains(&id));
+        }
         {
             let mut memory = self.memory();
             memory.worked_at = Some(Instant::now());

@@ -19,20 +19,50 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10);
 const RECOUNT_EVERY: Duration = Duration::from_mins(1);
 const RECOUNT_PAGE: i64 = 200;
 const PRUNE_BATCH: i64 = 2_000;
+/// A chore may take this share of the time, one part in so many; the larger the backlog, the rarer it gets.
+const SHARE: u32 = 50;
 
 /// See the module.
 pub(crate) struct Housekeeping {
     shared: Shared,
-    swept: Option<Instant>,
-    recounted: Option<Instant>,
+    measure: Pace,
+    sweep: Pace,
+    recount: Pace,
+    prune: Pace,
+}
+
+/// When a chore is next due: after its interval, or later when it was costly.
+struct Pace {
+    every: Duration,
+    due_at: Instant,
+}
+
+impl Pace {
+    fn new(every: Duration) -> Self {
+        Self {
+            every,
+            due_at: Instant::now(),
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        Instant::now() >= self.due_at
+    }
+
+    fn done(&mut self, began: Instant) {
+        let now = Instant::now();
+        self.due_at = now + self.every.max((now - began) * SHARE);
+    }
 }
 
 impl Housekeeping {
     pub(crate) fn new(shared: Shared) -> Self {
         Self {
             shared,
-            swept: None,
-            recounted: None,
+            measure: Pace::new(BEAT.mul_f64(0.9)),
+            sweep: Pace::new(SWEEP_EVERY),
+            recount: Pace::new(RECOUNT_EVERY),
+            prune: Pace::new(Duration::ZERO),
         }
     }
 }
@@ -49,20 +79,33 @@ impl Pass for Housekeeping {
         {
             return Ok(Next::After(BEAT));
         }
-        self.measure().await?;
+        let began = Instant::now();
+        if self.measure.is_due() {
+            self.measure().await?;
+            self.measure.done(began);
+        }
         let unpark = sqlx::query(statement!("housekeeping/unpark")).bind(PRUNE_BATCH);
         within(unpark.execute(self.shared.database.pool())).await?;
-        if self.swept.is_none_or(|at| at.elapsed() >= SWEEP_EVERY) {
+        let began = Instant::now();
+        if self.sweep.is_due() {
             self.sweep().await?;
-            self.swept = Some(Instant::now());
+            self.sweep.done(began);
         }
-        if self.recounted.is_none_or(|at| at.elapsed() >= RECOUNT_EVERY) {
+        let began = Instant::now();
+        if self.recount.is_due() {
             self.recount().await?;
-            self.recounted = Some(Instant::now());
+            self.recount.done(began);
         }
-        let pruned = self.prune().await?;
-        // With much to prune it goes on, but leaves the machine to others in between.
-        Ok(Next::After(if pruned >= PRUNE_BATCH { BEAT / 20 } else { BEAT }))
+        let began = Instant::now();
+        if self.prune.is_due() {
+            let pruned = self.prune().await?;
+            if pruned >= PRUNE_BATCH {
+                // With much to prune it goes on, but leaves the machine to others in between.
+                return Ok(Next::After(BEAT / 20));
+            }
+            self.prune.done(began);
+        }
+        Ok(Next::After(BEAT))
     }
 }
 

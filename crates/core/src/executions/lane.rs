@@ -45,6 +45,10 @@ impl Lane for ExecutionsLane {
         self.claimer.claim(room).await
     }
 
+    async fn stalled(&self) {
+        self.claimer.look_away().await;
+    }
+
     #[tracing::instrument(name = "step:process_item", level = "debug", skip_all, fields(item = %claim.item_id))]
     async fn deliver(&self, claim: Claim) -> Settlement {
         tracing::debug!(item = %claim.item_id, execution = %claim.execution_id, "Dispatching queue item");

@@ -64,7 +64,7 @@ impl Loader {
                     row.workflow_definition_version_id?,
                     row.token?,
                     row.attempts?,
-                    row.again.unwrap_or_default(),
+                    row.again,
                 ))
             })
             .collect();

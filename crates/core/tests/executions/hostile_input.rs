@@ -30,13 +30,13 @@ async fn what_postgresql_cannot_keep_is_refused_with_the_reason() {
     assert_eq!(testbed.count("queue_items").await, 0);
 }
 
-/// A few letters can stand for a number of a hundred thousand digits. Two kilobytes of them are stored as little, and read
-/// back as megabytes: the limit must hold for what the engine gets.
+/// A few letters can stand for a number of a hundred thousand digits. Some kilobytes of them are stored as little, and
+/// read back as hundreds of megabytes: the limit must hold for what the engine gets.
 #[tokio::test]
 async fn numbers_that_unfold_beyond_the_limit_are_refused() {
     let testbed = Testbed::new().await;
     let tenant = testbed.tenant(1, NOOP).await;
-    let bomb = format!("[{}]", vec!["1e131071"; 200].join(","));
+    let bomb = format!("[{}]", vec!["1e131071"; 2000].join(","));
     let request = Enqueue {
         input: Some(raw(&bomb)),
         ..Enqueue::new(tenant.0, tenant.1)

@@ -35,7 +35,7 @@ async fn a_full_workspace_with_ten_thousand_items_does_not_delay_another_and_is_
     assert_eq!(before.len(), 9_999);
 
     let other = testbed.tenant(1, NOOP).await;
-    for _ in 0..20 {
+    for _ in 0..10 {
         let item = testbed.enqueue(other).await;
         let what = "the other's item is done although a full workspace has a backlog";
         within(Duration::from_secs(1), what, async || {
@@ -76,7 +76,7 @@ async fn a_workspace_that_somebody_keeps_locked_delays_no_other() {
     let server = testbed.server(brisk()).await;
     let lunch = lock_out(&testbed, locked.0).await;
     let held = testbed.enqueue(locked).await;
-    for _ in 0..20 {
+    for _ in 0..10 {
         let item = testbed.enqueue(other).await;
         let what = "the other's item is done although one workspace is locked";
         within(Duration::from_secs(1), what, async || {
@@ -137,7 +137,7 @@ async fn a_settlement_that_cannot_be_written_keeps_no_other_waiting() {
     let refused = async || server.metric("engine_start_duration_seconds_count") == 1;
     eventually("the start has been refused", refused).await;
     engine.feel(Mood::Willing);
-    for _ in 0..20 {
+    for _ in 0..10 {
         let item = testbed.enqueue(other).await;
         let what = "the other's item is settled although a settlement waits";
         within(Duration::from_secs(1), what, async || {
@@ -229,7 +229,7 @@ async fn items_that_are_refused_do_not_hold_up_other_workspaces() {
     let sound = testbed.tenant(2, NOOP).await;
     testbed.enqueue_many(broken, 200).await;
     let server = testbed.server(brisk()).await;
-    for _ in 0..10 {
+    for _ in 0..5 {
         let item = testbed.enqueue(sound).await;
         let what = "the sound item is done";
         within(Duration::from_secs(2), what, async || {

@@ -163,11 +163,11 @@ async fn limits_hold_while_plans_change_all_the_time() {
                 .await,
         );
     }
-    testbed.enqueue_many((workspace, definition), 250).await;
+    testbed.enqueue_many((workspace, definition), 150).await;
     let rows = RowSampler::start(&testbed).await;
     let change_plans = async {
         let mut limit = 1;
-        while testbed.count("executions_finished").await < 250 {
+        while testbed.count("executions_finished").await < 150 {
             limit = limit * 5 % (HIGHEST + 1);
             testbed.limit(workspace, limit.max(1)).await;
             tokio::time::sleep(Duration::from_millis(20)).await;

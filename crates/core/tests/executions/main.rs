@@ -16,6 +16,7 @@ mod cancel_races;
 mod catalogue;
 mod claim_order;
 mod complete;
+mod connections;
 mod doubt;
 mod embedded_runs;
 mod enqueue;

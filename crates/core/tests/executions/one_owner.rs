@@ -79,10 +79,10 @@ async fn six_servers_over_many_workspaces_run_each_item_once() {
     }
     for _ in 0..20 {
         let tenant = testbed.tenant(3, &wait(0.002)).await;
-        testbed.enqueue_many(tenant, 40).await;
+        testbed.enqueue_many(tenant, 25).await;
     }
-    testbed.finishes(800).await;
-    each_item_ran_once(&testbed, 800).await;
+    testbed.finishes(500).await;
+    each_item_ran_once(&testbed, 500).await;
     everybody_takes_part(&testbed, &servers).await;
     for server in servers {
         server.stop().await;
@@ -98,21 +98,21 @@ async fn items_enqueued_while_servers_compete_are_all_run_once() {
         servers.push(testbed.server(brisk()).await);
     }
     let singles = async {
-        for _ in 0..150 {
+        for _ in 0..100 {
             testbed.enqueue(tenant).await;
         }
     };
     let bulks = async {
-        for _ in 0..15 {
+        for _ in 0..10 {
             testbed.enqueue_many(tenant, 20).await;
         }
     };
     tokio::join!(singles, bulks);
-    eventually("all 450 are done", async || {
-        testbed.count("executions_finished").await == 450
+    eventually("all 300 are done", async || {
+        testbed.count("executions_finished").await == 300
     })
     .await;
-    each_item_ran_once(&testbed, 450).await;
+    each_item_ran_once(&testbed, 300).await;
     for server in servers {
         server.stop().await;
     }

@@ -112,10 +112,10 @@ async fn servers_that_come_and_go_in_order_count_as_no_loss() {
     let testbed = Testbed::new().await;
     let tenant = testbed.tenant(2000, NOOP).await;
     let engine = ScriptedEngine::new(Mood::Willing);
-    testbed.enqueue_many(tenant, 600).await;
+    testbed.enqueue_many(tenant, 300).await;
     let running = "select count(*) from stationmaster.executions_active where state = 'RUNNING'";
     let mut before = 0;
-    while before < 600 {
+    while before < 300 {
         let settings = Settings {
             batch_size: 5,
             start_concurrency: 5,
@@ -123,7 +123,7 @@ async fn servers_that_come_and_go_in_order_count_as_no_loss() {
         };
         let server =
             Server::start_outside(&testbed.url, settings, Arc::clone(&engine) as Arc<dyn Engine>).await;
-        let moving = async || testbed.number(running).await >= (before + 60).min(600);
+        let moving = async || testbed.number(running).await >= (before + 40).min(300);
         eventually("some are running", moving).await;
         server.stop().await;
         before = testbed.number(running).await;
@@ -137,7 +137,7 @@ async fn servers_that_come_and_go_in_order_count_as_no_loss() {
     }
     let lost = "select count(*) from stationmaster.executions_active where recoveries > 0 or attempts > 0";
     assert_eq!(testbed.number(lost).await, 0);
-    assert_eq!(engine.asked_in_all(), 600, "each start was asked for once");
+    assert_eq!(engine.asked_in_all(), 300, "each start was asked for once");
 }
 
 /// A start that hangs is not waited for beyond the deadline, and is not lost either.
