@@ -7,6 +7,8 @@
 pub mod bare;
 pub mod claim_cost;
 pub mod fixture;
+pub mod horizon;
+pub mod idle;
 pub mod measure;
 pub mod run;
 pub mod scenario;

@@ -18,7 +18,7 @@ use crate::fixture::{Load, load_items, make_workspaces, wipe};
 use crate::measure::{Outcome, outcome};
 use crate::run::{Question, Where, start_servers, stop_servers, wait_for};
 
-const FINISHED: Question = Question {
+pub(crate) const FINISHED: Question = Question {
     how_many: "select count(*) from stationmaster.executions_finished",
     is_anything_left: "select exists (select from stationmaster.executions_active)
                            or exists (select from stationmaster.queue_pending)",
@@ -63,17 +63,7 @@ pub async fn embedded(
     settings: &Settings,
     progress: &mut dyn Progress,
 ) -> Result<Ran> {
-    let database = Database::new(url, 4)?;
-    wipe(&database).await?;
-    make_workspaces(&database, load).await?;
-    progress.part("enqueue", load.items);
-    let loading = load_items(&database, load, |done| progress.at(done)).await?;
-    sqlx::query("vacuum analyze").execute(database.pool()).await?;
-    progress.part("run", load.items);
-    let stations = start_servers(url, servers, settings, &Where::Embedded).await?;
-    wait_for(&database, FINISHED, load.items, |done| progress.at(done)).await?;
-    let outcome = outcome(&database).await?;
-    stop_servers(&stations).await;
+    let (outcome, loading) = run(url, load, servers, settings, progress).await?;
     let slots: f64 = load.limits.iter().map(|limit| f64::from(*limit)).sum();
     let ideal = (!load.work.is_zero()).then(|| slots / load.work.as_secs_f64());
     let bare = if load.work.is_zero() {
@@ -94,6 +84,39 @@ pub async fn embedded(
         bare_per_second: bare,
         outcome,
     })
+}
+
+/// Executions per second of one run, and nothing beside it.
+pub(crate) async fn throughput(
+    url: &str,
+    load: &Load,
+    servers: usize,
+    settings: &Settings,
+    progress: &mut dyn Progress,
+) -> Result<f64> {
+    Ok(run(url, load, servers, settings, progress).await?.0.per_second)
+}
+
+/// Loads a queue and empties it. Answers what the rows say, and how long loading took.
+async fn run(
+    url: &str,
+    load: &Load,
+    servers: usize,
+    settings: &Settings,
+    progress: &mut dyn Progress,
+) -> Result<(Outcome, Duration)> {
+    let database = Database::new(url, 4)?;
+    wipe(&database).await?;
+    make_workspaces(&database, load).await?;
+    progress.part("enqueue", load.items);
+    let loading = load_items(&database, load, |done| progress.at(done)).await?;
+    sqlx::query("vacuum analyze").execute(database.pool()).await?;
+    progress.part("run", load.items);
+    let stations = start_servers(url, servers, settings, &Where::Embedded).await?;
+    wait_for(&database, FINISHED, load.items, |done| progress.at(done)).await?;
+    let outcome = outcome(&database).await?;
+    stop_servers(&stations).await;
+    Ok((outcome, loading))
 }
 
 /// Starts on an engine of its own.

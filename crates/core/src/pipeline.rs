@@ -120,14 +120,28 @@ impl<L: Lane> crate::task::Pass for Claims<L> {
 impl<L: Lane> Flow<L> {
     async fn deliver(&self, claim: L::Claim, outbox: mpsc::UnboundedSender<L::Settlement>) {
         let permit = self.permits.acquire().await;
-        let settlement = if self.stop.is_cancelled() {
-            self.lane.release(claim)
-        } else {
-            self.lane.deliver(claim).await
+        let delivery = async {
+            if self.stop.is_cancelled() {
+                self.lane.release(claim)
+            } else {
+                self.lane.deliver(claim).await
+            }
         };
+        let delivered = AssertUnwindSafe(delivery).catch_unwind().await;
         drop(permit);
-        // The settler ends only after every delivery, so there is always somebody to receive this.
-        let _ = outbox.send(settlement);
+        match delivered {
+            // The settler ends only after every delivery, so there is always somebody to receive this.
+            Ok(settlement) => drop(outbox.send(settlement)),
+            Err(panic) => {
+                let panic = crate::task::panic_message(&*panic);
+                tracing::error!(
+                    panic,
+                    "A delivery panicked; its claim will expire and be recovered"
+                );
+                self.in_flight.fetch_sub(1, Ordering::AcqRel);
+                self.room.ring();
+            }
+        }
         self.in_delivery.fetch_sub(1, Ordering::AcqRel);
         self.delivered.ring();
     }

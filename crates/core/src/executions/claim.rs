@@ -11,15 +11,16 @@ use std::time::{Duration, Instant};
 
 use tracing::Instrument as _;
 
-use super::Shared;
 use super::load::Loader;
+use super::lost::Lost;
+use super::{Hold, Shared};
 use crate::capacity::{Demand, share};
 use crate::db::{self, statement, within};
 use crate::engine::StartRequest;
 use crate::id::{DefinitionId, ExecutionId, ItemId, ServerId, Token, VersionId, WorkspaceId};
 use crate::lane::Claimed;
 use crate::retry::Backoff;
-use crate::task::Next;
+use crate::task::{Next, chain};
 
 /// Hints taken in at once.
 const HINTS: i64 = 2_000;
@@ -52,6 +53,8 @@ pub(crate) struct Claim {
     pub(crate) workspace_id: WorkspaceId,
     pub(crate) token: Token,
     pub(crate) holder: ServerId,
+    /// Keeps the lease renewed until the claim is settled or lost.
+    pub(crate) _hold: Hold,
     /// By our own clock, counted from before the claim was made.
     pub(crate) valid_until: Instant,
     pub(crate) attempts: u32,
@@ -113,6 +116,7 @@ struct Memory {
 pub(crate) struct Claimer {
     shared: Shared,
     loader: Loader,
+    lost: Lost,
     memory: Mutex<Memory>,
 }
 
@@ -126,6 +130,7 @@ impl Claimer {
         Self {
             loader: Loader::new(shared.clone()),
             shared,
+            lost: Lost::default(),
             memory: Mutex::default(),
         }
     }
@@ -146,6 +151,7 @@ impl Claimer {
                 next: Next::After(self.shared.settings.poll_interval),
             });
         }
+        self.lost.give_back(&self.shared).await?;
         if let Look::Nothing = self.look().await? {
             return Ok(Claimed {
                 claims: Vec::new(),
@@ -162,8 +168,15 @@ impl Claimer {
             }
         };
         self.mention_full(&admitted);
-        let claims = self.loader.load(holder, began, admitted).await?;
-        self.attend().await?;
+        let ids: Vec<ExecutionId> = admitted.iter().filter_map(|row| row.execution_id).collect();
+        let claims = match self.loader.load(holder, began, admitted).await {
+            Ok(claims) => claims,
+            Err(error) => {
+                self.lost.suspect(holder, ids);
+                return Err(error);
+            }
+        };
+        self.attend().await;
         if !claims.is_empty() {
             self.shared.metrics.claimed(claims.len(), began.elapsed());
             tracing::debug!(items = claims.len(), "Processing {} queue items", claims.len());
@@ -177,8 +190,8 @@ impl Claimer {
         CONTENDED.wait(memory.contended).max(CONTENDED.base)
     }
 
-    /// Tells enqueuers, now and then, that they need not ring.
-    async fn attend(&self) -> Result<(), db::Error> {
+    /// Tells enqueuers, now and then, that they need not ring. When it cannot be told they ring, and that is all.
+    async fn attend(&self) {
         {
             let mut memory = self.memory();
             let busy = memory.worked_at.is_some_and(|at| at.elapsed() < LOOK_AGAIN * 2);
@@ -186,15 +199,19 @@ impl Claimer {
                 .attended_at
                 .is_some_and(|at| at.elapsed() < ATTENTION.mul_f64(0.4));
             if !busy || said {
-                return Ok(());
+                return;
             }
             memory.attended_at = Some(Instant::now());
         }
         let attend = sqlx::query(statement!("executions/attend"))
             .bind(ATTENTION.as_secs_f64())
             .bind(self.shared.floor());
-        within(attend.execute(self.shared.database.pool())).await?;
-        Ok(())
+        if let Err(error) = within(attend.execute(self.shared.database.pool())).await {
+            tracing::debug!(
+                error = chain(&error),
+                "Could not tell enqueuers that they need not ring"
+            );
+        }
     }
 
     /// Takes the word back: enqueuers ring again, and the others look once for what came without a ring.
@@ -209,10 +226,7 @@ impl Claimer {
         }
         let inattention = sqlx::query(statement!("executions/inattention")).bind(self.shared.floor());
         if let Err(error) = within(inattention.execute(self.shared.database.pool())).await {
-            tracing::debug!(
-                error = crate::task::chain(&error),
-                "Could not tell the others to look"
-            );
+            tracing::debug!(error = chain(&error), "Could not tell the others to look");
         }
     }
 
@@ -274,11 +288,22 @@ impl Claimer {
     }
 
     async fn admit(&self, holder: ServerId, room: usize) -> Result<Admission, db::Error> {
-        let call = tokio::time::timeout(db::CALL_TIMEOUT, self.admit_in_transaction(holder, room)).await;
-        call.unwrap_or(Err(db::Error::Timeout(db::CALL_TIMEOUT)))
+        let fresh: Vec<ExecutionId> = (0..room).map(|_| ExecutionId::new()).collect();
+        let admission = self.admit_in_transaction(holder, room, &fresh);
+        let call = tokio::time::timeout(db::CALL_TIMEOUT, admission).await;
+        let admission = call.unwrap_or(Err(db::Error::Timeout(db::CALL_TIMEOUT)));
+        if admission.is_err() {
+            self.lost.suspect(holder, fresh);
+        }
+        admission
     }
 
-    async fn admit_in_transaction(&self, holder: ServerId, room: usize) -> Result<Admission, db::Error> {
+    async fn admit_in_transaction(
+        &self,
+        holder: ServerId,
+        room: usize,
+        fresh: &[ExecutionId],
+    ) -> Result<Admission, db::Error> {
         let (from, floor) = {
             let low_water = self.low_water();
             (low_water.from(), low_water.floor())
@@ -343,19 +368,17 @@ impl Claimer {
             .filter(|(_, share)| **share > 0)
             .map(|(room, share)| (room.workspace_id, i32::try_from(*share).unwrap_or(i32::MAX)))
             .unzip();
-        let most: u32 = shares.iter().sum();
-        let fresh: Vec<ExecutionId> = (0..most).map(|_| ExecutionId::new()).collect();
         let mut rows: Vec<Admitted> = sqlx::query_as(statement!("executions/admit"))
             .bind(workspaces)
             .bind(takes)
             .bind(holder)
             .bind(self.shared.settings.claim_lease.as_secs_f64())
-            .bind(&fresh)
+            .bind(fresh)
             .bind(self.shared.engine.name())
             .fetch_all(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        let fresh: HashSet<ExecutionId> = fresh.into_iter().collect();
+        let fresh: HashSet<ExecutionId> = fresh.iter().copied().collect();
         for row in &mut rows {
             row.again = row.execution_id.is_some_and(|id| !fresh.contains(&id));
         }

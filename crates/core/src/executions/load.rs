@@ -115,6 +115,7 @@ impl Loader {
                     workspace_id,
                     token,
                     holder,
+                    _hold: self.shared.in_flight.take(execution_id, token),
                     valid_until,
                     attempts: u32::try_from(attempts).unwrap_or_default(),
                     max_attempts: max_attempts
@@ -124,11 +125,7 @@ impl Loader {
                 }
             },
         );
-        let claims: Vec<Claim> = claims.collect();
-        self.shared
-            .in_flight
-            .took(claims.iter().map(|claim| (claim.execution_id, claim.token)));
-        Ok(claims)
+        Ok(claims.collect())
     }
 
     async fn load_inputs(

@@ -37,6 +37,7 @@ mod housekeeping;
 pub mod inspect;
 mod lane;
 mod load;
+mod lost;
 pub mod operate;
 mod reconcile;
 mod recover;
@@ -171,16 +172,14 @@ pub(crate) async fn hand_over(
 pub(crate) struct InFlight(Arc<Mutex<HashMap<ExecutionId, (Token, Instant)>>>);
 
 impl InFlight {
-    pub(crate) fn took(&self, claims: impl Iterator<Item = (ExecutionId, Token)>) {
-        let now = Instant::now();
-        self.lock()
-            .extend(claims.map(|(execution, token)| (execution, (token, now))));
-    }
-
-    pub(crate) fn gave_back(&self, executions: impl Iterator<Item = ExecutionId>) {
-        let mut map = self.lock();
-        for execution in executions {
-            map.remove(&execution);
+    /// A claim is in our hands for as long as the answer lives: whatever becomes of it, a claim that nobody works on is
+    /// not renewed, and its lease brings it back.
+    pub(crate) fn take(&self, execution: ExecutionId, token: Token) -> Hold {
+        self.lock().insert(execution, (token, Instant::now()));
+        Hold {
+            in_flight: self.clone(),
+            execution,
+            token,
         }
     }
 
@@ -195,5 +194,26 @@ impl InFlight {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ExecutionId, (Token, Instant)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A claim in our hands; dropping it lets go.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    in_flight: InFlight,
+    execution: ExecutionId,
+    token: Token,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut map = self.in_flight.lock();
+        // By now the execution may be in our hands again, under a later claim.
+        if map
+            .get(&self.execution)
+            .is_some_and(|(token, _)| *token == self.token)
+        {
+            map.remove(&self.execution);
+        }
     }
 }

@@ -55,9 +55,7 @@ pub(crate) async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec
             Verdict::Running { .. } => running.push(settlement),
             Verdict::Ended(_) | Verdict::Failed { .. } => ended.push(settlement),
             Verdict::Retry { .. } | Verdict::Released { .. } => released.push(settlement),
-            Verdict::Abandoned => shared
-                .in_flight
-                .gave_back(std::iter::once(settlement.claim.execution_id)),
+            Verdict::Abandoned => drop(settlement),
         }
     }
     let mut again = Vec::new();
@@ -114,9 +112,6 @@ async fn write(shared: &Shared, kind: Kind, batch: Vec<Settlement>) -> Vec<Settl
     let (again, over): (Vec<_>, Vec<_>) = batch
         .into_iter()
         .partition(|settlement| written.busy.contains(&settlement.claim.execution_id));
-    shared
-        .in_flight
-        .gave_back(over.iter().map(|settlement| settlement.claim.execution_id));
     let refused = over
         .iter()
         .filter(|settlement| !written.done.contains(&settlement.claim.execution_id));

@@ -10,9 +10,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::Table;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use stationmaster_bench::claim_cost;
 use stationmaster_bench::fixture::Load;
 use stationmaster_bench::scenario::{self, Progress};
+use stationmaster_bench::{claim_cost, horizon, idle};
 use stationmaster_core::executions::Settings;
 use stationmaster_postgres::{Afterwards, Binaries, Server};
 use stationmaster_temporal::TemporalEngine;
@@ -70,6 +70,10 @@ enum Scenario {
     Claim,
     /// Starts on Temporal, and the share of bare starts
     Temporal,
+    /// Items one at a time on an idle system: how soon each is started
+    Idle,
+    /// Throughput while an old snapshot is held elsewhere, against throughput without
+    Horizon,
     /// As given by the other arguments
     Custom,
     /// All but custom
@@ -77,13 +81,15 @@ enum Scenario {
 }
 
 impl Scenario {
-    const EACH: [Self; 6] = [
+    const EACH: [Self; 8] = [
         Self::Noop,
         Self::Limits,
         Self::Tenants,
         Self::Many,
         Self::Claim,
         Self::Temporal,
+        Self::Idle,
+        Self::Horizon,
     ];
 
     fn name(self) -> &'static str {
@@ -94,6 +100,8 @@ impl Scenario {
             Self::Many => "many",
             Self::Claim => "claim",
             Self::Temporal => "temporal",
+            Self::Idle => "idle",
+            Self::Horizon => "horizon",
             Self::Custom => "custom",
             Self::All => "all",
         }
@@ -240,6 +248,23 @@ impl<'a> Bench<'a> {
                 Ok(json!(cost))
             }
             Scenario::Temporal => self.temporal(items(2_000), &settings).await,
+            Scenario::Idle => {
+                let mut bar = Bar::new(scenario, self.format);
+                let waits = idle::idle(&self.url, items(50), &settings, &mut bar).await?;
+                Ok(json!(waits))
+            }
+            Scenario::Horizon => {
+                let load = Load {
+                    limits: self.limits(),
+                    work: Duration::ZERO,
+                    items: items(200_000),
+                    by_limit: false,
+                };
+                let mut bar = Bar::new(scenario, self.format);
+                let servers = self.args.servers;
+                let horizon = horizon::horizon(&self.url, &load, servers, &settings, &mut bar).await?;
+                Ok(json!(horizon))
+            }
             Scenario::All => Ok(Value::Null),
         }
     }

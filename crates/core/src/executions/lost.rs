@@ -1,0 +1,63 @@
+//! Claims whose answer was lost: the connection broke while a claim was being committed or loaded, so that it may hold in
+//! the database while nobody here knows of it. Given back at once, instead of when the lease runs out.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::Shared;
+use super::settle::{Release, give_back};
+use crate::db::{self, statement, within};
+use crate::id::{ExecutionId, ServerId, Token};
+
+/// Beyond this many the leases do it.
+const MOST: usize = 10_000;
+
+/// Executions that may have been claimed unnoticed.
+#[derive(Default)]
+pub(super) struct Lost(Mutex<Vec<(ServerId, ExecutionId)>>);
+
+impl Lost {
+    /// A claim that would have had these ids failed, at a point where it may have been committed.
+    pub(super) fn suspect(&self, holder: ServerId, executions: impl IntoIterator<Item = ExecutionId>) {
+        let mut suspects = self.lock();
+        let room = MOST.saturating_sub(suspects.len());
+        suspects.extend(executions.into_iter().map(|id| (holder, id)).take(room));
+    }
+
+    /// Gives back what was claimed. Called before the next claim, so nothing that somebody works on is among it.
+    pub(super) async fn give_back(&self, shared: &Shared) -> Result<(), db::Error> {
+        let suspects = self.lock().clone();
+        let Some(&(holder, _)) = suspects.last() else {
+            return Ok(());
+        };
+        // What an earlier self of this server has claimed is recovered like any dead server's.
+        let ids: Vec<ExecutionId> = suspects
+            .iter()
+            .filter(|(server, _)| *server == holder)
+            .map(|(_, id)| *id)
+            .collect();
+        let query = sqlx::query_as(statement!("executions/lost_claims"))
+            .bind(ids)
+            .bind(holder);
+        let rows: Vec<(ExecutionId, Token)> = within(query.fetch_all(shared.database.pool())).await?;
+        let (executions, tokens): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        let release = || Release {
+            wait: Duration::ZERO,
+            attempts: 0,
+            recoveries: 0,
+            event: "released",
+            detail: "the answer to the claim was lost".to_owned(),
+        };
+        let releases: Vec<Release> = executions.iter().map(|_| release()).collect();
+        if !executions.is_empty() {
+            let count = give_back(shared, &executions, &tokens, &releases).await?;
+            tracing::info!(executions = count, "Gave back claims whose answer was lost");
+        }
+        self.lock().clear();
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(ServerId, ExecutionId)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
