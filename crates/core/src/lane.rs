@@ -18,6 +18,11 @@ pub(crate) trait Lane: Send + Sync + 'static {
     /// What it is called in logs.
     fn name(&self) -> &'static str;
 
+    /// The span of one round: a claim and the deliveries of what it brought.
+    fn span(&self) -> tracing::Span {
+        tracing::Span::none()
+    }
+
     /// How many to take in one claim.
     fn batch(&self) -> usize;
 

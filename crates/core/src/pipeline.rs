@@ -20,6 +20,7 @@ use futures::FutureExt as _;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use crate::lane::Lane;
 use crate::retry::Backoff;
@@ -105,13 +106,14 @@ impl<L: Lane> crate::task::Pass for Claims<L> {
                 }
             }
         }
-        let claimed = flow.lane.claim(batch).await?;
+        let span = flow.lane.span();
+        let claimed = flow.lane.claim(batch).instrument(span.clone()).await?;
         flow.in_flight.fetch_add(claimed.claims.len(), Ordering::AcqRel);
         flow.in_delivery.fetch_add(claimed.claims.len(), Ordering::AcqRel);
         for claim in claimed.claims {
             let (flow, outbox) = (Arc::clone(flow), self.outbox.clone());
-            self.tracker
-                .spawn(async move { flow.deliver(claim, outbox).await });
+            let delivery = async move { flow.deliver(claim, outbox).await };
+            self.tracker.spawn(delivery.instrument(span.clone()));
         }
         Ok(claimed.next)
     }

@@ -1,19 +1,80 @@
-//! Where the log goes: to standard error, for people or as JSON. Set up once, by the commands that run for long.
+//! Where the log and the traces go: the log to standard error, for people or as JSON; traces to an OpenTelemetry
+//! collector when one is configured. Set up once, by the commands that run for long.
 
-use anyhow::Result;
-use tracing_subscriber::EnvFilter;
+use anyhow::{Context as _, Result};
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-use crate::config::{Log, LogFormat};
+use crate::config::{Log, LogFormat, Traces};
 
-/// Starts the log.
-pub(crate) fn start(log: &Log) -> Result<()> {
+/// What must be told when the process ends, so that the last spans are sent.
+#[must_use]
+pub(crate) struct Telemetry {
+    traces: Option<SdkTracerProvider>,
+}
+
+impl Telemetry {
+    /// Sends what has not been sent yet.
+    pub(crate) async fn finish(self) {
+        if let Some(provider) = self.traces {
+            // It waits for its own thread, which must not be done on a thread of the runtime.
+            let done = tokio::task::spawn_blocking(move || provider.shutdown()).await;
+            if let Ok(Err(error)) = done {
+                tracing::warn!(%error, "The last spans could not be sent");
+            }
+        }
+    }
+}
+
+/// Starts the log and, where asked for, the export of traces.
+pub(crate) fn start(log: &Log, traces: &Traces) -> Result<Telemetry> {
     let filter = EnvFilter::try_new(&log.level)?;
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    let started = match log.format {
-        LogFormat::Pretty => subscriber.compact().try_init(),
-        LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match log.format {
+        LogFormat::Pretty => lines.compact().with_filter(filter).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
     };
-    started.map_err(|error| anyhow::anyhow!("the log could not be started: {error}"))
+    let provider = traces
+        .otlp_endpoint
+        .as_deref()
+        .map(|endpoint| provider(endpoint, traces))
+        .transpose()?;
+    let exported = provider.as_ref().map(|provider| {
+        tracing_opentelemetry::layer::<_>()
+            .with_tracer(provider.tracer("stationmaster"))
+            // Spans of ours, whatever the level of the log; no events, which are the log's.
+            .with_filter(filter_fn(|what| {
+                what.is_span() && what.target().starts_with("stationmaster")
+            }))
+    });
+    let started = Registry::default().with(lines).with(exported).try_init();
+    started.map_err(|error| anyhow::anyhow!("the log could not be started: {error}"))?;
+    Ok(Telemetry { traces: provider })
+}
+
+fn provider(endpoint: &str, traces: &Traces) -> Result<SdkTracerProvider> {
+    let exporter = SpanExporter::builder()
+        .with_tonic()
+        .with_endpoint(endpoint)
+        .with_timeout(std::time::Duration::from_secs(5))
+        .build()
+        .with_context(|| {
+            format!("traces cannot be sent to {endpoint}: check the setting traces.otlp_endpoint")
+        })?;
+    let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(traces.sample)));
+    Ok(SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_sampler(sampler)
+        .with_resource(
+            Resource::builder()
+                .with_service_name(traces.service_name.clone())
+                .build(),
+        )
+        .build())
 }

@@ -1,12 +1,13 @@
 //! The executions lane as the engine room sees it.
 
 use super::Shared;
-use super::claim::{Claim, Claimer};
+use super::claim::{Claim, Claimer, Work};
 use super::settle::{Settlement, Verdict, settle};
 use super::start::start;
 use crate::db;
 use crate::engine::Reach;
 use crate::lane::{Claimed, Lane};
+use crate::observe::trace;
 
 /// See [`Lane`].
 pub(crate) struct ExecutionsLane {
@@ -40,7 +41,10 @@ impl Lane for ExecutionsLane {
         }
     }
 
-    #[tracing::instrument(name = "flow:queue_processing", level = "debug", skip_all)]
+    fn span(&self) -> tracing::Span {
+        tracing::debug_span!("flow:queue_processing")
+    }
+
     async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
         self.claimer.claim(room).await
     }
@@ -49,8 +53,11 @@ impl Lane for ExecutionsLane {
         self.claimer.look_away().await;
     }
 
-    #[tracing::instrument(name = "step:process_item", level = "debug", skip_all, fields(item = %claim.item_id))]
+    #[tracing::instrument(name = "step:process_item", level = "debug", skip_all, fields(item = %claim.item_id, execution = %claim.execution_id))]
     async fn deliver(&self, claim: Claim) -> Settlement {
+        if let Work::Ready(request) = &claim.work {
+            trace::link(request.traceparent.as_deref());
+        }
         tracing::debug!(item = %claim.item_id, execution = %claim.execution_id, "Dispatching queue item");
         start(&self.shared, claim).await
     }

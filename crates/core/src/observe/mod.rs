@@ -1,6 +1,8 @@
 //! Every metric, in one place: what it is called, what it counts. Telemetry stays apart from logic: the lanes call a
 //! method named for what happened and know nothing of registries.
 
+pub(crate) mod trace;
+
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 

@@ -22,7 +22,7 @@ pub(crate) async fn run(_args: &ServeArgs, context: &Context) -> Result<()> {
         )
         .into());
     };
-    telemetry::start(&config.log)?;
+    let telemetry = telemetry::start(&config.log, &config.traces)?;
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
         format!(
             "cannot listen on {}: choose another address by the setting listen",
@@ -32,5 +32,7 @@ pub(crate) async fn run(_args: &ServeArgs, context: &Context) -> Result<()> {
     let database = Database::new(url, config.database_pool)?;
     let running = wiring::start(&config, database, listener).await?;
     tracing::info!(address = %running.address, server = config.server_name(), "Stationmaster is ready: http://{}", running.address);
-    running.until_told_to_stop(config.shutdown_timeout).await
+    let result = running.until_told_to_stop(config.shutdown_timeout).await;
+    telemetry.finish().await;
+    result
 }

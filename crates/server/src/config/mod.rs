@@ -53,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) shutdown_timeout: Duration,
     /// What is logged, and how.
     pub(crate) log: Log,
+    /// Where traces go.
+    pub(crate) traces: Traces,
     /// Where Temporal is and who we are to it.
     pub(crate) temporal: Temporal,
     /// The lane of executions.
@@ -84,6 +86,17 @@ pub(crate) struct Log {
     pub(crate) format: LogFormat,
     /// A filter of the crate `tracing`, checked.
     pub(crate) level: String,
+}
+
+/// Where traces go.
+#[derive(Debug, Default)]
+pub(crate) struct Traces {
+    /// The collector, by OTLP over gRPC; none: nothing is exported.
+    pub(crate) otlp_endpoint: Option<String>,
+    /// What this service is called there.
+    pub(crate) service_name: String,
+    /// The share of traces that are kept, unless the caller has decided.
+    pub(crate) sample: f64,
 }
 
 /// For people or for machines.
@@ -178,6 +191,7 @@ impl Config {
             server_name: None,
             shutdown_timeout: Duration::ZERO,
             log: Log::default(),
+            traces: Traces::default(),
             temporal: Temporal::default(),
             executions: Executions::default(),
             redis_url: None,

@@ -61,6 +61,14 @@ pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Parsed<T> {
         .ok_or_else(|| format!("there is no {text:?} to choose"))
 }
 
+/// A part of a whole.
+pub(super) fn share(text: &str) -> Parsed<f64> {
+    match text.trim().parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("it is not a number from 0 to 1".to_owned()),
+    }
+}
+
 /// Words that are not empty.
 pub(super) fn words(text: &str) -> Parsed<String> {
     if text.trim().is_empty() {

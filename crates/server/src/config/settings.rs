@@ -1,7 +1,7 @@
 //! The table: every setting there is, once. A new setting is a field of [`Config`] and a row here.
 
 use super::mask::{Secrecy, shown};
-use super::parse::{Parsed, boolean, choice, duration, filter, loopback, number, path, url, words};
+use super::parse::{Parsed, boolean, choice, duration, filter, loopback, number, path, share, url, words};
 use super::value::{Effective, Given, Origin, Text};
 use super::{Complaint, Config, Engine, Heartbeats, LogFormat};
 
@@ -100,6 +100,16 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("log.level", "info", "a level (error, warn, info, debug, trace) or a filter like info,stationmaster_core=debug",
         "What is logged",
         |c, t| put(&mut c.log.level, filter(t))),
+
+    optional("traces.otlp_endpoint", "a URL like http://localhost:4317",
+        "Where an OpenTelemetry collector takes traces, by OTLP over gRPC; left out, none are sent",
+        |c, t| put(&mut c.traces.otlp_endpoint, url(t, &["http", "https"]).map(Some))),
+    setting("traces.service_name", "stationmaster", NAME,
+        "What this service is called in traces",
+        |c, t| put(&mut c.traces.service_name, words(t))),
+    setting("traces.sample", "1", "a share from 0 to 1",
+        "The share of rounds that are traced",
+        |c, t| put(&mut c.traces.sample, share(t))),
 
     setting("temporal.address", "127.0.0.1:7233", "host:port, or a URL that begins with http: or https:",
         "Where Temporal is, for the engine `temporal`",

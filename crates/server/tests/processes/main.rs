@@ -20,4 +20,5 @@ mod refusals;
 mod shutdown;
 mod storm;
 mod support;
+mod traces;
 mod zombies;

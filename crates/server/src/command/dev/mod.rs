@@ -39,10 +39,11 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     } else {
         "warn".to_owned()
     };
-    telemetry::start(&Log {
+    let log = Log {
         format: config.log.format,
         level,
-    })?;
+    };
+    let telemetry = telemetry::start(&log, &config.traces)?;
     let folder = args
         .data_dir
         .clone()
@@ -67,6 +68,7 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     let example = (!args.no_example && config.dev.example).then(|| example::start(running.database.clone()));
     let patience = config.shutdown_timeout;
     let result = running.until_told_to_stop(patience).await;
+    telemetry.finish().await;
     if let Some(example) = example {
         example.abort();
     }

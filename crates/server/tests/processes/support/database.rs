@@ -116,6 +116,17 @@ impl TestDatabase {
         query.execute(&self.pool).await.unwrap();
     }
 
+    /// One item that was asked for within a trace.
+    pub(crate) async fn enqueue_traced(&self, (workspace, definition): (Uuid, Uuid), traceparent: &str) {
+        let query = "insert into stationmaster.workflow_execution_queue (workspace_id, workflow_definition_id, traceparent)
+                     values ($1, $2, $3)";
+        let query = sqlx::query(query)
+            .bind(workspace)
+            .bind(definition)
+            .bind(traceparent);
+        query.execute(&self.pool).await.unwrap();
+    }
+
     /// Everything that has an execution.
     pub(crate) async fn rows(&self) -> Vec<Row> {
         let query = "select id, queue_item_id as item, status, holder, run_id, reason, attempts, recoveries
