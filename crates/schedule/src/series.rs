@@ -231,3 +231,6 @@ fn floor(at: Timestamp) -> i64 {
 fn ceiling(at: Timestamp) -> i64 {
     at.as_second() + i64::from(at.subsec_nanosecond() > 0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,12 @@ impl Zone {
         self.0.iana_name().unwrap_or("UTC")
     }
 
+    /// A zone that is not in the data.
+    #[cfg(test)]
+    pub(crate) fn made_up(zone: TimeZone) -> Self {
+        Self(zone)
+    }
+
     pub(crate) fn time_zone(&self) -> &TimeZone {
         &self.0
     }
