@@ -148,17 +148,14 @@ fn difference(
     expected: &[(i64, Effect)],
     found: &[(i64, Effect)],
 ) -> String {
-    let differs = |(a, b): &(Option<&(i64, Effect)>, Option<&(i64, Effect)>)| a != b;
     let length = expected.len().max(found.len());
-    let first = (0..length)
-        .map(|index| (expected.get(index), found.get(index)))
-        .find(differs);
+    let index = (0..length)
+        .find(|index| expected.get(*index) != found.get(*index))
+        .unwrap();
     let told = |fire: Option<&(i64, Effect)>| {
         fire.map(|(at, effect)| format!("{} {effect:?}", Timestamp::from_second(*at).unwrap()))
     };
-    let (expected, found) = first
-        .map(|(expected, found)| (told(expected), told(found)))
-        .unwrap();
+    let (expected, found) = (told(expected.get(index)), told(found.get(index)));
     format!(
         "{name} `{}` {dst}: the scan has {expected:?}, the series has {found:?}",
         case.text

@@ -28,8 +28,8 @@ impl Moved {
     pub(crate) fn all(zone: &TimeZone) -> impl Iterator<Item = Self> {
         let from: Timestamp = "1970-01-01T00:00:00Z".parse().unwrap();
         let to: Timestamp = "2041-01-01T00:00:00Z".parse().unwrap();
-        let moves = zone.following(from).map(|transition| transition.timestamp());
-        moves.take_while(move |at| *at < to).filter_map(|at| {
+        let transitions = zone.following(from).map(|transition| transition.timestamp());
+        transitions.take_while(move |at| *at < to).filter_map(|at| {
             let at = at.as_second();
             let moved = Self {
                 at,
