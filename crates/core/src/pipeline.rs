@@ -29,7 +29,7 @@ use crate::task::{Bell, Next, Pulse};
 const LINGER: Duration = Duration::from_millis(1);
 /// The most that one settlement writes.
 const SETTLE_BATCH: usize = 1000;
-const SETTLE_AGAIN: Backoff = Backoff {
+pub(crate) const SETTLE_AGAIN: Backoff = Backoff {
     base: Duration::from_millis(4),
     cap: Duration::from_secs(2),
 };

@@ -177,6 +177,10 @@ impl Claimer {
 
     /// Tells enqueuers, now and then, that they need not ring.
     async fn attend(&self) -> Result<(), db::Error> {
+        // In turns nobody looks again soon, so nobody may say so.
+        if self.shared.settings.exclusive.is_some() {
+            return Ok(());
+        }
         {
             let mut memory = self.memory();
             let busy = memory.worked_at.is_some_and(|at| at.elapsed() < LOOK_AGAIN * 2);

@@ -14,6 +14,7 @@ pub(crate) mod dev;
 pub(crate) mod docs;
 pub(crate) mod executions;
 mod inspection;
+pub(crate) mod locks;
 pub(crate) mod migrate;
 pub(crate) mod plans;
 pub(crate) mod queue;
@@ -37,6 +38,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Workflows(command) => workflows::run(command, &context).await,
         Command::Queue(command) => queue::run(command, &context).await,
         Command::Executions(command) => executions::run(command, &context).await,
+        Command::Locks(command) => locks::run(command, &context).await,
         Command::Servers(command) => servers::run(&command, &context).await,
         Command::Config(command) => config::run(&command, &context),
         Command::Completions(args) => completions::run(&args),
