@@ -13,17 +13,28 @@ comment on column stationmaster.lock_tokens.token is 'grows by one with every ac
 comment on column stationmaster.lock_tokens.holder is 'the locked_by of that acquisition: no two are ever the same';
 
 -- Makes the lock table where there is none, as ShedLock documents it. Answers nothing when it is there now, and the reason
--- when it may not be made. A table that the search path finds in another schema is not shadowed by a second one.
+-- when it may not be made. A table that the search path finds is not shadowed by a second one; a new one never lies in
+-- this schema, where other applications would not look for it, not even for a user who is called like it.
 create function stationmaster.make_lock_table(relation text) returns text language plpgsql as $$
 declare
-    place text := (select string_agg(quote_ident(part), '.' order by nth)
-                   from unnest(parse_ident(relation)) with ordinality as parts (part, nth));
+    parts text[] := parse_ident(relation);
 begin
-    if to_regclass(place) is null then
-        execute format(
-            'create table if not exists %s (name varchar(64) not null primary key, lock_until timestamp not null, '
-            'locked_at timestamp not null, locked_by varchar(255) not null)', place);
+    if to_regclass(relation) is not null then
+        return null;
     end if;
+    if cardinality(parts) = 1 then
+        parts := (select array[name, parts[1]]
+                  from unnest(current_schemas(false)) with ordinality as path (name, nth)
+                  where name <> 'stationmaster'
+                  order by nth
+                  limit 1);
+        if parts is null then
+            return 'the search path names no schema to make it in';
+        end if;
+    end if;
+    execute format(
+        'create table if not exists %I.%I (name varchar(64) not null primary key, lock_until timestamp not null, '
+        'locked_at timestamp not null, locked_by varchar(255) not null)', parts[1], parts[2]);
     return null;
 exception
     -- Somebody else made it at the same moment.
@@ -32,8 +43,8 @@ exception
 end
 $$;
 
--- The default name, in the schema that the search path of this user names: migrations run with a path of their own. Where
--- it may not be made, everything else still is; a server that starts says what is missing.
+-- The default name, by the search path of this user: migrations run with a path of their own. Where it may not be
+-- made, everything else still is; a server that starts says what is missing.
 do $$
 declare
     path_of_migrations text := current_setting('search_path');

@@ -289,7 +289,9 @@ fn of_database(error: &db::Error) -> Report<'static> {
             "The tables belong to a newer version: use that version of this program",
         ),
         // The message says what to run.
-        Error::Schema { .. } | Error::Unusable(_) => return Report::new(Kind::Unavailable, error.to_string(), None),
+        Error::Schema { .. } | Error::Unusable(_) => {
+            return Report::new(Kind::Unavailable, error.to_string(), None);
+        }
         Error::TooOld { .. } => (Kind::Unavailable, "Use a newer PostgreSQL"),
         Error::Timeout(_) => (Kind::Unavailable, AWAY),
         Error::Sql(cause) if is_away(cause, error.code().as_deref()) => (Kind::Unavailable, AWAY),

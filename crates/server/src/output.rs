@@ -133,7 +133,9 @@ pub(crate) fn status(text: &str) -> Cell {
     match text {
         "COMPLETED" | "RUNNING" | "DISPATCHED" | "up" | "free" => cell.fg(Color::Green),
         "FAILED" | "TERMINATED" | "TIMED_OUT" | "gone" => cell.fg(Color::Red),
-        "PENDING" | "CLAIMED" | "STARTING" | "held" | "takes no work" | "engine down" | "paused" => cell.fg(Color::Yellow),
+        "PENDING" | "CLAIMED" | "STARTING" | "held" | "takes no work" | "engine down" | "paused" => {
+            cell.fg(Color::Yellow)
+        }
         _ => cell,
     }
 }

@@ -226,7 +226,10 @@ impl Locks {
             Err(error) => return Err(self.explain(error).await),
         };
         let Some((token, by, until, from_the_future)) = row else {
-            return Ok(Answer::Taken(Taken { by: None, until: None }));
+            return Ok(Answer::Taken(Taken {
+                by: None,
+                until: None,
+            }));
         };
         let until = until.map(jiff_sqlx::Timestamp::to_jiff);
         match (token, until) {
@@ -262,10 +265,11 @@ impl Locks {
     /// Holds the lock for `at_most` from now on, when it is still held under this token.
     pub async fn extend(&self, name: &LockName, token: Token, at_most: Duration) -> Result<Extended, Error> {
         Terms::new(at_most, Duration::ZERO)?;
-        let query = sqlx::query_scalar::<_, jiff_sqlx::Timestamp>(AssertSqlSafe(self.statements.extend.as_str()))
-            .bind(name.as_str())
-            .bind(token)
-            .bind(at_most.as_secs_f64());
+        let query =
+            sqlx::query_scalar::<_, jiff_sqlx::Timestamp>(AssertSqlSafe(self.statements.extend.as_str()))
+                .bind(name.as_str())
+                .bind(token)
+                .bind(at_most.as_secs_f64());
         match within(query.fetch_optional(self.database.pool())).await {
             Ok(Some(until)) => Ok(Extended::Until(until.to_jiff())),
             Ok(None) => Ok(Extended::Lost),
@@ -427,7 +431,9 @@ fn not_allowed(table: &LockTable) -> String {
 
 fn unfit(table: &LockTable, columns: &[String], keyed: bool) -> Option<String> {
     let kind = |name: &str| {
-        let found = columns.iter().find_map(|column| column.strip_prefix(name)?.strip_prefix(' '));
+        let found = columns
+            .iter()
+            .find_map(|column| column.strip_prefix(name)?.strip_prefix(' '));
         found.unwrap_or("missing")
     };
     for name in ["lock_until", "locked_at"] {

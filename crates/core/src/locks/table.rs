@@ -97,9 +97,7 @@ fn read_part(text: &str) -> Result<(String, &str), String> {
         let end = text.find(|c| !is_word(c)).unwrap_or(text.len());
         let (part, rest) = text.split_at(end);
         if part.starts_with(|c: char| c.is_ascii_digit() || c == '$') {
-            return Err(format!(
-                "{part:?} begins with a digit: put it into double quotes"
-            ));
+            return Err(format!("{part:?} begins with a digit: put it into double quotes"));
         }
         return Ok((part.to_ascii_lowercase(), rest));
     };
@@ -147,7 +145,10 @@ mod tests {
             ("\"größe\"", "\"größe\"", "\"größe\""),
         ] {
             let table: LockTable = written.parse().unwrap();
-            assert_eq!((table.quoted(), table.to_string()), (quoted.to_owned(), shown.to_owned()));
+            assert_eq!(
+                (table.quoted(), table.to_string()),
+                (quoted.to_owned(), shown.to_owned())
+            );
             assert_eq!(table.to_string().parse(), Ok(table), "{written}");
         }
         assert_eq!("shedlock".parse(), Ok(LockTable::default()));
@@ -182,6 +183,9 @@ mod tests {
     #[test]
     fn a_name_cannot_leave_its_quotes() {
         let table: LockTable = "\"x\"\"; drop table y; --\"".parse().unwrap();
-        assert_eq!(table.statement("update {table} set"), "update \"x\"\"; drop table y; --\" set");
+        assert_eq!(
+            table.statement("update {table} set"),
+            "update \"x\"\"; drop table y; --\" set"
+        );
     }
 }

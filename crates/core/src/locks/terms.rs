@@ -132,7 +132,12 @@ mod tests {
 
     #[test]
     fn names_fit_into_shedlocks_column() {
-        for name in ["a", "processExecutionQueue", "with blanks: and 'quotes'\"", &"é".repeat(64)] {
+        for name in [
+            "a",
+            "processExecutionQueue",
+            "with blanks: and 'quotes'\"",
+            &"é".repeat(64),
+        ] {
             assert_eq!(name.parse::<LockName>().unwrap().as_str(), name);
         }
         assert!(refusal("é".repeat(65).parse::<LockName>()).contains("65 characters"));

@@ -239,7 +239,10 @@ impl Config {
         given.exclusive.then_some(Exclusive {
             table: self.locks.table.clone(),
             turn: terms(given.exclusive_at_most, given.exclusive_at_least)?,
-            recovery: terms(given.exclusive_recovery_at_most, given.exclusive_recovery_at_least)?,
+            recovery: terms(
+                given.exclusive_recovery_at_most,
+                given.exclusive_recovery_at_least,
+            )?,
             recovery_interval: given.exclusive_recovery_interval,
             stale_after: given.exclusive_stale_after,
         })

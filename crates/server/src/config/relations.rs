@@ -48,12 +48,15 @@ static RELATIONS: &[Relation] = &[
             let single = executions.start_timeout.saturating_add(MARGIN);
             // A lease that is too short for a single start is complained about above.
             (executions.exclusive && (single..needed).contains(&executions.claim_lease)).then(|| {
-                let problem = "in the exclusive mode items are started one after another, and the claims of the last \
+                let problem =
+                    "in the exclusive mode items are started one after another, and the claims of the last \
                                could run out before their turn"
-                    .to_owned();
+                        .to_owned();
                 (
                     problem,
-                    format!("Give claim_lease at least {needed:?}, or a smaller batch_size or start_timeout."),
+                    format!(
+                        "Give claim_lease at least {needed:?}, or a smaller batch_size or start_timeout."
+                    ),
                 )
             })
         },

@@ -13,7 +13,11 @@ const PREFIX: &str = "STATIONMASTER_";
 /// The file's path; it cannot be a setting of the file.
 const CONFIG: &str = "STATIONMASTER_CONFIG";
 /// Variables that begin like ours and belong to the tests, the benchmarks, and commands that run under a lock.
-const NOT_OURS: [&str; 3] = ["STATIONMASTER_TEST_", "STATIONMASTER_BENCH_", "STATIONMASTER_LOCK_"];
+const NOT_OURS: [&str; 3] = [
+    "STATIONMASTER_TEST_",
+    "STATIONMASTER_BENCH_",
+    "STATIONMASTER_LOCK_",
+];
 /// Names less alike than this are not worth a guess.
 const ALIKE: f64 = 0.8;
 

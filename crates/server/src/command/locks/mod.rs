@@ -63,7 +63,8 @@ fn row(lock: &Lock) -> Vec<Cell> {
         status(if lock.held { "held" } else { "free" }),
         cell(&lock.by),
         maybe(lock.since.map(moment)),
-        lock.until.map_or_else(|| cell("for ever"), |until| cell(moment(until))),
+        lock.until
+            .map_or_else(|| cell("for ever"), |until| cell(moment(until))),
         maybe(lock.token),
     ]
 }
@@ -94,7 +95,10 @@ async fn release(args: &ReleaseArgs, locks: &Locks, context: &Context) -> Result
         let words = format!("Nobody holds {name}; nothing was changed.");
         return context.format.print(&answer(false), |_| words);
     }
-    let until = lock.until.map_or_else(|| "for ever".to_owned(), |until| format!("until {}", moment(until)));
+    let until = lock.until.map_or_else(
+        || "for ever".to_owned(),
+        |until| format!("until {}", moment(until)),
+    );
     if args.dry_run {
         let words = format!("{name} is held by {by} {until}; nothing was changed.");
         return context.format.print(&answer(false), |_| words);

@@ -63,7 +63,8 @@ pub(crate) struct RunArgs {
 }
 
 fn name(text: &str) -> Result<LockName, String> {
-    text.parse().map_err(|error: stationmaster_core::locks::Error| error.to_string())
+    text.parse()
+        .map_err(|error: stationmaster_core::locks::Error| error.to_string())
 }
 
 pub(super) async fn run(args: RunArgs, context: &Context) -> Result<()> {
@@ -71,7 +72,13 @@ pub(super) async fn run(args: RunArgs, context: &Context) -> Result<()> {
     let mut signals = listen()?;
     let (locks, answer) = acquire(&args, terms, &mut signals, context)
         .await
-        .map_err(|error| if error.is::<PassedOn>() { error } else { BeforeTheCommand(error).into() })?;
+        .map_err(|error| {
+            if error.is::<PassedOn>() {
+                error
+            } else {
+                BeforeTheCommand(error).into()
+            }
+        })?;
     let lock = match answer {
         Answer::Acquired(lock) => lock,
         Answer::Taken(taken) => return Err(refused(&args, &taken)),
@@ -105,7 +112,9 @@ async fn acquire(
     context: &Context,
 ) -> Result<(Locks, Answer)> {
     let locks = context.locks(&context.database().await?)?;
-    let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    let host = nix::unistd::gethostname()
+        .ok()
+        .and_then(|name| name.into_string().ok());
     let owner = format!("{}@{}", Context::actor(), host.as_deref().unwrap_or("unknown"));
     let patience = Instant::now() + args.wait.unwrap_or_default();
     loop {
@@ -126,7 +135,9 @@ async fn acquire(
 
 /// Until it should become free; it may well become free earlier.
 fn pause(taken: &Taken) -> Duration {
-    let until = taken.until.map(|until| until.duration_since(jiff::Timestamp::now()));
+    let until = taken
+        .until
+        .map(|until| until.duration_since(jiff::Timestamp::now()));
     until
         .and_then(|until| Duration::try_from(until).ok())
         .unwrap_or_default()
@@ -134,8 +145,13 @@ fn pause(taken: &Taken) -> Duration {
 }
 
 fn refused(args: &RunArgs, taken: &Taken) -> anyhow::Error {
-    let by = taken.by.as_deref().map_or_else(|| "somebody else".to_owned(), printable);
-    let until = taken.until.map_or_else(String::new, |until| format!(" until {}", moment(until)));
+    let by = taken
+        .by
+        .as_deref()
+        .map_or_else(|| "somebody else".to_owned(), printable);
+    let until = taken
+        .until
+        .map_or_else(String::new, |until| format!(" until {}", moment(until)));
     let message = format!("the lock {} is taken: {by} holds it{until}", args.name);
     let advice = match args.wait {
         Some(_) => "The command was not run; nobody gave the lock back in time",
