@@ -1,6 +1,7 @@
 //! The command line as its users meet it: the real binary, a real database, exit codes and words.
 
 mod errors;
+mod locks;
 mod server;
 mod settings;
 mod support;
