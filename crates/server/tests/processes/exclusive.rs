@@ -52,7 +52,10 @@ async fn assert_one_at_a_time(database: &TestDatabase) -> usize {
     for batch in batches(database).await {
         let others = ended.iter().filter(|(holder, _)| **holder != batch.holder);
         for (other, ended) in others {
-            assert!(*ended <= batch.began, "{other} was at work until {ended}: {batch:?}");
+            assert!(
+                *ended <= batch.began,
+                "{other} was at work until {ended}: {batch:?}"
+            );
         }
         let last = ended.entry(batch.holder).or_default();
         *last = last.max(batch.ended);
