@@ -65,7 +65,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Executions(executions::Command),
 
-    /// Named locks, shared with ShedLock applications
+    /// Named locks, shared with ShedLock applications; `lock` is the same
     #[command(subcommand, visible_alias = "lock")]
     Locks(locks::Command),
 

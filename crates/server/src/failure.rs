@@ -19,12 +19,11 @@ Exit codes:
   3  not found
   4  conflict, or not possible in this state
   5  the database or the engine is not available, or the tables are not those of this version
-`lock run` ends with the code of its command (128 and the number of the signal that ended it), or:
-  75  the lock was taken
-  79  the lock was lost while the command ran, and the command was stopped
-  125  the lock could not be asked for; the command was not run
-  126  the command cannot be run
-  127  there is no such command";
+  75  lock run: the lock was taken (otherwise its code is that of its command, or 128 and the number of a signal)
+  79  lock run: the lock was lost while the command ran, and the command was stopped
+  125  lock run: the lock could not be asked for, and the command was not run
+  126  lock run: the command cannot be run
+  127  lock run: there is no such command";
 
 /// The kinds of end, each with its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -232,22 +232,20 @@ impl Locks {
             }));
         };
         let until = until.map(jiff_sqlx::Timestamp::to_jiff);
-        match (token, until) {
-            (Some(token), Some(until)) => Ok(Answer::Acquired(Acquired {
+        if let (Some(token), Some(until)) = (token, until) {
+            return Ok(Answer::Acquired(Acquired {
                 name: name.clone(),
                 token,
                 holder: by,
                 until,
                 terms,
                 asked_at,
-            })),
-            _ => {
-                if from_the_future {
-                    self.mention_odd_clock(name, &by);
-                }
-                Ok(Answer::Taken(Taken { by: Some(by), until }))
-            }
+            }));
         }
+        if from_the_future {
+            self.mention_odd_clock(name, &by);
+        }
+        Ok(Answer::Taken(Taken { by: Some(by), until }))
     }
 
     /// A lock that is said to have been taken in the future was written by somebody with another clock or time zone.

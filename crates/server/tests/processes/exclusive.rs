@@ -202,12 +202,12 @@ async fn a_lane_that_is_switched_off_takes_nothing_and_everything_else_works() {
         (&servers[0]["claiming"], &servers[0]["engine_up"]),
         (&false.into(), &true.into())
     );
-    assert_eq!(off.metric("queue_processing_batch_size_count").await, 0.0);
+    assert!(off.metric("queue_processing_batch_size_count").await < 0.5);
     assert_eq!(database.count("COMPLETED").await, 0);
 
     let on = Launch::on(&database).start_ready().await;
     database.until_count("COMPLETED", 1).await;
-    assert_eq!(off.metric("queue_items_dispatched_total").await, 0.0);
+    assert!(off.metric("queue_items_dispatched_total").await < 0.5);
     drop(on);
     assert_eq!(off.readiness().await.0, 200);
 }
