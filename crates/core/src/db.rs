@@ -56,6 +56,9 @@ pub enum Error {
         /// The newest migration known.
         needed: i64,
     },
+    /// Something that is not ours to mend is missing or cannot be used; the words say what to do.
+    #[error("{0}")]
+    Unusable(String),
 }
 
 impl Error {

@@ -70,7 +70,8 @@ id!(
 );
 
 /// The fence of a claim: grows with every claim, and every later write names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, sqlx::Type)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, sqlx::Type)]
+#[serde(transparent)]
 #[sqlx(transparent)]
 pub struct Token(pub i64);
 

@@ -11,7 +11,8 @@
 //!
 //! * pure: [`id`], [`graph`], [`retry`], [`capacity`]
 //! * the engine room: [`task`] (one contract for every loop), `lane`, `pipeline`
-//! * exclusive things: [`presence`] (a server's own lease), `duty` (work that one server does for all)
+//! * exclusive things: [`presence`] (a server's own lease), `duty` (work that one server does for all), [`locks`] (named,
+//!   shared with ShedLock applications)
 //! * the lanes: [`executions`]
 //! * outside: [`engine`]
 //! * the rest: [`catalogue`], [`db`], [`observe`], and [`station`], which puts it all together
@@ -26,6 +27,7 @@ pub mod graph;
 pub mod id;
 mod lane;
 mod listen;
+pub mod locks;
 pub mod observe;
 mod pipeline;
 pub mod presence;

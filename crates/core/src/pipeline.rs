@@ -32,7 +32,7 @@ const LINGER: Duration = Duration::from_millis(1);
 const STALL: Duration = Duration::from_millis(100);
 /// The most that one settlement writes.
 const SETTLE_BATCH: usize = 1000;
-const SETTLE_AGAIN: Backoff = Backoff {
+pub(crate) const SETTLE_AGAIN: Backoff = Backoff {
     base: Duration::from_millis(4),
     cap: Duration::from_secs(2),
 };

@@ -12,7 +12,7 @@ use crate::engine::breaker::Breaker;
 use crate::engine::{Engine, Reach};
 use crate::executions::{
     Cancels, ExecutionsLane, Housekeeping, InFlight, LocalCloses, Prober, Reconcile, Recover, Renew,
-    Settings, Shared, SharedCloses,
+    Settings, Shared, SharedCloses, Turns,
 };
 use crate::id::{ExecutionId, Token};
 use crate::listen::{self, Bells};
@@ -98,6 +98,9 @@ impl Station {
             few: Arc::default(),
             stop: CancellationToken::new(),
         };
+        if executions.is_none() {
+            shared.presence.stop_claiming();
+        }
         shared
             .presence
             .beat(&shared.database, shared.engine.name(), false)
@@ -131,6 +134,13 @@ impl Station {
             shared.bells.heartbeat.clone(),
             heartbeat,
         ));
+        // The engine is somebody that this server needs, whichever lanes it runs.
+        let prober = Prober {
+            shared: shared.clone(),
+            asked: false,
+        };
+        self.pulses
+            .push(spawn(&self.tracker, &self.stop, Bell::default(), prober));
         let listener = listen::run(shared.database.clone(), shared.bells.clone(), self.stop.clone());
         self.tracker.spawn(listener);
     }
@@ -147,34 +157,19 @@ impl Station {
                 shared: shared.clone(),
             },
         ));
-        self.pulses.push(spawn(
-            tracker,
-            stop,
-            bell(),
-            Prober {
-                shared: shared.clone(),
-                asked: false,
-            },
-        ));
         // These take on work, so they end with the intake.
         let (flow, intake) = (&self.flow, &shared.stop);
-        let lane = Arc::new(ExecutionsLane::new(shared.clone()));
-        let parallel = shared.settings.start_concurrency;
-        self.pulses.push(pipeline::run(
-            flow,
-            intake,
-            lane,
-            shared.bells.queue.clone(),
-            parallel,
-        ));
-        self.pulses.push(spawn(
-            flow,
-            intake,
-            bell(),
-            Recover {
-                shared: shared.clone(),
-            },
-        ));
+        self.pulses.push(match &shared.settings.exclusive {
+            None => {
+                let lane = Arc::new(ExecutionsLane::new(shared.clone()));
+                let parallel = shared.settings.start_concurrency;
+                pipeline::run(flow, intake, lane, shared.bells.queue.clone(), parallel)
+            }
+            // A fixed delay: nothing rings this bell.
+            Some(exclusive) => spawn(flow, intake, bell(), Turns::new(shared.clone(), exclusive)),
+        });
+        self.pulses
+            .push(spawn(flow, intake, bell(), Recover::new(shared.clone())));
         self.pulses.push(spawn(
             flow,
             intake,

@@ -69,12 +69,14 @@ impl Pulse {
         }
     }
 
-    fn beat(&self) {
-        let millis = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+    /// A round is over, and the next is not due before this time has passed.
+    fn beat(&self, wait: Duration) {
+        let due = self.born.elapsed().saturating_add(wait);
+        let millis = u64::try_from(due.as_millis()).unwrap_or(u64::MAX);
         self.last.store(millis, Ordering::Relaxed);
     }
 
-    /// How long ago the task last finished a round without an error.
+    /// For how long a round has been due, or under way, without one finished without an error.
     #[must_use]
     pub fn silence(&self) -> Duration {
         self.born
@@ -98,13 +100,16 @@ pub fn spawn<P: Pass>(tracker: &TaskTracker, stop: &CancellationToken, bell: Bel
             let wait = match round(&mut pass).await {
                 Ok(next) => {
                     failures = 0;
-                    beat.beat();
                     match next {
                         Next::Now => {
+                            beat.beat(Duration::ZERO);
                             tokio::task::yield_now().await;
                             continue;
                         }
-                        Next::After(wait) => wait,
+                        Next::After(wait) => {
+                            beat.beat(wait);
+                            wait
+                        }
                     }
                 }
                 Err(problem) => {

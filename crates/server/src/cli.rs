@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    alarms, bench, completions, config as show_config, dev, docs, executions, migrate, plans, queue, serve,
-    servers, workflows, workspaces,
+    alarms, bench, completions, config as show_config, dev, docs, executions, locks, migrate, plans, queue,
+    serve, servers, workflows, workspaces,
 };
 use crate::config::Flags;
 use crate::failure;
@@ -68,6 +68,10 @@ pub(crate) enum Command {
     /// What fires at a time
     #[command(subcommand)]
     Alarms(alarms::AlarmsCommand),
+
+    /// Named locks, shared with ShedLock applications; `lock` is the same
+    #[command(subcommand, visible_alias = "lock")]
+    Locks(locks::Command),
 
     /// The servers that share the work
     #[command(subcommand)]

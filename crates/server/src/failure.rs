@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use stationmaster_core::{catalogue, db, executions};
+use stationmaster_core::{catalogue, db, executions, locks};
 use stationmaster_schedule::{ParseError, UnknownZone};
 
 use crate::config::{Complaint, Complaints};
@@ -19,7 +19,12 @@ Exit codes:
   2  wrong usage or configuration
   3  not found
   4  conflict, or not possible in this state
-  5  the database or the engine is not available, or the tables are not those of this version";
+  5  the database or the engine is not available, or the tables are not those of this version
+  75  lock run: the lock was taken (otherwise its code is that of its command, or 128 and the number of a signal)
+  79  lock run: the lock was lost while the command ran, and the command was stopped
+  125  lock run: the lock could not be asked for, and the command was not run
+  126  lock run: the command cannot be run
+  127  lock run: there is no such command";
 
 /// The kinds of end, each with its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,7 +40,28 @@ pub(crate) enum Kind {
     Conflict = 4,
     /// Somebody whom we need is away.
     Unavailable = 5,
+    /// Somebody else has the lock: the code of "try again later" among those of sysexits.
+    Taken = 75,
+    /// The lock was lost: a code that neither shells nor sysexits use.
+    Lost = 79,
+    /// A command cannot be run, by the custom of shells.
+    CannotRun = 126,
+    /// There is no such command, by the custom of shells.
+    NoSuchCommand = 127,
 }
+
+/// By the custom of programs that run others: they failed themselves, before they ran anything.
+const BEFORE_THE_COMMAND: u8 = 125;
+
+/// An error of a command that runs another, before it did: its code must not be taken for the other's.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct BeforeTheCommand(pub(crate) anyhow::Error);
+
+/// The end of another program, to be our own. There is nothing to say about it.
+#[derive(Debug, thiserror::Error)]
+#[error("the command ended with {0}")]
+pub(crate) struct PassedOn(pub(crate) u8);
 
 /// A command's own refusal: what is wrong, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -133,6 +159,15 @@ impl<'a> Report<'a> {
             let advice = "Zones have the names of the IANA database";
             return Self::new(Kind::Usage, unknown.to_string(), Some(advice));
         }
+        if let Some(BeforeTheCommand(error)) = error.downcast_ref() {
+            return Self {
+                exit_code: BEFORE_THE_COMMAND,
+                ..Self::of(error)
+            };
+        }
+        if let Some(error) = error.downcast_ref::<locks::Error>() {
+            return of_lock(error);
+        }
         if let Some(error) = error.downcast_ref::<catalogue::Error>() {
             return of_catalogue(error);
         }
@@ -176,6 +211,9 @@ pub(crate) fn report(error: &anyhow::Error, format: Format) -> ExitCode {
         .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
     {
         return ExitCode::SUCCESS;
+    }
+    if let Some(PassedOn(code)) = error.downcast_ref() {
+        return ExitCode::from(*code);
     }
     Report::of(error).print(format)
 }
@@ -273,6 +311,20 @@ fn of_enqueue(error: &executions::enqueue::Error) -> Report<'static> {
     Report::new(kind, error.to_string(), Some(advice))
 }
 
+fn of_lock(error: &locks::Error) -> Report<'static> {
+    use locks::Error;
+    match error {
+        Error::Invalid(_) => Report::new(
+            Kind::Usage,
+            error.to_string(),
+            Some("Change the request; nothing was locked"),
+        ),
+        // The message says what to do.
+        Error::Table(_) => Report::new(Kind::Unavailable, error.to_string(), None),
+        Error::Database(error) => of_database(error),
+    }
+}
+
 const AWAY: &str =
     "Is PostgreSQL running, and does the setting database_url name it? See: stationmaster config show";
 
@@ -285,7 +337,9 @@ fn of_database(error: &db::Error) -> Report<'static> {
             "The tables belong to a newer version: use that version of this program",
         ),
         // The message says what to run.
-        Error::Schema { .. } => return Report::new(Kind::Unavailable, error.to_string(), None),
+        Error::Schema { .. } | Error::Unusable(_) => {
+            return Report::new(Kind::Unavailable, error.to_string(), None);
+        }
         Error::TooOld { .. } => (Kind::Unavailable, "Use a newer PostgreSQL"),
         Error::Timeout(_) => (Kind::Unavailable, AWAY),
         Error::Sql(cause) if is_away(cause, error.code().as_deref()) => (Kind::Unavailable, AWAY),
@@ -364,8 +418,18 @@ mod tests {
         assert_eq!(kind(enqueue::Error::Unknown("no".into())), Kind::NotFound);
         assert_eq!(kind(enqueue::Error::TooLarge { index: 0, size: 1 }), Kind::Usage);
         assert_eq!(kind(db::Error::Schema { found: 1, needed: 2 }), Kind::Unavailable);
+        assert_eq!(kind(locks::Error::Invalid("no".into())), Kind::Usage);
+        assert_eq!(kind(locks::Error::Table("no".into())), Kind::Unavailable);
+        assert_eq!(kind(locks::Error::Database(refused())), Kind::Unavailable);
         assert_eq!(kind(db::Error::Sql(sqlx::Error::RowNotFound)), Kind::Failed);
         assert_eq!(kind(anyhow::anyhow!("broken")), Kind::Failed);
+    }
+
+    #[test]
+    fn a_failure_before_a_command_has_a_code_of_its_own() {
+        let error = anyhow::Error::from(BeforeTheCommand(locks::Error::Table("no".into()).into()));
+        let report = Report::of(&error);
+        assert_eq!((report.kind, report.exit_code), (Kind::Unavailable, 125));
     }
 
     #[test]

@@ -131,9 +131,11 @@ pub(crate) fn short(text: Option<&str>) -> Cell {
 pub(crate) fn status(text: &str) -> Cell {
     let cell = cell(text);
     match text {
-        "COMPLETED" | "RUNNING" | "DISPATCHED" | "up" => cell.fg(Color::Green),
+        "COMPLETED" | "RUNNING" | "DISPATCHED" | "up" | "free" => cell.fg(Color::Green),
         "FAILED" | "TERMINATED" | "TIMED_OUT" | "gone" => cell.fg(Color::Red),
-        "PENDING" | "CLAIMED" | "STARTING" | "leaving" | "engine down" | "paused" => cell.fg(Color::Yellow),
+        "PENDING" | "CLAIMED" | "STARTING" | "held" | "takes no work" | "engine down" | "paused" => {
+            cell.fg(Color::Yellow)
+        }
         _ => cell,
     }
 }

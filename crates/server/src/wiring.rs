@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use stationmaster_core::db::Database;
 use stationmaster_core::engine::embedded::EmbeddedEngine;
+use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
 use stationmaster_core::station::{EngineChoice, Parts, Station};
@@ -41,6 +42,10 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
     let presence = Presence::new(&config.server_name());
     let engine = engine(config, &database, &presence)?;
     let metrics = Arc::new(Metrics::new());
+    look_at_locks(config, &database, &metrics).await;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
     let parts = Parts {
         database: database.clone(),
         presence,
@@ -64,6 +69,24 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
         stop,
         http,
     })
+}
+
+/// A lock table that cannot be used is said at once. It stops nothing: whoever needs it tries again until it can be.
+async fn look_at_locks(config: &Config, database: &Database, metrics: &Arc<Metrics>) {
+    let locks = Locks::new(database.clone(), config.locks.table.clone(), Arc::clone(metrics));
+    let problem = if config.migrate_at_start {
+        locks.prepare().await
+    } else {
+        locks.problem().await
+    };
+    match problem {
+        Ok(None) => {}
+        Ok(Some(problem)) if config.executions.enabled && config.executions.exclusive => {
+            tracing::error!("{problem} Nothing is dispatched until then: the exclusive mode needs it.");
+        }
+        Ok(Some(problem)) => tracing::warn!("{problem} Until then there are no named locks."),
+        Err(error) => tracing::warn!(%error, "Could not look at the lock table"),
+    }
 }
 
 /// A database that is still starting, or restarting, is waited for; everything else is said at once.

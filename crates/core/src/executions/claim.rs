@@ -192,6 +192,10 @@ impl Claimer {
 
     /// Tells enqueuers, now and then, that they need not ring. When it cannot be told they ring, and that is all.
     async fn attend(&self) {
+        // In turns nobody looks again soon, so nobody may say so.
+        if self.shared.settings.exclusive.is_some() {
+            return;
+        }
         {
             let mut memory = self.memory();
             let busy = memory.worked_at.is_some_and(|at| at.elapsed() < LOOK_AGAIN * 2);

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Reading order: [`enqueue`], `claim`, `load`, `start`, `settle`, `finish`, `close`, then the passes that mend: `recover`,
-//! `reconcile`, `housekeeping`; then what people do: [`operate`], [`inspect`].
+//! `reconcile`, `housekeeping`; then what people do: [`operate`], [`inspect`]; and [`exclusive`], the mode in which one server
+//! works at a time.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -32,6 +33,7 @@ mod claim;
 pub mod claim_statements;
 mod close;
 pub mod enqueue;
+pub mod exclusive;
 mod finish;
 mod housekeeping;
 pub mod inspect;
@@ -46,6 +48,7 @@ mod start;
 
 pub(crate) use cancel::Cancels;
 pub(crate) use close::{LocalCloses, SharedCloses};
+pub(crate) use exclusive::Turns;
 pub(crate) use housekeeping::Housekeeping;
 pub(crate) use lane::ExecutionsLane;
 pub(crate) use reconcile::Reconcile;
@@ -80,6 +83,8 @@ pub struct Settings {
     pub reconcile_interval: Duration,
     /// How often the engine is asked which runs have closed.
     pub close_interval: Duration,
+    /// One server at a time, in turns; `None`: all of them at once.
+    pub exclusive: Option<exclusive::Exclusive>,
 }
 
 impl Default for Settings {
@@ -101,6 +106,7 @@ impl Default for Settings {
             retention: Duration::from_hours(7 * 24),
             reconcile_interval: Duration::from_secs(30),
             close_interval: Duration::from_millis(250),
+            exclusive: None,
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use super::Shared;
+use super::exclusive::{Exclusive, Mutual, RECOVERY_LOCK};
 use super::finish::{End, finish};
 use super::settle::{Release, give_back};
 use super::start::{answered, away};
@@ -31,7 +32,9 @@ const APART: Backoff = Backoff {
 
 /// See the module.
 pub(crate) struct Recover {
-    pub(crate) shared: Shared,
+    shared: Shared,
+    /// In the exclusive mode: the lock, how often, and which claims are stale.
+    exclusive: Option<(Mutual, Exclusive)>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -51,8 +54,45 @@ impl Pass for Recover {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
+        let Some((lock, exclusive)) = &mut self.exclusive else {
+            let more = self.recover(Duration::ZERO).await?;
+            return Ok(if more { Next::Now } else { Next::After(EVERY) });
+        };
+        let Exclusive {
+            recovery_interval,
+            stale_after,
+            ..
+        } = *exclusive;
+        let Some(held) = lock.take().await? else {
+            return Ok(Next::After(recovery_interval));
+        };
+        let recovered = loop {
+            let recovered = self.recover(stale_after).await;
+            if !matches!(recovered, Ok(true)) || !held.is_held() {
+                break recovered;
+            }
+        };
+        if let Some((lock, _)) = &self.exclusive {
+            lock.give_back(held).await;
+        }
+        recovered?;
+        Ok(Next::After(recovery_interval))
+    }
+}
+
+impl Recover {
+    pub(crate) fn new(shared: Shared) -> Self {
+        let exclusive = shared.settings.exclusive.clone().map(|exclusive| {
+            let lock = Mutual::new(&shared, &exclusive.table, RECOVERY_LOCK, exclusive.recovery);
+            (lock, exclusive)
+        });
+        Self { shared, exclusive }
+    }
+
+    /// One scan for claims that are at least this old. Answers whether there may be more.
+    async fn recover(&self, stale_after: Duration) -> Result<bool, db::Error> {
         let Some(me) = self.shared.presence.holder() else {
-            return Ok(Next::After(EVERY));
+            return Ok(false);
         };
         let pool = self.shared.database.pool();
         let dead: Vec<(ServerId, String)> =
@@ -72,6 +112,7 @@ impl Pass for Recover {
                 .bind(ADOPTION.as_secs_f64())
                 .bind(&dead)
                 .bind(BATCH)
+                .bind(stale_after.as_secs_f64())
                 .fetch_all(pool),
         )
         .await?;
@@ -90,11 +131,9 @@ impl Pass for Recover {
             }
         }
         self.fail_orphans().await?;
-        Ok(if full { Next::Now } else { Next::After(EVERY) })
+        Ok(full)
     }
-}
 
-impl Recover {
     async fn resolve(&self, orphans: Vec<Orphan>) -> Result<(), db::Error> {
         let shared = &self.shared;
         let ids: Vec<ExecutionId> = orphans.iter().map(|orphan| orphan.execution_id).collect();

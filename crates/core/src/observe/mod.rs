@@ -49,6 +49,12 @@ pub struct Metrics {
     pending: Gauge,
     active: Gauge,
     oldest_age: Gauge<f64, AtomicU64>,
+    lock_attempts: Counter,
+    locks_acquired: Counter,
+    locks_skipped: Counter,
+    lock_failures: Gauge,
+    locks_lost: Counter,
+    lock_seconds: Histogram,
 }
 
 impl Default for Metrics {
@@ -81,8 +87,15 @@ impl Metrics {
             pending: Gauge::default(),
             active: Gauge::default(),
             oldest_age: Gauge::default(),
+            lock_attempts: Counter::default(),
+            locks_acquired: Counter::default(),
+            locks_skipped: Counter::default(),
+            lock_failures: Gauge::default(),
+            locks_lost: Counter::default(),
+            lock_seconds: Histogram::new(exponential_buckets(0.01, 3.0, 12)),
         };
         metrics.register();
+        metrics.register_locks();
         metrics.show_zeroes();
         metrics
     }
@@ -176,6 +189,40 @@ impl Metrics {
         );
     }
 
+    fn register_locks(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "shedlock_acquisition_attempts",
+            "Times that a lock was asked for",
+            self.lock_attempts.clone(),
+        );
+        registry.register(
+            "shedlock_acquisitions",
+            "Locks that were acquired",
+            self.locks_acquired.clone(),
+        );
+        registry.register(
+            "shedlock_acquisitions_skipped",
+            "Locks that somebody else held: skipped, which is no error",
+            self.locks_skipped.clone(),
+        );
+        registry.register(
+            "shedlock_acquisition_failures",
+            "Locks that could not be asked for because of an error; a lock that is taken does not count here",
+            self.lock_failures.clone(),
+        );
+        registry.register(
+            "shedlock_locks_lost",
+            "Locks that ran out or were taken away while their holder was at work",
+            self.locks_lost.clone(),
+        );
+        registry.register(
+            "shedlock_hold_seconds",
+            "Time for which locks were held",
+            self.lock_seconds.clone(),
+        );
+    }
+
     /// What has not happened yet is shown as zero, so that an alert can tell it from a metric that is not there.
     fn show_zeroes(&self) {
         for reason in [
@@ -263,5 +310,31 @@ impl Metrics {
         self.pending.set(pending);
         self.active.set(active);
         self.oldest_age.set(oldest_age);
+    }
+
+    pub(crate) fn lock_asked(&self) {
+        self.lock_attempts.inc();
+    }
+
+    pub(crate) fn lock_acquired(&self) {
+        self.locks_acquired.inc();
+    }
+
+    pub(crate) fn lock_skipped(&self) {
+        self.locks_skipped.inc();
+    }
+
+    pub(crate) fn lock_failed(&self) {
+        // A gauge that only grows: counters carry the suffix `_total`, and this name is fixed.
+        self.lock_failures.inc();
+    }
+
+    pub(crate) fn lock_lost(&self, held_for: Duration) {
+        self.locks_lost.inc();
+        self.lock_seconds.observe(held_for.as_secs_f64());
+    }
+
+    pub(crate) fn lock_held(&self, seconds: f64) {
+        self.lock_seconds.observe(seconds);
     }
 }

@@ -1,11 +1,14 @@
 //! What every command has at hand: the settings, the way to the database, the format of its output, and who acts. Settings
 //! are read when a command asks for them, so that a command which needs none is not stopped by a wrong one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::unistd::{Uid, User};
 use sqlx::{ConnectOptions as _, Connection as _};
 use stationmaster_core::db::{self, Database};
+use stationmaster_core::locks::Locks;
+use stationmaster_core::observe::Metrics;
 
 use crate::config::{Complaints, Flags, Loaded, load};
 use crate::failure::{Kind, Refusal};
@@ -52,6 +55,12 @@ impl Context {
         let database = Database::new(&url, CONNECTIONS)?;
         reach(&database).await?;
         Ok(database)
+    }
+
+    /// The named locks. What a command counts nobody reads.
+    pub(crate) fn locks(&self, database: &Database) -> Result<Locks, Complaints> {
+        let table = self.settings()?.config.locks.table;
+        Ok(Locks::new(database.clone(), table, Arc::new(Metrics::new())))
     }
 
     /// Who acts, in words for histories.

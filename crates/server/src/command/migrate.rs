@@ -26,6 +26,9 @@ struct Migrated {
     /// The version now; absent when nothing had to be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<i64>,
+    /// What is wrong with the lock table; absent when it is fine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_table: Option<String>,
 }
 
 /// The versions of the tables and of the program, when they differ.
@@ -35,6 +38,16 @@ async fn difference(database: &Database) -> Result<Option<(i64, i64)>> {
         Err(Error::Schema { found, needed }) => Ok(Some((found, needed))),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The lock table lies outside our schema, and may be somebody else's to make.
+async fn lock_table(args: &MigrateArgs, database: &Database, context: &Context) -> Result<Option<String>> {
+    let locks = context.locks(database)?;
+    Ok(if args.check {
+        locks.problem().await?
+    } else {
+        locks.prepare().await?
+    })
 }
 
 pub(crate) async fn run(args: &MigrateArgs, context: &Context) -> Result<()> {
@@ -53,10 +66,15 @@ pub(crate) async fn run(args: &MigrateArgs, context: &Context) -> Result<()> {
         database.migrate().await?;
         database.check_schema().await?;
     }
+    let lock_table = lock_table(args, &database, context).await?;
+    if let Some(problem) = &lock_table {
+        context.format.hint(problem);
+    }
     let migrated = Migrated {
         changed: difference.is_some(),
         from: difference.map(|(found, _)| found),
         to: difference.map(|(_, needed)| needed),
+        lock_table,
     };
     context.format.print(&migrated, |_| match difference {
         None => "The tables are up to date.".to_owned(),

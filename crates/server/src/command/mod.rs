@@ -15,6 +15,7 @@ pub(crate) mod dev;
 pub(crate) mod docs;
 pub(crate) mod executions;
 mod inspection;
+pub(crate) mod locks;
 pub(crate) mod migrate;
 pub(crate) mod plans;
 pub(crate) mod queue;
@@ -39,6 +40,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Queue(command) => queue::run(command, &context).await,
         Command::Executions(command) => executions::run(command, &context).await,
         Command::Alarms(command) => alarms::run(command, &context),
+        Command::Locks(command) => locks::run(command, &context).await,
         Command::Servers(command) => servers::run(&command, &context).await,
         Command::Config(command) => config::run(&command, &context),
         Command::Completions(args) => completions::run(&args),

@@ -43,7 +43,7 @@ fn row(server: &Server) -> Vec<comfy_table::Cell> {
 fn state(server: &Server) -> &'static str {
     match server {
         Server { alive: false, .. } => "gone",
-        Server { claiming: false, .. } => "leaving",
+        Server { claiming: false, .. } => "takes no work",
         Server { engine_up: false, .. } => "engine down",
         _ => "up",
     }

@@ -13,6 +13,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use stationmaster_core::executions::Settings;
+use stationmaster_core::executions::exclusive::Exclusive;
+use stationmaster_core::locks::{LockTable, Terms};
 use stationmaster_core::retry::Backoff;
 
 mod complaint;
@@ -59,6 +61,8 @@ pub(crate) struct Config {
     pub(crate) temporal: Temporal,
     /// The lane of executions.
     pub(crate) executions: Executions,
+    /// Named locks.
+    pub(crate) locks: Locks,
     /// For the heartbeats of dispatchers.
     pub(crate) redis_url: Option<String>,
     /// Where dispatchers write their heartbeats.
@@ -149,6 +153,21 @@ pub(crate) struct Executions {
     pub(crate) retention: Duration,
     pub(crate) reconcile_interval: Duration,
     pub(crate) close_interval: Duration,
+    /// One server at a time; the rest means something only then.
+    pub(crate) exclusive: bool,
+    pub(crate) exclusive_at_most: Duration,
+    pub(crate) exclusive_at_least: Duration,
+    pub(crate) exclusive_recovery_interval: Duration,
+    pub(crate) exclusive_recovery_at_most: Duration,
+    pub(crate) exclusive_recovery_at_least: Duration,
+    pub(crate) exclusive_stale_after: Duration,
+}
+
+/// Named locks.
+#[derive(Debug, Default)]
+pub(crate) struct Locks {
+    /// The table that ShedLock applications share.
+    pub(crate) table: LockTable,
 }
 
 /// Where dispatchers write their heartbeats.
@@ -194,6 +213,7 @@ impl Config {
             traces: Traces::default(),
             temporal: Temporal::default(),
             executions: Executions::default(),
+            locks: Locks::default(),
             redis_url: None,
             heartbeats: Heartbeats::default(),
             alarms: Alarms::default(),
@@ -221,7 +241,30 @@ impl Config {
             retention: given.retention,
             reconcile_interval: given.reconcile_interval,
             close_interval: given.close_interval,
+            exclusive: self.exclusive(),
         })
+    }
+
+    /// How the exclusive mode behaves; `None` when all servers work at once.
+    fn exclusive(&self) -> Option<Exclusive> {
+        let given = &self.executions;
+        // Terms that cannot be kept were complained about.
+        let terms = |at_most, at_least| Terms::new(at_most, at_least).ok();
+        given.exclusive.then_some(Exclusive {
+            table: self.locks.table.clone(),
+            turn: terms(given.exclusive_at_most, given.exclusive_at_least)?,
+            recovery: terms(
+                given.exclusive_recovery_at_most,
+                given.exclusive_recovery_at_least,
+            )?,
+            recovery_interval: given.exclusive_recovery_interval,
+            stale_after: given.exclusive_stale_after,
+        })
+    }
+
+    /// What works, but not as one may think; said when a server starts.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        relations::warnings(self)
     }
 
     /// What this server is called: as configured, or the name of its host.
@@ -286,6 +329,7 @@ fn load_from(
             }
         }
     }
+    settings::apply_defaults_of_exclusive_mode(&mut config, &mut values);
     complaints.extend(relations::check(&config, &values, &wrong));
     if complaints.is_empty() {
         Ok(Loaded { config, values })

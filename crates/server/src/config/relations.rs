@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use stationmaster_core::locks::Terms;
+
 use super::value::Effective;
 use super::{Complaint, Config, Heartbeats};
 
@@ -27,6 +29,56 @@ static RELATIONS: &[Relation] = &[
                     format!("Give claim_lease at least {needed:?}, which is start_timeout and {MARGIN:?}."),
                 )
             })
+        },
+    },
+    Relation {
+        between: &[
+            "executions.exclusive",
+            "executions.claim_lease",
+            "executions.batch_size",
+            "executions.start_timeout",
+        ],
+        check: |config| {
+            let executions = &config.executions;
+            let starts = u32::try_from(executions.batch_size).unwrap_or(u32::MAX);
+            let needed = executions
+                .start_timeout
+                .saturating_mul(starts)
+                .saturating_add(MARGIN);
+            let single = executions.start_timeout.saturating_add(MARGIN);
+            // A lease that is too short for a single start is complained about above.
+            (executions.exclusive && (single..needed).contains(&executions.claim_lease)).then(|| {
+                let problem =
+                    "in the exclusive mode items are started one after another, and the claims of the last \
+                               could run out before their turn"
+                        .to_owned();
+                (
+                    problem,
+                    format!(
+                        "Give claim_lease at least {needed:?}, or a smaller batch_size or start_timeout."
+                    ),
+                )
+            })
+        },
+    },
+    Relation {
+        between: &["executions.exclusive_at_most", "executions.exclusive_at_least"],
+        check: |config| {
+            let executions = &config.executions;
+            unkeepable(executions.exclusive_at_most, executions.exclusive_at_least)
+        },
+    },
+    Relation {
+        between: &[
+            "executions.exclusive_recovery_at_most",
+            "executions.exclusive_recovery_at_least",
+        ],
+        check: |config| {
+            let executions = &config.executions;
+            unkeepable(
+                executions.exclusive_recovery_at_most,
+                executions.exclusive_recovery_at_least,
+            )
         },
     },
     Relation {
@@ -75,6 +127,55 @@ static RELATIONS: &[Relation] = &[
         },
     },
 ];
+
+/// Can a lock be held on these terms?
+fn unkeepable(at_most: Duration, at_least: Duration) -> Option<(String, String)> {
+    let refusal = Terms::new(at_most, at_least).err()?;
+    Some((
+        refusal.to_string(),
+        "Give at_least at most what at_most says, and both at most ten years.".to_owned(),
+    ))
+}
+
+/// What works, but costs more than one may think.
+pub(super) fn warnings(config: &Config) -> Vec<String> {
+    let executions = &config.executions;
+    let mut warnings = Vec::new();
+    if !(executions.enabled && executions.exclusive) {
+        return warnings;
+    }
+    let (least, poll) = (executions.exclusive_at_least, executions.poll_interval);
+    if least > poll {
+        let polls = polls_for(least, poll);
+        warnings.push(format!(
+            "executions.exclusive_at_least ({least:?}) is longer than executions.poll_interval ({poll:?}): the lock of a turn \
+             is still held when the next poll comes, so {idle} of {polls} polls are idle and at most {batch} items start \
+             every {every:?}. To use every poll, give exclusive_at_least at most {poll:?}",
+            idle = polls - 1,
+            batch = executions.batch_size,
+            every = poll.saturating_mul(polls),
+        ));
+    }
+    let (least, interval) = (
+        executions.exclusive_recovery_at_least,
+        executions.exclusive_recovery_interval,
+    );
+    if least > interval {
+        let scans = polls_for(least, interval);
+        warnings.push(format!(
+            "executions.exclusive_recovery_at_least ({least:?}) is longer than executions.exclusive_recovery_interval \
+             ({interval:?}): {idle} of {scans} recoveries are idle",
+            idle = scans - 1,
+        ));
+    }
+    warnings
+}
+
+/// How many polls go by until a lock that was held from the first on is free.
+fn polls_for(least: Duration, poll: Duration) -> u32 {
+    let polls = least.as_nanos().div_ceil(poll.as_nanos().max(1));
+    u32::try_from(polls).unwrap_or(u32::MAX).max(2)
+}
 
 /// Checks every relation whose values could be read; of the others nothing can be said yet.
 pub(super) fn check(config: &Config, values: &[Effective], wrong: &[&str]) -> Vec<Complaint> {

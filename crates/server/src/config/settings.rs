@@ -143,7 +143,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Look for work this often even when nobody says that there is any",
         |c, t| put(&mut c.executions.poll_interval, duration(t))),
     setting("executions.batch_size", "500", "a number from 1 to 10000",
-        "The most that one claim takes",
+        "The most that one claim takes; in the exclusive mode 10 when left out",
         |c, t| put(&mut c.executions.batch_size, number(t, 1..=10_000))),
     setting("executions.max_attempts", "3", "a number from 1 to 1000",
         "Starts that the engine may refuse before an item fails for good; a workflow may have its own",
@@ -152,7 +152,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Servers that may be lost with an item in their hands before it is put aside",
         |c, t| put(&mut c.executions.max_recoveries, number(t, 1..=1_000))),
     setting("executions.claim_lease", "30s", DURATION,
-        "How long a claim holds unless it is renewed; at least 5 s longer than a start may take",
+        "How long a claim holds unless it is renewed; at least 5 s longer than a start may take (in the exclusive mode: than a batch of them, and 2m when left out)",
         |c, t| put(&mut c.executions.claim_lease, duration(t))),
     setting("executions.start_timeout", "10s", DURATION,
         "How long one start may take",
@@ -181,6 +181,31 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("executions.close_interval", "250ms", DURATION,
         "How often the engine is asked which runs have closed",
         |c, t| put(&mut c.executions.close_interval, duration(t))),
+    setting("executions.exclusive", "false", BOOLEAN,
+        "Let one server at a time work through the queue, in turns under the lock `processExecutionQueue`, one item after another",
+        |c, t| put(&mut c.executions.exclusive, boolean(t))),
+    setting("executions.exclusive_at_most", "4m", DURATION,
+        "In the exclusive mode: how long a turn's lock holds should its server be lost; a server that lives extends it",
+        |c, t| put(&mut c.executions.exclusive_at_most, duration(t))),
+    setting("executions.exclusive_at_least", "10s", DURATION,
+        "In the exclusive mode: how long a turn's lock stays held, however quick the turn was",
+        |c, t| put(&mut c.executions.exclusive_at_least, duration(t))),
+    setting("executions.exclusive_recovery_interval", "1m", DURATION,
+        "In the exclusive mode: time between two recoveries, under the lock `recoverStaleQueueItems`",
+        |c, t| put(&mut c.executions.exclusive_recovery_interval, duration(t))),
+    setting("executions.exclusive_recovery_at_most", "2m", DURATION,
+        "In the exclusive mode: how long the lock of a recovery holds should its server be lost",
+        |c, t| put(&mut c.executions.exclusive_recovery_at_most, duration(t))),
+    setting("executions.exclusive_recovery_at_least", "30s", DURATION,
+        "In the exclusive mode: how long the lock of a recovery stays held",
+        |c, t| put(&mut c.executions.exclusive_recovery_at_least, duration(t))),
+    setting("executions.exclusive_stale_after", "5m", DURATION,
+        "In the exclusive mode: a claim that nobody looks after any more is recovered when it is this old",
+        |c, t| put(&mut c.executions.exclusive_stale_after, duration(t))),
+
+    setting("locks.table", "shedlock", "the name of a table, with or without its schema, such as shedlock, jobs.shedlock or \"ShedLock\"",
+        "The table of named locks, which ShedLock applications may share; without a schema it is found by the search path",
+        |c, t| put(&mut c.locks.table, t.parse())),
 
     optional("alarms.router_url", "a URL that begins with http: or https:",
         "Where wakes go that name no target. The lane that uses it is not part of this version yet",
@@ -196,6 +221,28 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Begin `dev` with an example workspace and workflow",
         |c, t| put(&mut c.dev.example, boolean(t))),
 ];
+
+/// Settings that have another default in the exclusive mode.
+const DEFAULTS_OF_EXCLUSIVE_MODE: [(&str, &str); 2] =
+    [("executions.batch_size", "10"), ("executions.claim_lease", "2m")];
+
+/// Puts the defaults of the exclusive mode where nobody said anything else.
+pub(super) fn apply_defaults_of_exclusive_mode(config: &mut Config, values: &mut [Effective]) {
+    if !config.executions.exclusive {
+        return;
+    }
+    for (key, default) in DEFAULTS_OF_EXCLUSIVE_MODE {
+        let setting = SETTINGS.iter().find(|setting| setting.key == key);
+        let value = values
+            .iter_mut()
+            .find(|value| value.key == key && value.origin == Origin::Default);
+        if let (Some(setting), Some(value)) = (setting, value) {
+            let applied = (setting.apply)(config, default);
+            debug_assert!(applied.is_ok(), "the default of {key} is not valid: {applied:?}");
+            value.value = Some(default.to_owned());
+        }
+    }
+}
 
 impl Setting {
     /// The environment variable that gives it.

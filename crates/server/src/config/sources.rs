@@ -12,8 +12,12 @@ use super::{Complaint, Flags};
 const PREFIX: &str = "STATIONMASTER_";
 /// The file's path; it cannot be a setting of the file.
 const CONFIG: &str = "STATIONMASTER_CONFIG";
-/// Variables that begin like ours and belong to the tests and the benchmarks.
-const NOT_OURS: [&str; 2] = ["STATIONMASTER_TEST_", "STATIONMASTER_BENCH_"];
+/// Variables that begin like ours and belong to the tests, the benchmarks, and commands that run under a lock.
+const NOT_OURS: [&str; 3] = [
+    "STATIONMASTER_TEST_",
+    "STATIONMASTER_BENCH_",
+    "STATIONMASTER_LOCK_",
+];
 /// Names less alike than this are not worth a guess.
 const ALIKE: f64 = 0.8;
 

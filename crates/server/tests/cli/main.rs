@@ -2,6 +2,7 @@
 
 mod alarms;
 mod errors;
+mod locks;
 mod server;
 mod settings;
 mod support;

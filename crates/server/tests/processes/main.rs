@@ -9,6 +9,7 @@
 mod cancels;
 mod dev;
 mod dispatch;
+mod exclusive;
 mod kills;
 mod limits;
 mod network;

@@ -195,3 +195,28 @@ async fn a_server_waits_for_postgresql_at_its_start_and_ends_in_time_without_it(
     database.assert_counters_agree().await;
     database.pool.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_in_the_exclusive_mode_lives_through_a_crash_of_postgresql_and_goes_on_with_its_turns() {
+    let (cluster, database) = cluster().await;
+    let workflow = database.workflow(100, SHORT).await;
+    let launch = Launch::on(&database)
+        .with("EXECUTIONS__EXCLUSIVE", "true")
+        .with("EXECUTIONS__POLL_INTERVAL", "100ms")
+        .with("EXECUTIONS__EXCLUSIVE_AT_MOST", "3s")
+        .with("EXECUTIONS__EXCLUSIVE_AT_LEAST", "1ms");
+    let mut server = launch.start_ready().await;
+    database.enqueue(workflow, 100).await;
+    database.until_count("COMPLETED", 20).await;
+    cluster.halt().await;
+    eventually("its turns fail", async || {
+        server.metric("shedlock_acquisition_failures").await > 0.0
+    })
+    .await;
+    cluster.resume().await;
+    database.until_count("COMPLETED", 100).await;
+    server.assert_alive();
+    database.assert_all_completed_once(100).await;
+    drop(server);
+    database.pool.close().await;
+}

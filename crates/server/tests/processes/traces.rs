@@ -38,7 +38,7 @@ impl TraceService for Collector {
 }
 
 impl Collector {
-    async fn start() -> (Self, String) {
+    fn start() -> (Self, String) {
         let collector = Self::default();
         let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = incoming.local_addr().unwrap();
@@ -60,7 +60,7 @@ impl Collector {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dispatch_is_traced_step_by_step_and_linked_to_the_trace_of_whoever_asked() {
     let (database, temporal) = (TestDatabase::new().await, Temporal::shared().await);
-    let (collector, endpoint) = Collector::start().await;
+    let (collector, endpoint) = Collector::start();
     let launch = Launch::on(&database)
         .temporal(&temporal.address, &temporal.namespace)
         .with("TRACES__OTLP_ENDPOINT", &endpoint);
@@ -94,12 +94,10 @@ async fn a_dispatch_is_traced_step_by_step_and_linked_to_the_trace_of_whoever_as
     let flows = collector.named("flow:queue_processing");
     let flow = flows.iter().find(|flow| flow.span_id == item.parent_span_id);
     assert!(flow.is_some(), "the item belongs to the round that claimed it");
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let [link] = &item.links[..] else {
         panic!("one link is expected: {:?}", item.links);
     };
-    assert_eq!(
-        format!("00-{}-{}-01", hex(&link.trace_id), hex(&link.span_id)),
-        TRACEPARENT
-    );
+    let trace = u128::from_be_bytes(link.trace_id[..].try_into().unwrap());
+    let span = u64::from_be_bytes(link.span_id[..].try_into().unwrap());
+    assert_eq!(format!("00-{trace:032x}-{span:016x}-01"), TRACEPARENT);
 }

@@ -4,6 +4,7 @@ use tempfile::NamedTempFile;
 
 use super::*;
 
+mod exclusive;
 mod refusals;
 mod values;
 

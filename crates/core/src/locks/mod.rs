@@ -1,0 +1,454 @@
+//! Named locks in a table that ShedLock applications share: lock, extend, unlock, by the database's clock.
+//!
+//! A lock is a lease like every other here: holder, token, expiry. The shared table has the holder and the expiry, exactly
+//! as ShedLock's JDBC provider with database time leaves and reads them; the token, which only grows, lies beside it. Rows
+//! are never deleted: Java clients remember that a row exists.
+//!
+//! Whoever holds a lock must know that it can be lost: a lease cannot promise one actor. So nothing that must be correct
+//! may rest on a lock alone; it rests on the token, which later writes name (I1). A lock without it is for economy.
+//!
+//! Reading order: `table` (the name of the table), `terms` (what is asked for), this module, `keep` (keep-alive). It knows
+//! nothing of what the locks are for.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use sqlx::AssertSqlSafe;
+
+use crate::db::{self, Database, statement, within};
+use crate::id::Token;
+use crate::observe::Metrics;
+
+mod keep;
+mod table;
+mod terms;
+
+pub use keep::Kept;
+pub use table::LockTable;
+pub use terms::{LONGEST_NAME, LockName, Terms};
+
+/// Rows that one list shows.
+const LIST: i64 = 1_000;
+/// Names whose odd clock was mentioned.
+const MENTIONED: usize = 1_000;
+
+/// Why nothing can be said about a lock.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What was asked for cannot be.
+    #[error("{0}")]
+    Invalid(String),
+    /// The lock table is missing, or cannot be used; the words say what to do.
+    #[error("{0}")]
+    Table(String),
+    /// The database did not do it.
+    #[error(transparent)]
+    Database(#[from] db::Error),
+}
+
+impl From<Error> for db::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Database(error) => error,
+            Error::Invalid(words) | Error::Table(words) => Self::Unusable(words),
+        }
+    }
+}
+
+/// What came of asking for a lock.
+#[derive(Debug)]
+pub enum Answer {
+    /// It is ours.
+    Acquired(Acquired),
+    /// Somebody else has it. That is no error: skip, or ask again later.
+    Taken(Taken),
+}
+
+/// A lock that is held.
+#[derive(Debug, Clone, Serialize)]
+pub struct Acquired {
+    /// The lock.
+    pub name: LockName,
+    /// The fence: grows with every acquisition, and every write that the lock protects should name it.
+    pub token: Token,
+    /// What stands in `locked_by`: the owner, and an id of this acquisition alone.
+    pub holder: String,
+    /// When it ends unless it is extended, by the database's clock.
+    pub until: Timestamp,
+    #[serde(skip)]
+    terms: Terms,
+    /// When it was asked for, by our own clock: it holds for as long as agreed from then on, and never shorter.
+    #[serde(skip)]
+    asked_at: Instant,
+}
+
+/// Who has a lock that could not be had.
+#[derive(Debug, Clone, Serialize)]
+pub struct Taken {
+    /// Who; nobody when it was freed at that very moment.
+    pub by: Option<String>,
+    /// Until when; nothing: for ever, or unknown.
+    pub until: Option<Timestamp>,
+}
+
+/// What came of extending a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extended {
+    /// It holds until then.
+    Until(Timestamp),
+    /// It had run out, or somebody else has it: it is not ours any more.
+    Lost,
+}
+
+/// What came of unlocking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unlocked {
+    /// Anybody may take it now.
+    Free,
+    /// It was held for less than it must be; it is free at this time.
+    FreeAt(Timestamp),
+    /// It was not ours any more, and nothing has changed.
+    NotHeld,
+}
+
+/// A lock as people see it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Lock {
+    /// Its name.
+    pub name: String,
+    /// Does somebody hold it now?
+    pub held: bool,
+    /// Who holds it, or held it last.
+    pub by: String,
+    /// When that one took it.
+    pub since: Option<Timestamp>,
+    /// Until when it is held; in the past: when it became free; nothing: for ever.
+    pub until: Option<Timestamp>,
+    /// The token of that holder; none: an application that knows no tokens.
+    pub token: Option<i64>,
+}
+
+/// What came of releasing a lock on behalf of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Released {
+    /// It is free.
+    Free,
+    /// Nobody held it.
+    WasFree,
+    /// Somebody else holds it than the one who was seen; nothing has changed.
+    HeldByAnother(String),
+    /// There is no lock of that name.
+    Unknown,
+}
+
+/// The statements, with the table in its place.
+struct Statements {
+    lock: String,
+    extend: String,
+    unlock: String,
+    list: String,
+    release: String,
+}
+
+/// The locks of one table.
+#[derive(Clone)]
+pub struct Locks {
+    database: Database,
+    table: LockTable,
+    metrics: Arc<Metrics>,
+    statements: Arc<Statements>,
+    mentioned: Arc<Mutex<HashSet<LockName>>>,
+}
+
+/// Token, holder, until, and whether the holder's clock is odd.
+type Asked = (Option<Token>, String, Option<jiff_sqlx::Timestamp>, bool);
+/// Name, holder, held, since, until, token.
+type Listed = (
+    String,
+    String,
+    bool,
+    Option<jiff_sqlx::Timestamp>,
+    Option<jiff_sqlx::Timestamp>,
+    Option<i64>,
+);
+
+impl Locks {
+    /// The locks of this table. Nothing is asked of the database yet.
+    #[must_use]
+    pub fn new(database: Database, table: LockTable, metrics: Arc<Metrics>) -> Self {
+        let statements = Statements {
+            lock: table.statement(statement!("locks/lock")),
+            extend: table.statement(statement!("locks/extend")),
+            unlock: table.statement(statement!("locks/unlock")),
+            list: table.statement(statement!("locks/list")),
+            release: table.statement(statement!("locks/release")),
+        };
+        Self {
+            database,
+            table,
+            metrics,
+            statements: Arc::new(statements),
+            mentioned: Arc::default(),
+        }
+    }
+
+    /// Takes the lock when nobody has it; never waits for it. `owner` is for people: who asks, in a few words.
+    pub async fn lock(&self, name: &LockName, terms: Terms, owner: &str) -> Result<Answer, Error> {
+        let holder = terms::holder(owner)?;
+        self.metrics.lock_asked();
+        let answer = self.ask(name, terms, holder).await;
+        match &answer {
+            Ok(Answer::Acquired(lock)) => {
+                self.metrics.lock_acquired();
+                tracing::debug!(lock = %name, holder = lock.holder, token = lock.token.0, until = %lock.until, "Lock acquired");
+            }
+            Ok(Answer::Taken(taken)) => {
+                self.metrics.lock_skipped();
+                tracing::debug!(lock = %name, by = taken.by, "Lock is taken");
+            }
+            Err(_) => self.metrics.lock_failed(),
+        }
+        answer
+    }
+
+    async fn ask(&self, name: &LockName, terms: Terms, holder: String) -> Result<Answer, Error> {
+        let asked_at = Instant::now();
+        let query = sqlx::query_as::<_, Asked>(AssertSqlSafe(self.statements.lock.as_str()))
+            .bind(name.as_str())
+            .bind(&holder)
+            .bind(terms.at_most().as_secs_f64())
+            .bind(terms.at_least().as_secs_f64());
+        let row = match within(query.fetch_optional(self.database.pool())).await {
+            Ok(row) => row,
+            Err(error) => return Err(self.explain(error).await),
+        };
+        let Some((token, by, until, from_the_future)) = row else {
+            return Ok(Answer::Taken(Taken {
+                by: None,
+                until: None,
+            }));
+        };
+        let until = until.map(jiff_sqlx::Timestamp::to_jiff);
+        if let (Some(token), Some(until)) = (token, until) {
+            return Ok(Answer::Acquired(Acquired {
+                name: name.clone(),
+                token,
+                holder: by,
+                until,
+                terms,
+                asked_at,
+            }));
+        }
+        if from_the_future {
+            self.mention_odd_clock(name, &by);
+        }
+        Ok(Answer::Taken(Taken { by: Some(by), until }))
+    }
+
+    /// A lock that is said to have been taken in the future was written by somebody with another clock or time zone.
+    fn mention_odd_clock(&self, name: &LockName, by: &str) {
+        let mut mentioned = self.mentioned.lock().unwrap_or_else(PoisonError::into_inner);
+        if mentioned.len() < MENTIONED && mentioned.insert(name.clone()) {
+            tracing::warn!(
+                lock = %name, by,
+                "This lock says that it was taken in the future: its holder does not use the database's time in UTC \
+                 (ShedLock: usingDbTime), or the clock of the database was set back"
+            );
+        }
+    }
+
+    /// Holds the lock for `at_most` from now on, when it is still held under this token.
+    pub async fn extend(&self, name: &LockName, token: Token, at_most: Duration) -> Result<Extended, Error> {
+        Terms::new(at_most, Duration::ZERO)?;
+        let query =
+            sqlx::query_scalar::<_, jiff_sqlx::Timestamp>(AssertSqlSafe(self.statements.extend.as_str()))
+                .bind(name.as_str())
+                .bind(token)
+                .bind(at_most.as_secs_f64());
+        match within(query.fetch_optional(self.database.pool())).await {
+            Ok(Some(until)) => Ok(Extended::Until(until.to_jiff())),
+            Ok(None) => Ok(Extended::Lost),
+            Err(error) => Err(self.explain(error).await),
+        }
+    }
+
+    /// Ends the lock when it is still held under this token; it stays held until it has been held for at least as long
+    /// as was agreed. A lock that ran out, or that somebody has taken since, is not touched.
+    pub async fn unlock(&self, name: &LockName, token: Token) -> Result<Unlocked, Error> {
+        let query = sqlx::query_as::<_, (jiff_sqlx::Timestamp, bool, f64)>(AssertSqlSafe(
+            self.statements.unlock.as_str(),
+        ))
+        .bind(name.as_str())
+        .bind(token);
+        match within(query.fetch_optional(self.database.pool())).await {
+            Ok(None) => Ok(Unlocked::NotHeld),
+            Ok(Some((until, kept, held_for))) => {
+                self.metrics.lock_held(held_for);
+                tracing::debug!(lock = %name, token = token.0, held_for, "Lock given back");
+                Ok(if kept {
+                    Unlocked::FreeAt(until.to_jiff())
+                } else {
+                    Unlocked::Free
+                })
+            }
+            Err(error) => Err(self.explain(error).await),
+        }
+    }
+
+    /// Keeps a lock alive until it is unlocked or lost.
+    #[must_use]
+    pub fn keep(&self, lock: Acquired) -> Kept {
+        Kept::start(self.clone(), lock)
+    }
+
+    /// The locks there are, those that are held first.
+    pub async fn list(&self) -> Result<Vec<Lock>, Error> {
+        self.rows(None).await
+    }
+
+    /// One lock.
+    pub async fn find(&self, name: &str) -> Result<Option<Lock>, Error> {
+        Ok(self.rows(Some(name)).await?.pop())
+    }
+
+    async fn rows(&self, name: Option<&str>) -> Result<Vec<Lock>, Error> {
+        let query = sqlx::query_as::<_, Listed>(AssertSqlSafe(self.statements.list.as_str()))
+            .bind(name.map(without_nul))
+            .bind(LIST);
+        let rows = match within(query.fetch_all(self.database.pool())).await {
+            Ok(rows) => rows,
+            Err(error) => return Err(self.explain(error).await),
+        };
+        let lock = |(name, by, held, since, until, token): Listed| Lock {
+            name,
+            held,
+            by,
+            since: since.map(jiff_sqlx::Timestamp::to_jiff),
+            until: until.map(jiff_sqlx::Timestamp::to_jiff),
+            token,
+        };
+        Ok(rows.into_iter().map(lock).collect())
+    }
+
+    /// Frees a lock on behalf of a person, whoever holds it, provided that it is still `seen`; in the audit as `actor`.
+    /// A holder that is alive learns of it when it extends; until then it may believe that the lock is its own.
+    pub async fn release(&self, name: &str, seen: &str, actor: &str) -> Result<Released, Error> {
+        let query =
+            sqlx::query_as::<_, (String, bool, bool)>(AssertSqlSafe(self.statements.release.as_str()))
+                .bind(without_nul(name))
+                .bind(seen)
+                .bind(actor);
+        let row = match within(query.fetch_optional(self.database.pool())).await {
+            Ok(row) => row,
+            Err(error) => return Err(self.explain(error).await),
+        };
+        Ok(match row {
+            None => Released::Unknown,
+            Some((by, _, true)) => {
+                tracing::warn!(lock = name, by, actor, "Lock released by hand");
+                Released::Free
+            }
+            Some((_, false, false)) => Released::WasFree,
+            Some((by, true, false)) => Released::HeldByAnother(by),
+        })
+    }
+
+    /// Makes the table where it is missing and may be made. Answers what is wrong with it, in words; nothing: it is fine.
+    pub async fn prepare(&self) -> Result<Option<String>, db::Error> {
+        let query = sqlx::query_scalar::<_, Option<String>>("select stationmaster.make_lock_table($1)")
+            .bind(self.table.quoted());
+        let reason = within(query.fetch_one(self.database.pool())).await?;
+        let problem = self.problem().await?;
+        Ok(match (problem, reason) {
+            (Some(problem), Some(reason)) => Some(format!("{problem} It could not be made now: {reason}.")),
+            (problem, _) => problem,
+        })
+    }
+
+    /// What is wrong with the table, in words that say what to do; nothing: it is fine.
+    pub async fn problem(&self) -> Result<Option<String>, db::Error> {
+        let table = &self.table;
+        let query = sqlx::query_as::<_, (bool, Vec<String>, bool)>(statement!("locks/condition"))
+            .bind(table.quoted());
+        let found = match within(query.fetch_optional(self.database.pool())).await {
+            Ok(found) => found,
+            // Not even its schema may be looked into.
+            Err(error) if error.code().as_deref() == Some("42501") => {
+                return Ok(Some(not_allowed(table)));
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(match found {
+            None => Some(missing(table)),
+            Some((false, ..)) => Some(not_allowed(table)),
+            Some((true, columns, keyed)) => unfit(table, &columns, keyed),
+        })
+    }
+
+    /// An error of a statement on the table, in words that say what to do.
+    async fn explain(&self, error: db::Error) -> Error {
+        match error.code().as_deref() {
+            Some("42P01" | "3F000" | "42501" | "42703" | "42P10" | "42804" | "42883") => {
+                match self.problem().await {
+                    Ok(Some(problem)) => Error::Table(problem),
+                    _ => Error::Database(error),
+                }
+            }
+            Some("22001") => Error::Table(format!(
+                "The columns name and locked_by of the lock table {} are too narrow: make them varchar({LONGEST_NAME}) \
+                 and varchar(255).",
+                self.table
+            )),
+            _ => Error::Database(error),
+        }
+    }
+}
+
+/// PostgreSQL knows no such character; so nothing is called like that.
+fn without_nul(name: &str) -> String {
+    name.replace('\0', "\u{fffd}")
+}
+
+fn missing(table: &LockTable) -> String {
+    format!(
+        "The lock table {table} is not there, by the search path of this user. Run `stationmaster migrate` as a user who \
+         may create it, or create it: create table {table} (name varchar(64) primary key, lock_until timestamp not null, \
+         locked_at timestamp not null, locked_by varchar(255) not null)."
+    )
+}
+
+fn not_allowed(table: &LockTable) -> String {
+    format!(
+        "This user may not use the lock table {table}: as its owner, grant select, insert, update on {table} to this user \
+         (and usage on its schema)."
+    )
+}
+
+fn unfit(table: &LockTable, columns: &[String], keyed: bool) -> Option<String> {
+    let kind = |name: &str| {
+        let found = columns
+            .iter()
+            .find_map(|column| column.strip_prefix(name)?.strip_prefix(' '));
+        found.unwrap_or("missing")
+    };
+    for name in ["lock_until", "locked_at"] {
+        let kind = kind(name);
+        if kind != "timestamp without time zone" {
+            return Some(format!(
+                "The column {name} of the lock table {table} must be timestamp without time zone, as ShedLock has it; it is {kind}."
+            ));
+        }
+    }
+    for name in ["name", "locked_by"] {
+        let kind = kind(name);
+        if !["character varying", "text", "character"].contains(&kind) {
+            return Some(format!(
+                "The column {name} of the lock table {table} must be varchar, as ShedLock has it; it is {kind}."
+            ));
+        }
+    }
+    (!keyed).then(|| format!("The column name of the lock table {table} must be its primary key."))
+}
