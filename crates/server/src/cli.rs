@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     bench, completions, config as show_config, dev, docs, executions, migrate, plans, queue, serve, servers,
-    workflows, workspaces,
+    tokens, workflows, workspaces,
 };
 use crate::config::Flags;
 use crate::failure;
@@ -64,6 +64,10 @@ pub(crate) enum Command {
     /// What runs or has run
     #[command(subcommand)]
     Executions(executions::Command),
+
+    /// Who may come in by HTTP
+    #[command(subcommand)]
+    Tokens(tokens::Command),
 
     /// The servers that share the work
     #[command(subcommand)]

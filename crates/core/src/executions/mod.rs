@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Reading order: [`enqueue`], `claim`, `load`, `start`, `settle`, `finish`, `close`, then the passes that mend: `recover`,
-//! `reconcile`, `housekeeping`; then what people do: [`operate`], [`inspect`].
+//! `reconcile`, `housekeeping`; then what people do: [`operate`], [`bulk`], and what they see: [`inspect`], [`browse`].
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -27,6 +27,8 @@ use crate::observe::Metrics;
 use crate::presence::Presence;
 use crate::retry::Backoff;
 
+pub mod browse;
+pub mod bulk;
 mod cancel;
 mod claim;
 pub mod claim_statements;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use nix::unistd::{Uid, User};
 use sqlx::{ConnectOptions as _, Connection as _};
 use stationmaster_core::db::{self, Database};
+use stationmaster_core::session::Scope;
 
 use crate::config::{Complaints, Flags, Loaded, load};
 use crate::failure::{Kind, Refusal};
@@ -37,7 +38,8 @@ impl Context {
     pub(crate) async fn database(&self) -> anyhow::Result<Database> {
         let database = self.any_database().await?;
         database.check_schema().await?;
-        Ok(database)
+        // What is changed is written down under the name of whoever runs the command.
+        Ok(database.on_behalf(&Self::actor(), Scope::All))
     }
 
     /// The database, whatever tables it has.

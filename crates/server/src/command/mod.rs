@@ -19,6 +19,7 @@ pub(crate) mod plans;
 pub(crate) mod queue;
 pub(crate) mod serve;
 pub(crate) mod servers;
+pub(crate) mod tokens;
 pub(crate) mod workflows;
 pub(crate) mod workspaces;
 
@@ -37,6 +38,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Workflows(command) => workflows::run(command, &context).await,
         Command::Queue(command) => queue::run(command, &context).await,
         Command::Executions(command) => executions::run(command, &context).await,
+        Command::Tokens(command) => tokens::run(command, &context).await,
         Command::Servers(command) => servers::run(&command, &context).await,
         Command::Config(command) => config::run(&command, &context),
         Command::Completions(args) => completions::run(&args),
