@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::db::{self, Database, statement, within};
 use crate::graph::{Graph, GraphError};
 use crate::id::{DefinitionId, VersionId, WorkspaceId};
+use crate::session::Session;
 
 /// Why something in the catalogue could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,9 @@ pub enum Error {
     /// A value is out of its range.
     #[error("{0}")]
     Invalid(String),
+    /// It is not as the caller expects it to be.
+    #[error("it was changed meanwhile, or is not there: look again")]
+    Unexpected,
     /// The database did not do it.
     #[error(transparent)]
     Database(db::Error),
@@ -155,20 +159,50 @@ pub struct Definition {
 /// The plans there are.
 pub async fn plans(database: &Database) -> Result<Vec<Plan>, Error> {
     let query = "select name, max_concurrent, weight from stationmaster.plans order by max_concurrent, name";
-    Ok(within(sqlx::query_as(query).fetch_all(database.pool())).await?)
+    let mut session = database.session().await?;
+    let plans = within(sqlx::query_as(query).fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    Ok(plans)
 }
 
 /// Makes a plan or changes it; the limits of its workspaces follow.
 pub async fn put_plan(database: &Database, plan: &Plan) -> Result<(), Error> {
+    put_plan_if(database, plan, None).await
+}
+
+/// The same, if it is as expected.
+pub async fn put_plan_if(
+    database: &Database,
+    plan: &Plan,
+    expected: Option<Expectation<'_, Plan>>,
+) -> Result<(), Error> {
+    let mut session = database.transaction().await?;
+    if let Some(expected) = expected {
+        lock(&mut session, &plan.name).await?;
+        let query = "select name, max_concurrent, weight from stationmaster.plans where name = $1";
+        let before: Option<Plan> = within(
+            sqlx::query_as(query)
+                .bind(&plan.name)
+                .fetch_optional(&mut *session),
+        )
+        .await?;
+        if !expected(before.as_ref()) {
+            return Err(Error::Unexpected);
+        }
+    }
     let query = "insert into stationmaster.plans (name, max_concurrent, weight) values ($1, $2, $3)
                  on conflict (name) do update set max_concurrent = excluded.max_concurrent, weight = excluded.weight";
     let query = sqlx::query(query)
         .bind(&plan.name)
         .bind(plan.max_concurrent)
         .bind(plan.weight);
-    within(query.execute(database.pool())).await?;
+    within(query.execute(&mut *session)).await?;
+    session.finish().await?;
     Ok(())
 }
+
+/// What a caller expects of a thing before it is changed; asked under a lock. `None`: it is not there.
+pub type Expectation<'a, T> = &'a (dyn Fn(Option<&T>) -> bool + Send + Sync);
 
 /// Makes a workspace or changes it.
 pub async fn put_workspace(
@@ -176,6 +210,23 @@ pub async fn put_workspace(
     id: WorkspaceId,
     change: WorkspaceChange,
 ) -> Result<Workspace, Error> {
+    put_workspace_if(database, id, change, None).await
+}
+
+/// The same, if it is as expected.
+pub async fn put_workspace_if(
+    database: &Database,
+    id: WorkspaceId,
+    change: WorkspaceChange,
+    expected: Option<Expectation<'_, Workspace>>,
+) -> Result<Workspace, Error> {
+    let mut session = database.transaction().await?;
+    if let Some(expected) = expected {
+        lock(&mut session, &id.to_string()).await?;
+        if !expected(read_workspace(&mut session, id).await?.as_ref()) {
+            return Err(Error::Unexpected);
+        }
+    }
     let query = sqlx::query(statement!("catalogue/put_workspace"))
         .bind(id)
         .bind(&change.name)
@@ -183,8 +234,12 @@ pub async fn put_workspace(
         .bind(change.max_concurrent.flatten())
         .bind(change.max_concurrent == Some(None))
         .bind(change.paused);
-    match within(query.execute(database.pool())).await {
-        Ok(_) => workspace(database, id).await,
+    match within(query.execute(&mut *session)).await {
+        Ok(_) => {
+            let workspace = read_workspace(&mut session, id).await?;
+            session.finish().await?;
+            workspace.ok_or(Error::UnknownWorkspace(id))
+        }
         Err(error) if error.code().as_deref() == Some("23503") => {
             let names: Vec<String> = plans(database).await?.into_iter().map(|plan| plan.name).collect();
             Err(Error::UnknownPlan(
@@ -196,15 +251,32 @@ pub async fn put_workspace(
     }
 }
 
-/// One workspace.
-pub async fn workspace(database: &Database, id: WorkspaceId) -> Result<Workspace, Error> {
+/// Whoever changes this thing conditionally comes one after the other, also while it is not there yet.
+async fn lock(session: &mut Session, key: &str) -> Result<(), db::Error> {
+    within(
+        sqlx::query(statement!("catalogue/lock"))
+            .bind(key)
+            .execute(&mut **session),
+    )
+    .await?;
+    Ok(())
+}
+
+async fn read_workspace(session: &mut Session, id: WorkspaceId) -> Result<Option<Workspace>, db::Error> {
     let query = sqlx::query_as(statement!("catalogue/list_workspaces"))
         .bind(id)
         .bind(Uuid::nil())
-        .bind(1_i64);
-    within(query.fetch_optional(database.pool()))
-        .await?
-        .ok_or(Error::UnknownWorkspace(id))
+        .bind(1_i64)
+        .bind(None::<Vec<Uuid>>);
+    within(query.fetch_optional(&mut **session)).await
+}
+
+/// One workspace.
+pub async fn workspace(database: &Database, id: WorkspaceId) -> Result<Workspace, Error> {
+    let mut session = database.session().await?;
+    let workspace = read_workspace(&mut session, id).await?;
+    session.finish().await?;
+    workspace.ok_or(Error::UnknownWorkspace(id))
 }
 
 /// Workspaces in the order of their ids, after `after`.
@@ -213,17 +285,33 @@ pub async fn workspaces(
     after: Option<WorkspaceId>,
     limit: i64,
 ) -> Result<Vec<Workspace>, Error> {
+    workspaces_among(database, None, after, limit).await
+}
+
+/// The same, of those given.
+pub async fn workspaces_among(
+    database: &Database,
+    among: Option<&[WorkspaceId]>,
+    after: Option<WorkspaceId>,
+    limit: i64,
+) -> Result<Vec<Workspace>, Error> {
+    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("catalogue/list_workspaces"))
         .bind(None::<Uuid>)
         .bind(after.map_or(Uuid::nil(), |id| id.0))
-        .bind(limit);
-    Ok(within(query.fetch_all(database.pool())).await?)
+        .bind(limit)
+        .bind(among);
+    let workspaces = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    Ok(workspaces)
 }
 
 /// Deletes a workspace and its definitions. Its waiting items fail, its running executions run to their end.
 pub async fn delete_workspace(database: &Database, id: WorkspaceId) -> Result<(), Error> {
     let query = sqlx::query("delete from stationmaster.workspaces where id = $1").bind(id);
-    let gone = within(query.execute(database.pool())).await?.rows_affected();
+    let mut session = database.session().await?;
+    let gone = within(query.execute(&mut *session)).await?.rows_affected();
+    session.finish().await?;
     if gone == 0 {
         Err(Error::UnknownWorkspace(id))
     } else {
@@ -238,6 +326,24 @@ pub async fn put_definition(
     workspace_id: WorkspaceId,
     change: DefinitionChange,
 ) -> Result<Definition, Error> {
+    put_definition_if(database, id, workspace_id, change, None).await
+}
+
+/// The same, if it is as expected.
+pub async fn put_definition_if(
+    database: &Database,
+    id: DefinitionId,
+    workspace_id: WorkspaceId,
+    change: DefinitionChange,
+    expected: Option<Expectation<'_, Definition>>,
+) -> Result<Definition, Error> {
+    let mut transaction = database.transaction().await?;
+    if let Some(expected) = expected {
+        lock(&mut transaction, &id.to_string()).await?;
+        if !expected(read_definition(&mut transaction, id).await?.as_ref()) {
+            return Err(Error::Unexpected);
+        }
+    }
     let query = sqlx::query(statement!("catalogue/put_definition"))
         .bind(id)
         .bind(workspace_id)
@@ -247,7 +353,6 @@ pub async fn put_definition(
         .bind(change.max_attempts)
         .bind(change.published_version)
         .bind(change.paused);
-    let mut transaction = database.pool().begin().await.map_err(db::Error::from)?;
     match within(query.execute(&mut *transaction)).await {
         Ok(done) if done.rows_affected() == 0 => return Err(Error::OtherWorkspace(id)),
         Ok(_) => {}
@@ -265,20 +370,26 @@ pub async fn put_definition(
             return Err(Error::UnknownVersion(id, version));
         }
     }
-    transaction.commit().await.map_err(db::Error::from)?;
-    definition(database, id).await
+    let definition = read_definition(&mut transaction, id).await?;
+    transaction.finish().await?;
+    definition.ok_or(Error::UnknownDefinition(id))
+}
+
+async fn read_definition(session: &mut Session, id: DefinitionId) -> Result<Option<Definition>, db::Error> {
+    let query = sqlx::query_as(statement!("catalogue/list_definitions"))
+        .bind(id)
+        .bind(None::<Vec<Uuid>>)
+        .bind(Uuid::nil())
+        .bind(1_i64);
+    within(query.fetch_optional(&mut **session)).await
 }
 
 /// One definition.
 pub async fn definition(database: &Database, id: DefinitionId) -> Result<Definition, Error> {
-    let query = sqlx::query_as(statement!("catalogue/list_definitions"))
-        .bind(id)
-        .bind(None::<Uuid>)
-        .bind(Uuid::nil())
-        .bind(1_i64);
-    within(query.fetch_optional(database.pool()))
-        .await?
-        .ok_or(Error::UnknownDefinition(id))
+    let mut session = database.session().await?;
+    let definition = read_definition(&mut session, id).await?;
+    session.finish().await?;
+    definition.ok_or(Error::UnknownDefinition(id))
 }
 
 /// Definitions in the order of their ids, after `after`.
@@ -288,18 +399,34 @@ pub async fn definitions(
     after: Option<DefinitionId>,
     limit: i64,
 ) -> Result<Vec<Definition>, Error> {
+    let among = workspace.as_ref().map(std::slice::from_ref);
+    definitions_among(database, among, after, limit).await
+}
+
+/// The same, of the workspaces given.
+pub async fn definitions_among(
+    database: &Database,
+    workspaces: Option<&[WorkspaceId]>,
+    after: Option<DefinitionId>,
+    limit: i64,
+) -> Result<Vec<Definition>, Error> {
+    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("catalogue/list_definitions"))
         .bind(None::<Uuid>)
-        .bind(workspace)
+        .bind(workspaces)
         .bind(after.map_or(Uuid::nil(), |id| id.0))
         .bind(limit);
-    Ok(within(query.fetch_all(database.pool())).await?)
+    let definitions = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    Ok(definitions)
 }
 
 /// Deletes a definition. Items of it that wait fail when their turn comes.
 pub async fn delete_definition(database: &Database, id: DefinitionId) -> Result<(), Error> {
     let query = sqlx::query("delete from stationmaster.workflow_definitions where id = $1").bind(id);
-    let gone = within(query.execute(database.pool())).await?.rows_affected();
+    let mut session = database.session().await?;
+    let gone = within(query.execute(&mut *session)).await?.rows_affected();
+    session.finish().await?;
     if gone == 0 {
         Err(Error::UnknownDefinition(id))
     } else {
@@ -317,9 +444,44 @@ pub async fn add_version(
     let query = sqlx::query_as(statement!("catalogue/add_version"))
         .bind(definition)
         .bind(graph);
-    match within(query.fetch_one(database.pool())).await {
-        Ok(row) => Ok(row),
+    let mut session = database.session().await?;
+    match within(query.fetch_one(&mut *session)).await {
+        Ok(row) => {
+            session.finish().await?;
+            Ok(row)
+        }
         Err(error) if error.code().as_deref() == Some("23503") => Err(Error::UnknownDefinition(definition)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// A version of a definition.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Version {
+    /// Its id.
+    pub id: VersionId,
+    /// Its number.
+    pub version: i32,
+    /// Its graph, as JSON text.
+    pub graph: String,
+    /// When it was made.
+    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    pub created_at: Timestamp,
+}
+
+/// The versions of a definition, newest first, below a number.
+pub async fn versions(
+    database: &Database,
+    definition: DefinitionId,
+    below: Option<i32>,
+    limit: i64,
+) -> Result<Vec<Version>, Error> {
+    let mut session = database.session().await?;
+    let query = sqlx::query_as(statement!("catalogue/list_versions"))
+        .bind(definition)
+        .bind(below.unwrap_or(i32::MAX))
+        .bind(limit);
+    let versions = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    Ok(versions)
 }

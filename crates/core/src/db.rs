@@ -4,10 +4,14 @@
 
 use std::future::Future;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgPool};
+
+use crate::session::Behalf;
 
 /// Reads a statement from `sql/`, at compile time.
 macro_rules! statement {
@@ -95,11 +99,14 @@ pub async fn within<T>(call: impl Future<Output = Result<T, sqlx::Error>>) -> Re
     }
 }
 
-/// A pool of connections, and the address for those who need a connection of their own.
+/// A pool of connections, and the address for those who need a connection of their own. A copy made by
+/// [`Database::on_behalf`] acts for somebody: see [`crate::session`].
 #[derive(Debug, Clone)]
 pub struct Database {
     pool: PgPool,
     options: PgConnectOptions,
+    pub(crate) behalf: Option<Arc<Behalf>>,
+    pub(crate) wall: Arc<AtomicBool>,
 }
 
 impl Database {
@@ -113,7 +120,12 @@ impl Database {
             .acquire_timeout(Duration::from_secs(10))
             .test_before_acquire(false)
             .connect_lazy_with(options.clone());
-        Ok(Self { pool, options })
+        Ok(Self {
+            pool,
+            options,
+            behalf: None,
+            wall: Arc::default(),
+        })
     }
 
     /// The pool.

@@ -65,6 +65,10 @@ id!(
 );
 
 id!(
+    /// A token: who comes in by HTTP.
+    TokenId
+);
+id!(
     /// One `stationmaster` process, for as long as its heartbeat holds.
     ServerId
 );

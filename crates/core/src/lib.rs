@@ -15,13 +15,17 @@
 //!   shared with ShedLock applications)
 //! * the lanes: [`executions`]
 //! * outside: [`engine`]
+//! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
 //! * the rest: [`catalogue`], [`db`], [`observe`], and [`station`], which puts it all together
 
+pub mod access;
+pub mod audit;
 pub mod capacity;
 pub mod catalogue;
 pub mod db;
 mod duty;
 pub mod engine;
+pub mod events;
 pub mod executions;
 pub mod graph;
 pub mod id;
@@ -32,5 +36,6 @@ pub mod observe;
 mod pipeline;
 pub mod presence;
 pub mod retry;
+pub mod session;
 pub mod station;
 pub mod task;

@@ -21,6 +21,8 @@ const RECONNECT: Backoff = Backoff {
 pub(crate) struct Bells {
     pub(crate) queue: Bell,
     pub(crate) cancel: Bell,
+    /// Tokens have changed.
+    pub(crate) access: Bell,
     /// Rung from inside: the engine has come or gone, and the others should know.
     pub(crate) heartbeat: Bell,
 }
@@ -63,6 +65,7 @@ async fn listen(database: &Database, bells: &Bells) -> Result<(), sqlx::Error> {
     while let Some(notification) = listener.try_recv().await? {
         match notification.payload() {
             "cancel" => bells.cancel.ring(),
+            "access" => bells.access.ring(),
             _ => bells.queue.ring(),
         }
     }

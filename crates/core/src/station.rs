@@ -206,6 +206,11 @@ impl Station {
         self.shared.bells.queue.ring();
     }
 
+    /// Rings when tokens have changed.
+    pub fn access_bell(&self) -> Bell {
+        self.shared.bells.access.clone()
+    }
+
     /// Who this server is.
     pub fn presence(&self) -> &Presence {
         &self.shared.presence

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     alarms, bench, completions, config as show_config, dev, docs, executions, locks, migrate, plans, queue,
-    serve, servers, workflows, workspaces,
+    serve, servers, tokens, workflows, workspaces,
 };
 use crate::config::Flags;
 use crate::failure;
@@ -72,6 +72,10 @@ pub(crate) enum Command {
     /// Named locks, shared with ShedLock applications; `lock` is the same
     #[command(subcommand, visible_alias = "lock")]
     Locks(locks::Command),
+
+    /// Who may come in by HTTP
+    #[command(subcommand)]
+    Tokens(tokens::Command),
 
     /// The servers that share the work
     #[command(subcommand)]

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use stationmaster_core::{catalogue, db, executions, locks};
+use stationmaster_core::{access, catalogue, db, executions, locks};
 use stationmaster_schedule::{ParseError, UnknownZone};
 
 use crate::config::{Complaint, Complaints};
@@ -177,6 +177,9 @@ impl<'a> Report<'a> {
         if let Some(error) = error.downcast_ref::<executions::enqueue::Error>() {
             return of_enqueue(error);
         }
+        if let Some(error) = error.downcast_ref::<access::Error>() {
+            return of_access(error);
+        }
         if let Some(error) = error.downcast_ref::<db::Error>() {
             return of_database(error);
         }
@@ -271,6 +274,7 @@ fn of_catalogue(error: &catalogue::Error) -> Report<'static> {
         ),
         Error::Graph(_) => (Kind::Usage, "Mend the graph; nothing was stored"),
         Error::Invalid(_) => (Kind::Usage, "Give another value; nothing was stored"),
+        Error::Unexpected => (Kind::Conflict, "Look at it again"),
         Error::Database(error) => return of_database(error),
     };
     Report::new(kind, error.to_string(), Some(advice))
@@ -323,6 +327,17 @@ fn of_lock(error: &locks::Error) -> Report<'static> {
         Error::Table(_) => Report::new(Kind::Unavailable, error.to_string(), None),
         Error::Database(error) => of_database(error),
     }
+}
+
+fn of_access(error: &access::Error) -> Report<'static> {
+    use access::Error;
+    let (kind, advice) = match error {
+        Error::NameTaken(_) => (Kind::Conflict, "Take another name, or revoke that one first"),
+        Error::NotFound(_) => (Kind::NotFound, "See which there are: stationmaster tokens list"),
+        Error::Invalid(_) => (Kind::Usage, "Give another value; nothing was made"),
+        Error::Database(error) => return of_database(error),
+    };
+    Report::new(kind, error.to_string(), Some(advice))
 }
 
 const AWAY: &str =

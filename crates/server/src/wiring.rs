@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use stationmaster_core::access;
 use stationmaster_core::db::Database;
 use stationmaster_core::engine::embedded::EmbeddedEngine;
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
+use stationmaster_core::session::Wall;
 use stationmaster_core::station::{EngineChoice, Parts, Station};
 use stationmaster_temporal::{ClientIdentity, TemporalConfig, TemporalEngine, TemporalTls};
 use tokio::net::TcpListener;
@@ -18,6 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Engine, Temporal};
+use crate::failure::Refusal;
 use crate::http;
 
 /// A server that runs.
@@ -26,7 +29,7 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     station: Arc<Station>,
     stop: CancellationToken,
-    http: tokio::task::JoinHandle<Result<()>>,
+    http: tokio::task::JoinHandle<()>,
 }
 
 /// Starts everything: the tables first, then the background work, then the doors.
@@ -39,6 +42,9 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
             .context("the tables could not be brought up to date")?;
     }
     database.check_schema().await?;
+    let address = listener.local_addr()?;
+    admit_nobody_unknown(config, &database, address).await?;
+    let tls = http::tls(&config.http)?;
     let presence = Presence::new(&config.server_name());
     let engine = engine(config, &database, &presence)?;
     let metrics = Arc::new(Metrics::new());
@@ -55,13 +61,14 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
     };
     let station = Arc::new(Station::start(parts).await?);
     let stop = CancellationToken::new();
-    let address = listener.local_addr()?;
-    let state = http::State {
+    let parts = http::Parts {
         database: database.clone(),
         station: Arc::clone(&station),
         metrics,
+        settings: config.http.clone(),
+        tls,
     };
-    let http = tokio::spawn(http::serve(listener, state, stop.clone()));
+    let http = tokio::spawn(http::serve(listener, parts, stop.clone()));
     Ok(Running {
         database,
         address,
@@ -87,6 +94,35 @@ async fn look_at_locks(config: &Config, database: &Database, metrics: &Arc<Metri
         Ok(Some(problem)) => tracing::warn!("{problem} Until then there are no named locks."),
         Err(error) => tracing::warn!(%error, "Could not look at the lock table"),
     }
+}
+
+/// Beyond this machine nobody is let in unless there are tokens to tell people apart; and it is said how far the doors open.
+async fn admit_nobody_unknown(config: &Config, database: &Database, address: SocketAddr) -> Result<()> {
+    let local = address.ip().is_loopback();
+    if config.http.open {
+        tracing::warn!("Open: whoever reaches {address} may do everything (setting http.open)");
+    } else if !access::any_active(database).await? {
+        let make = "stationmaster tokens create --role admin NAME";
+        if !local {
+            let words = format!(
+                "{address} can be reached from other machines, and there is no token to keep them out"
+            );
+            return Err(Refusal::usage(words, format!("Make one first: {make}")).into());
+        }
+        tracing::warn!("There is no token yet, so every request to the API is refused. Make one: {make}");
+    }
+    if !local && config.http.tls_cert.is_none() {
+        tracing::warn!(
+            "Tokens travel unencrypted to {address}: set http.tls_cert and http.tls_key, or put TLS before it"
+        );
+    }
+    if let Wall::Missing(reason) = database.raise_wall().await? {
+        tracing::warn!(
+            reason,
+            "Row-level security does not stand behind the API: its own checks stand alone. Let a role with CREATEROLE migrate"
+        );
+    }
+    Ok(())
 }
 
 /// A database that is still starting, or restarting, is waited for; everything else is said at once.

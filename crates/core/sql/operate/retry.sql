@@ -31,5 +31,5 @@ with ended as materialized (
     select item_id, execution_id, workspace_id, 'retried', $2, 'a new execution follows'
     from superseded
 )
-select item_id
+select item_id, workspace_id
 from waiting

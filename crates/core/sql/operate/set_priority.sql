@@ -1,9 +1,9 @@
 -- Changes the priority of an item that waits. Called by people. Locks the pending row, then the item's.
--- Index: queue_pending_pkey. $1 item, $2 priority, $3 who.
+-- Index: queue_pending_pkey. $1 item, $2 priority, $3 who, $4 only if it has this priority (null: any).
 with moved as (
     update stationmaster.queue_pending
     set rank = -$2::bigint
-    where item_id = $1
+    where item_id = $1 and ($4::integer is null or rank = -$4::bigint)
     returning item_id, execution_id, workspace_id, rank, seq, lane
 ), kept as (
     update stationmaster.queue_items i
@@ -19,4 +19,4 @@ with moved as (
 insert into stationmaster.queue_events (item_id, execution_id, workspace_id, event, actor, detail)
 select item_id, execution_id, workspace_id, 'priority_changed', $3, 'priority ' || $2
 from moved
-returning item_id
+returning workspace_id

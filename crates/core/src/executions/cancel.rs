@@ -97,7 +97,12 @@ impl Cancels {
     /// It holds no slot any more: it went back to the queue, where it is cancelled, or it is over.
     async fn cancel_waiting(&self, wish: &Wanted) -> Result<bool, db::Error> {
         let reason = wish.reason.as_deref();
-        match operate::cancel(&self.shared.database, wish.execution_id.0, reason, &wish.actor).await {
+        let mut session = self.shared.database.transaction().await?;
+        let cancelled = operate::cancel_in(&mut session, wish.execution_id.0, reason, &wish.actor).await;
+        if cancelled.is_ok() {
+            session.finish().await?;
+        }
+        match cancelled {
             // In between it was claimed again: next time.
             Ok(Cancelled::Requested) => return Ok(false),
             Ok(_) | Err(operate::Error::NotFound(_) | operate::Error::WrongState(_)) => {}

@@ -158,7 +158,7 @@ pub async fn enqueue_all(
 
 async fn insert(database: &Database, requests: &[Enqueue], by: &str) -> Result<Vec<Enqueued>, Error> {
     let ids: Vec<ItemId> = requests.iter().map(|_| ItemId::new()).collect();
-    let mut transaction = database.pool().begin().await.map_err(db::Error::from)?;
+    let mut transaction = database.transaction().await?;
     let column = |get: fn(&Enqueue) -> Option<&str>| requests.iter().map(get).collect::<Vec<_>>();
     let inputs: Vec<&str> = requests.iter().map(Enqueue::input).collect();
     let run_at: Vec<Option<jiff_sqlx::Timestamp>> = requests
@@ -200,7 +200,7 @@ async fn insert(database: &Database, requests: &[Enqueue], by: &str) -> Result<V
     } else {
         find_before(&mut transaction, requests, &ids, &new.into_iter().collect()).await?
     };
-    transaction.commit().await.map_err(db::Error::from)?;
+    transaction.finish().await?;
     Ok(answers)
 }
 

@@ -94,6 +94,7 @@ async fn write(database: &Database, ends: &[End], by: &str, floor: f64) -> Resul
     fn column<'a, T>(ends: &'a [End], get: impl Fn(&'a End) -> T) -> Vec<T> {
         ends.iter().map(get).collect()
     }
+    let mut session = database.session().await?;
     let rows: Vec<(ExecutionId, bool)> = within(
         sqlx::query_as(statement!("executions/finish"))
             .bind(column(ends, |end| end.execution_id))
@@ -108,9 +109,10 @@ async fn write(database: &Database, ends: &[End], by: &str, floor: f64) -> Resul
             .bind(column(ends, |end| end.run_id.as_deref()))
             .bind(by)
             .bind(floor)
-            .fetch_all(database.pool()),
+            .fetch_all(&mut *session),
     )
     .await?;
+    session.finish().await?;
     let mut finished = Finished::default();
     for (execution, ended) in rows {
         if ended {

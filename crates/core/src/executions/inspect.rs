@@ -71,7 +71,7 @@ pub struct Item {
 }
 
 #[derive(sqlx::FromRow)]
-struct ItemRow {
+pub(super) struct ItemRow {
     id: ItemId,
     workspace_id: WorkspaceId,
     workflow_definition_id: DefinitionId,
@@ -155,7 +155,7 @@ pub struct Execution {
 }
 
 #[derive(sqlx::FromRow)]
-struct ExecutionRow {
+pub(super) struct ExecutionRow {
     id: ExecutionId,
     queue_item_id: ItemId,
     workspace_id: WorkspaceId,
@@ -249,7 +249,10 @@ where
         .bind(filter.limit)
         .bind(only)
         .persistent(false);
-    within(query.fetch_all(database.pool())).await
+    let mut session = database.session().await?;
+    let rows = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    Ok(rows)
 }
 
 /// The whole at a glance.
@@ -271,9 +274,43 @@ pub struct Overview {
     pub engine_up: bool,
 }
 
-/// The whole at a glance.
-pub async fn overview(database: &Database) -> Result<Overview, db::Error> {
-    within(sqlx::query_as(statement!("inspect/overview")).fetch_one(database.pool())).await
+/// The whole at a glance, or these workspaces.
+pub async fn overview(database: &Database, of: Option<&[WorkspaceId]>) -> Result<Overview, db::Error> {
+    let mut session = database.session().await?;
+    let query = sqlx::query_as(statement!("inspect/overview"))
+        .bind(of)
+        .persistent(false);
+    let overview = within(query.fetch_one(&mut *session)).await?;
+    session.finish().await?;
+    Ok(overview)
+}
+
+/// What ended within one minute.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Minute {
+    /// Its beginning.
+    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    pub at: Timestamp,
+    /// Executions completed.
+    pub completed: i64,
+    /// Executions and items that ended otherwise.
+    pub failed: i64,
+}
+
+/// What ended in each of the last minutes, oldest first; minutes in which nothing did are there too.
+pub async fn minutes(
+    database: &Database,
+    of: Option<&[WorkspaceId]>,
+    count: i32,
+) -> Result<Vec<Minute>, db::Error> {
+    let mut session = database.session().await?;
+    let query = sqlx::query_as(statement!("inspect/minutes"))
+        .bind(of)
+        .bind(count)
+        .persistent(false);
+    let minutes = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    Ok(minutes)
 }
 
 /// One step in the life of an item.
@@ -300,12 +337,10 @@ pub async fn history(database: &Database, item: ItemId) -> Result<Vec<Step>, db:
         Option<ExecutionId>,
         Option<String>,
     );
-    let rows: Vec<Row> = within(
-        sqlx::query_as(statement!("inspect/history"))
-            .bind(item)
-            .fetch_all(database.pool()),
-    )
-    .await?;
+    let mut session = database.session().await?;
+    let query = sqlx::query_as(statement!("inspect/history")).bind(item);
+    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
     let steps = rows
         .into_iter()
         .map(|(at, event, actor, execution_id, detail)| Step {
@@ -378,12 +413,10 @@ struct Facts {
 
 /// Why an item waits; `None` when it does not.
 pub async fn waiting(database: &Database, item: ItemId) -> Result<Option<Waiting>, db::Error> {
-    let facts: Option<Facts> = within(
-        sqlx::query_as(statement!("inspect/waiting"))
-            .bind(item)
-            .fetch_optional(database.pool()),
-    )
-    .await?;
+    let mut session = database.session().await?;
+    let query = sqlx::query_as(statement!("inspect/waiting")).bind(item);
+    let facts: Option<Facts> = within(query.fetch_optional(&mut *session)).await?;
+    session.finish().await?;
     Ok(facts.map(reason))
 }
 

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Reading order: [`enqueue`], `claim`, `load`, `start`, `settle`, `finish`, `close`, then the passes that mend: `recover`,
-//! `reconcile`, `housekeeping`; then what people do: [`operate`], [`inspect`]; and [`exclusive`], the mode in which one server
-//! works at a time.
+//! `reconcile`, `housekeeping`; then what people do: [`operate`], [`bulk`], and what they see: [`inspect`], [`browse`]; and
+//! [`exclusive`], the mode in which one server works at a time.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -28,6 +28,8 @@ use crate::observe::Metrics;
 use crate::presence::Presence;
 use crate::retry::Backoff;
 
+pub mod browse;
+pub mod bulk;
 mod cancel;
 mod claim;
 pub mod claim_statements;

@@ -1,12 +1,16 @@
 //! What people do to the queue: cancel, retry, change priority, complete. Each leaves a line in the history with its actor.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use super::finish::{End, finish};
+use crate::audit;
 use crate::db::{self, Database, statement, within};
 use crate::engine::CloseStatus;
 use crate::id::{DefinitionId, ExecutionId, ItemId, WorkspaceId};
+use crate::session::Session;
 
 /// Items retried by one statement.
 const BATCH: i64 = 500;
@@ -45,9 +49,44 @@ pub async fn cancel(
     reason: Option<&str>,
     actor: &str,
 ) -> Result<Cancelled, Error> {
+    let mut session = database.transaction().await?;
+    let cancelled = cancel_in(&mut session, id, reason, actor).await?;
+    if !matches!(cancelled, Cancelled::EndedBefore(_)) {
+        let workspace = workspace_of(&mut session, id).await?;
+        let detail = serde_json::json!({ "reason": reason });
+        audit::write(
+            &mut session,
+            actor,
+            "queue.cancel",
+            workspace,
+            &id.to_string(),
+            detail,
+        )
+        .await?;
+    }
+    session.finish().await?;
+    Ok(cancelled)
+}
+
+/// The workspace of an item or execution that is not pruned.
+pub(super) async fn workspace_of(
+    session: &mut Session,
+    id: uuid::Uuid,
+) -> Result<Option<WorkspaceId>, db::Error> {
+    let query = sqlx::query_scalar(statement!("operate/workspace_of")).bind(id);
+    within(query.fetch_optional(&mut **session)).await
+}
+
+/// Cancels in a transaction of the caller's, without a word in the audit: the wish that is carried out left one.
+pub(super) async fn cancel_in(
+    session: &mut Session,
+    id: uuid::Uuid,
+    reason: Option<&str>,
+    actor: &str,
+) -> Result<Cancelled, Error> {
     let query = "select coalesce(status, item_status) from stationmaster.executions_finished
                  where (execution_id = $1 or item_id = $1) and superseded_at is null limit 1";
-    if let Some(status) = within(sqlx::query_scalar(query).bind(id).fetch_optional(database.pool())).await? {
+    if let Some(status) = within(sqlx::query_scalar(query).bind(id).fetch_optional(&mut **session)).await? {
         return Ok(Cancelled::EndedBefore(status));
     }
     let query = "select stationmaster.cancel_execution($1, $2, $3)";
@@ -56,7 +95,7 @@ pub async fn cancel(
             .bind(id)
             .bind(reason)
             .bind(actor)
-            .fetch_one(database.pool()),
+            .fetch_one(&mut **session),
     )
     .await;
     match answer {
@@ -74,12 +113,10 @@ pub async fn retry(database: &Database, item: ItemId, actor: &str) -> Result<(),
         return Ok(());
     }
     let query = "select status from stationmaster.workflow_execution_queue where id = $1";
-    let status: Option<String> = within(
-        sqlx::query_scalar(query)
-            .bind(item)
-            .fetch_optional(database.pool()),
-    )
-    .await?;
+    let mut session = database.session().await?;
+    let status: Option<String> =
+        within(sqlx::query_scalar(query).bind(item).fetch_optional(&mut *session)).await?;
+    session.finish().await?;
     match status {
         None => {
             tracing::warn!(%item, "Execution not found for retry");
@@ -94,15 +131,38 @@ pub async fn retry(database: &Database, item: ItemId, actor: &str) -> Result<(),
     }
 }
 
-async fn retry_some(database: &Database, items: &[ItemId], actor: &str) -> Result<usize, db::Error> {
-    let query = sqlx::query_scalar::<_, ItemId>(statement!("operate/retry"))
+pub(super) async fn retry_some(
+    database: &Database,
+    items: &[ItemId],
+    actor: &str,
+) -> Result<usize, db::Error> {
+    let mut session = database.transaction().await?;
+    let query = sqlx::query_as::<_, (ItemId, WorkspaceId)>(statement!("operate/retry"))
         .bind(items)
         .bind(actor);
-    let retried = within(query.fetch_all(database.pool())).await?.len();
-    if retried > 0 {
+    let retried = within(query.fetch_all(&mut *session)).await?;
+    let mut workspaces: BTreeMap<WorkspaceId, Vec<ItemId>> = BTreeMap::new();
+    for (item, workspace) in &retried {
+        workspaces.entry(*workspace).or_default().push(*item);
+    }
+    for (workspace, items) in workspaces {
+        let detail = serde_json::json!({ "items": items.len() });
+        let subject = items[0].to_string();
+        audit::write(
+            &mut session,
+            actor,
+            "queue.retry",
+            Some(workspace),
+            &subject,
+            detail,
+        )
+        .await?;
+    }
+    session.finish().await?;
+    if !retried.is_empty() {
         notify(database).await?;
     }
-    Ok(retried)
+    Ok(retried.len())
 }
 
 /// Which ended items; every field that is given must match.
@@ -110,6 +170,8 @@ async fn retry_some(database: &Database, items: &[ItemId], actor: &str) -> Resul
 pub struct Filter {
     /// Of this workspace.
     pub workspace: Option<WorkspaceId>,
+    /// Of these workspaces.
+    pub workspaces: Option<Vec<WorkspaceId>>,
     /// Of this definition.
     pub definition: Option<DefinitionId>,
     /// In this status: `FAILED`, `CANCELLED`, `TERMINATED`, `TIMED_OUT`.
@@ -127,7 +189,7 @@ pub async fn count_matching(database: &Database, filter: &Filter) -> Result<usiz
     let mut count = 0;
     let mut after = ItemId(uuid::Uuid::nil());
     loop {
-        let page = matching(database, filter, after).await?;
+        let page = matching(database, filter, after, BATCH).await?;
         let Some(last) = page.last() else { return Ok(count) };
         after = *last;
         count += page.len();
@@ -144,7 +206,7 @@ pub async fn retry_matching(
     let mut count = 0;
     let mut after = ItemId(uuid::Uuid::nil());
     loop {
-        let page = matching(database, filter, after).await?;
+        let page = matching(database, filter, after, BATCH).await?;
         let Some(last) = page.last() else { return Ok(count) };
         after = *last;
         count += retry_some(database, &page, actor).await?;
@@ -152,7 +214,12 @@ pub async fn retry_matching(
     }
 }
 
-async fn matching(database: &Database, filter: &Filter, after: ItemId) -> Result<Vec<ItemId>, db::Error> {
+pub(super) async fn matching(
+    database: &Database,
+    filter: &Filter,
+    after: ItemId,
+    limit: i64,
+) -> Result<Vec<ItemId>, db::Error> {
     let query = sqlx::query_scalar(statement!("operate/matching"))
         .bind(filter.workspace)
         .bind(filter.definition)
@@ -161,9 +228,13 @@ async fn matching(database: &Database, filter: &Filter, after: ItemId) -> Result
         .bind(filter.after.map(jiff_sqlx::Timestamp::from))
         .bind(filter.before.map(jiff_sqlx::Timestamp::from))
         .bind(after)
-        .bind(BATCH)
+        .bind(limit)
+        .bind(&filter.workspaces)
         .persistent(false);
-    within(query.fetch_all(database.pool())).await
+    let mut session = database.session().await?;
+    let items = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    Ok(items)
 }
 
 /// Changes the priority of an item that waits.
@@ -173,12 +244,38 @@ pub async fn set_priority(
     priority: i32,
     actor: &str,
 ) -> Result<(), Error> {
-    let query = sqlx::query_scalar::<_, ItemId>(statement!("operate/set_priority"))
+    set_priority_if(database, item, priority, actor, None).await
+}
+
+/// The same, if its priority is still this one.
+pub async fn set_priority_if(
+    database: &Database,
+    item: ItemId,
+    priority: i32,
+    actor: &str,
+    still: Option<i32>,
+) -> Result<(), Error> {
+    let mut session = database.transaction().await?;
+    let query = sqlx::query_scalar::<_, WorkspaceId>(statement!("operate/set_priority"))
         .bind(item)
         .bind(priority)
-        .bind(actor);
-    match within(query.fetch_optional(database.pool())).await? {
-        Some(_) => Ok(notify(database).await?),
+        .bind(actor)
+        .bind(still);
+    match within(query.fetch_optional(&mut *session)).await? {
+        Some(workspace) => {
+            let (subject, detail) = (item.to_string(), serde_json::json!({ "priority": priority }));
+            audit::write(
+                &mut session,
+                actor,
+                "queue.prioritise",
+                Some(workspace),
+                &subject,
+                detail,
+            )
+            .await?;
+            session.finish().await?;
+            Ok(notify(database).await?)
+        }
         None => Err(Error::WrongState(format!(
             "item {item} does not wait: its priority cannot change any more"
         ))),
@@ -218,6 +315,19 @@ pub async fn complete(
     for _ in 0..TRIES {
         let finished = finish(database, std::slice::from_ref(&end), actor, 0.0).await?;
         if !finished.ended.is_empty() {
+            let mut session = database.session().await?;
+            let workspace = workspace_of(&mut session, execution.0).await?;
+            let (subject, detail) = (execution.to_string(), serde_json::json!({ "status": end.status }));
+            audit::write(
+                &mut session,
+                actor,
+                "execution.complete",
+                workspace,
+                &subject,
+                detail,
+            )
+            .await?;
+            session.finish().await?;
             notify(database).await?;
             return Ok(());
         }
@@ -233,12 +343,14 @@ pub async fn complete(
 
 async fn not_active(database: &Database, execution: ExecutionId) -> Result<Error, db::Error> {
     let query = "select status from stationmaster.workflow_executions where id = $1";
+    let mut session = database.session().await?;
     let status: Option<String> = within(
         sqlx::query_scalar(query)
             .bind(execution)
-            .fetch_optional(database.pool()),
+            .fetch_optional(&mut *session),
     )
     .await?;
+    session.finish().await?;
     Ok(match status {
         None => Error::NotFound(execution.0),
         Some(status) => Error::WrongState(format!(
@@ -248,7 +360,7 @@ async fn not_active(database: &Database, execution: ExecutionId) -> Result<Error
 }
 
 /// After the commit, from one place: slots or items have become free.
-async fn notify(database: &Database) -> Result<(), db::Error> {
+pub(super) async fn notify(database: &Database) -> Result<(), db::Error> {
     within(sqlx::query("select pg_notify('stationmaster', 'queue')").execute(database.pool())).await?;
     Ok(())
 }

@@ -9,6 +9,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use stationmaster_core::db::{self, Database};
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
+use stationmaster_core::session::Scope;
 
 use crate::config::{Complaints, Flags, Loaded, load};
 use crate::failure::{Kind, Refusal};
@@ -40,7 +41,8 @@ impl Context {
     pub(crate) async fn database(&self) -> anyhow::Result<Database> {
         let database = self.any_database().await?;
         database.check_schema().await?;
-        Ok(database)
+        // What is changed is written down under the name of whoever runs the command.
+        Ok(database.on_behalf(&Self::actor(), Scope::All))
     }
 
     /// The database, whatever tables it has.

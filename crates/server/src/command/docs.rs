@@ -9,6 +9,7 @@ use clap::{Arg, CommandFactory as _, Subcommand};
 use crate::cli::Cli;
 use crate::config;
 use crate::failure::EXIT_CODES;
+use crate::http;
 
 /// Which page.
 #[derive(Debug, Subcommand)]
@@ -19,6 +20,8 @@ pub(crate) enum Command {
     Cli,
     /// docs/metrics.md
     Metrics,
+    /// docs/openapi.json
+    Openapi,
 }
 
 pub(crate) fn run(command: &Command) -> Result<()> {
@@ -26,6 +29,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Configuration => config::reference(),
         Command::Cli => reference(),
         Command::Metrics => metrics(),
+        Command::Openapi => format!("{}\n", http::document().to_pretty_json()?),
     };
     std::io::stdout().write_all(page.as_bytes())?;
     Ok(())

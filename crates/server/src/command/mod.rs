@@ -21,6 +21,7 @@ pub(crate) mod plans;
 pub(crate) mod queue;
 pub(crate) mod serve;
 pub(crate) mod servers;
+pub(crate) mod tokens;
 pub(crate) mod workflows;
 pub(crate) mod workspaces;
 
@@ -41,6 +42,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Executions(command) => executions::run(command, &context).await,
         Command::Alarms(command) => alarms::run(command, &context),
         Command::Locks(command) => locks::run(command, &context).await,
+        Command::Tokens(command) => tokens::run(command, &context).await,
         Command::Servers(command) => servers::run(&command, &context).await,
         Command::Config(command) => config::run(&command, &context),
         Command::Completions(args) => completions::run(&args),

@@ -47,8 +47,10 @@ pub(crate) struct Config {
     pub(crate) migrate_at_start: bool,
     /// Where executions run.
     pub(crate) engine: Engine,
-    /// Where the HTTP server listens; always a loopback address for now.
+    /// Where the HTTP server listens.
     pub(crate) listen: SocketAddr,
+    /// The HTTP server.
+    pub(crate) http: Http,
     /// What this server is called; see [`Config::server_name`].
     pub(crate) server_name: Option<String>,
     /// How long an orderly end may take.
@@ -71,6 +73,37 @@ pub(crate) struct Config {
     pub(crate) alarms: Alarms,
     /// What `stationmaster dev` needs to know.
     pub(crate) dev: Dev,
+}
+
+/// The HTTP server.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Http {
+    /// Ask nobody for a token; only on a loopback address.
+    pub(crate) open: bool,
+    /// Our certificate; there is a key whenever there is one.
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Our key; there is a certificate whenever there is one.
+    pub(crate) tls_key: Option<PathBuf>,
+    /// The largest body, in bytes.
+    pub(crate) body_limit: usize,
+    /// How long a request may take.
+    pub(crate) request_timeout: Duration,
+    /// Connections at once.
+    pub(crate) max_connections: usize,
+    /// Requests at once.
+    pub(crate) max_in_flight: usize,
+    /// Streams of events at once.
+    pub(crate) max_streams: usize,
+    /// Requests a second, for each token.
+    pub(crate) rate_limit: u32,
+    /// Tokens a minute that open no door, for each address.
+    pub(crate) auth_failures: u32,
+    /// How long events are kept.
+    pub(crate) event_retention: Duration,
+    /// A change must say what it expects.
+    pub(crate) require_if_match: bool,
+    /// Metrics need a token.
+    pub(crate) protect_metrics: bool,
 }
 
 /// Where executions run.
@@ -207,6 +240,7 @@ impl Config {
             migrate_at_start: false,
             engine: Engine::default(),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            http: Http::default(),
             server_name: None,
             shutdown_timeout: Duration::ZERO,
             log: Log::default(),

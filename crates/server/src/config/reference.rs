@@ -45,6 +45,7 @@ Durations are written with their unit: `250ms`, `5s`, `1h 30m`, `7d`. They are l
 const SECTIONS: [(&str, &str); 7] = [
     ("", "General"),
     ("log", "Logging"),
+    ("http", "HTTP"),
     ("temporal", "Temporal"),
     ("executions", "Executions"),
     ("locks", "Locks"),

@@ -115,6 +115,27 @@ static RELATIONS: &[Relation] = &[
         },
     },
     Relation {
+        between: &["http.open", "listen"],
+        check: |config| {
+            (config.http.open && !config.listen.ip().is_loopback()).then(|| {
+                let problem = "whoever reaches this address could do everything".to_owned();
+                (
+                    problem,
+                    "Set http.open to false, or listen on a loopback address.".to_owned(),
+                )
+            })
+        },
+    },
+    Relation {
+        between: &["http.tls_cert", "http.tls_key"],
+        check: |config| {
+            (config.http.tls_cert.is_some() != config.http.tls_key.is_some()).then(|| {
+                let problem = "a certificate and its key only work together".to_owned();
+                (problem, "Give both of them, or neither.".to_owned())
+            })
+        },
+    },
+    Relation {
         between: &["heartbeats", "redis_url"],
         check: |config| {
             (config.heartbeats == Heartbeats::Redis && config.redis_url.is_none()).then(|| {

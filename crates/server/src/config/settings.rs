@@ -1,7 +1,7 @@
 //! The table: every setting there is, once. A new setting is a field of [`Config`] and a row here.
 
 use super::mask::{Secrecy, shown};
-use super::parse::{Parsed, boolean, choice, duration, filter, loopback, number, path, share, url, words};
+use super::parse::{Parsed, address, boolean, choice, duration, filter, number, path, share, url, words};
 use super::value::{Effective, Given, Origin, Text};
 use super::{Complaint, Config, Engine, Heartbeats, LogFormat};
 
@@ -78,9 +78,9 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("engine", "embedded", "embedded or temporal",
         "Where executions run",
         |c, t| put(&mut c.engine, choice(t, &[("embedded", Engine::Embedded), ("temporal", Engine::Temporal)]))),
-    setting("listen", "127.0.0.1:7373", "a loopback address and a port",
-        "Where the HTTP server listens. Only this machine may reach it, as there are no tokens yet",
-        |c, t| put(&mut c.listen, loopback(t))),
+    setting("listen", "127.0.0.1:7373", "an IP address and a port",
+        "Where the HTTP server listens. Beyond this machine only once there is a token: see `stationmaster tokens create`",
+        |c, t| put(&mut c.listen, address(t))),
     optional("server_name", NAME,
         "What this server is called in lists and histories; the name of the host when left out",
         |c, t| put(&mut c.server_name, words(t).map(Some))),
@@ -110,6 +110,46 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("traces.sample", "1", "a share from 0 to 1",
         "The share of rounds that are traced",
         |c, t| put(&mut c.traces.sample, share(t))),
+
+    setting("http.open", "false", BOOLEAN,
+        "Ask nobody for a token; only on a loopback address. `dev` does so",
+        |c, t| put(&mut c.http.open, boolean(t))),
+    optional("http.tls_cert", PATH,
+        "Our certificate and those that signed it, PEM: the server speaks TLS. Read at the start",
+        |c, t| put(&mut c.http.tls_cert, path(t).map(Some))),
+    optional("http.tls_key", PATH,
+        "The key of our certificate, PEM",
+        |c, t| put(&mut c.http.tls_key, path(t).map(Some))),
+    setting("http.body_limit", "262144", "a number of bytes from 1024 to 67108864",
+        "The largest body of a request",
+        |c, t| put(&mut c.http.body_limit, number(t, 1_024..=67_108_864))),
+    setting("http.request_timeout", "30s", DURATION,
+        "How long a request may take; streams of events may take for ever",
+        |c, t| put(&mut c.http.request_timeout, duration(t))),
+    setting("http.max_connections", "1024", "a number from 1 to 100000",
+        "Connections at once; more wait to be accepted",
+        |c, t| put(&mut c.http.max_connections, number(t, 1..=100_000))),
+    setting("http.max_in_flight", "256", "a number from 1 to 100000",
+        "Requests under way at once; more are refused with 503",
+        |c, t| put(&mut c.http.max_in_flight, number(t, 1..=100_000))),
+    setting("http.max_streams", "256", "a number from 1 to 100000",
+        "Streams of events at once; more are refused with 503",
+        |c, t| put(&mut c.http.max_streams, number(t, 1..=100_000))),
+    setting("http.rate_limit", "500", "a number from 1 to 1000000",
+        "Requests a second for each token, on each server; more are refused with 429",
+        |c, t| put(&mut c.http.rate_limit, number(t, 1..=1_000_000))),
+    setting("http.auth_failures", "30", "a number from 1 to 1000000",
+        "Tokens a minute from one address that open no door; more are refused with 429",
+        |c, t| put(&mut c.http.auth_failures, number(t, 1..=1_000_000))),
+    setting("http.event_retention", "1d", DURATION,
+        "How long events are kept for listeners that come back",
+        |c, t| put(&mut c.http.event_retention, duration(t))),
+    setting("http.require_if_match", "false", BOOLEAN,
+        "Refuse PUT and PATCH that do not say what they expect (428)",
+        |c, t| put(&mut c.http.require_if_match, boolean(t))),
+    setting("http.protect_metrics", "false", BOOLEAN,
+        "Ask for a token at `/metrics` too",
+        |c, t| put(&mut c.http.protect_metrics, boolean(t))),
 
     setting("temporal.address", "127.0.0.1:7233", "host:port, or a URL that begins with http: or https:",
         "Where Temporal is, for the engine `temporal`",

@@ -1,98 +1,158 @@
-//! The doors: liveness, readiness, metrics, and the overview page. Reads only; every change goes through the CLI or SQL.
+//! The HTTP API, one module a noun, and what stands around it.
+//!
+//! ```text
+//! listener -> guard (name, place, time, panics, problem+json)
+//!               -> doors: /livez /readyz /metrics / /docs /v1/openapi.json
+//!               -> caller (token) -> limits -> routes (role) -> idempotency -> a noun -> core, on the caller's behalf
+//! ```
+//!
+//! A noun reads the wire, calls the core, and writes the wire; it holds no SQL and decides nothing about work. It names a role
+//! for each route, and cannot leave it out. To add a noun: a module with `routes()`, a line in [`nouns`].
 
 use std::sync::Arc;
 
-use anyhow::Result;
-use axum::extract::State as Shared;
-use axum::http::{StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
-use serde_json::json;
+use axum::Router;
+use axum::middleware::from_fn_with_state;
 use stationmaster_core::db::Database;
-use stationmaster_core::executions::inspect;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::station::Station;
-use stationmaster_core::{catalogue, db, presence};
+use stationmaster_core::task::{Bell, spawn};
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-/// What the doors open on.
-#[derive(Clone)]
-pub(crate) struct State {
+use crate::config::Http;
+
+mod audit;
+mod caller;
+mod cursor;
+mod document;
+mod doors;
+mod etag;
+mod events;
+mod executions;
+mod extract;
+mod feed;
+mod guard;
+mod idempotency;
+mod limits;
+mod listener;
+mod overview;
+mod plans;
+mod problem;
+mod queue;
+mod routes;
+mod servers;
+mod tokens;
+mod workflows;
+mod workspaces;
+
+use caller::Access;
+use document::ProblemAnswer;
+pub(crate) use document::document;
+use feed::{Feed, Tidy};
+use limits::Limits;
+pub(crate) use listener::tls;
+use problem::Problem;
+use routes::Routes;
+
+/// What the API stands on.
+pub(crate) struct Parts {
     pub(crate) database: Database,
     pub(crate) station: Arc<Station>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) settings: Http,
+    pub(crate) tls: Option<TlsAcceptor>,
+}
+
+/// What every request has at hand.
+#[derive(Clone)]
+pub(crate) struct State {
+    database: Database,
+    station: Arc<Station>,
+    metrics: Arc<Metrics>,
+    settings: Arc<Http>,
+    access: Access,
+    limits: Limits,
+    feed: Feed,
+    stop: CancellationToken,
+}
+
+/// Every noun of the API.
+fn nouns() -> Routes {
+    Routes::new()
+        .merge(executions::routes())
+        .merge(queue::routes())
+        .merge(workspaces::routes())
+        .merge(workflows::routes())
+        .merge(plans::routes())
+        .merge(servers::routes())
+        .merge(overview::routes())
+        .merge(events::routes())
+        .merge(tokens::routes())
+        .merge(audit::routes())
 }
 
 /// Serves until `stop`.
-pub(crate) async fn serve(listener: TcpListener, state: State, stop: CancellationToken) -> Result<()> {
-    let router = Router::new()
-        .route("/", get(page))
-        .route("/livez", get(|| async { "alive\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .route("/v1/overview", get(overview))
-        .fallback(|| async { problem(StatusCode::NOT_FOUND, "there is nothing at this address") })
-        .with_state(state);
-    axum::serve(listener, router)
-        .with_graceful_shutdown(stop.cancelled_owned())
-        .await?;
-    Ok(())
-}
-
-async fn page() -> Html<&'static str> {
-    Html(include_str!("overview.html"))
-}
-
-async fn ready(Shared(state): Shared<State>) -> Response {
-    let readiness = state.station.readiness().await;
-    if readiness.problems.is_empty() {
-        Json(json!({ "status": "ready" })).into_response()
-    } else {
-        let body = json!({ "status": "not ready", "problems": readiness.problems });
-        (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
-    }
-}
-
-async fn metrics(Shared(state): Shared<State>) -> Response {
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], state.metrics.render()).into_response()
-}
-
-async fn overview(Shared(state): Shared<State>) -> Response {
-    match read_overview(&state.database).await {
-        Ok(overview) => Json(overview).into_response(),
-        Err(error) => problem(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
-    }
-}
-
-async fn read_overview(database: &Database) -> Result<serde_json::Value, db::Error> {
-    let overview = inspect::overview(database).await?;
-    let workspaces = match catalogue::workspaces(database, None, 200).await {
-        Ok(workspaces) => workspaces,
-        Err(catalogue::Error::Database(error)) => return Err(error),
-        Err(_) => Vec::new(),
+pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: CancellationToken) {
+    let state = State {
+        limits: Limits::new(&parts.settings),
+        settings: Arc::new(parts.settings),
+        database: parts.database,
+        station: parts.station,
+        metrics: parts.metrics,
+        access: Access::default(),
+        feed: Feed::new(),
+        stop: stop.clone(),
     };
-    let recent = inspect::Filter {
-        limit: 15,
-        ..inspect::Filter::default()
+    let (most, tracker) = (state.settings.max_connections, TaskTracker::new());
+    tracker.spawn({
+        let (forgetting, stop) = (
+            state.access.clone().forget_on(state.station.access_bell()),
+            stop.clone(),
+        );
+        async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = forgetting => {}
+            }
+        }
+    });
+    spawn(
+        &tracker,
+        &stop,
+        state.feed.bell(),
+        state.feed.pump(state.database.clone()),
+    );
+    let tidy = Tidy {
+        database: state.database.clone(),
+        limits: state.limits.clone(),
+        retention: state.settings.event_retention,
     };
-    let executions = inspect::executions(database, &recent).await?;
-    let servers = presence::list(database).await?;
-    Ok(
-        json!({ "overview": overview, "workspaces": workspaces, "executions": executions, "servers": servers }),
-    )
+    spawn(&tracker, &stop, Bell::default(), tidy);
+    listener::serve(listener, parts.tls, router(state), most, stop).await;
+    tracker.close();
+    tracker.wait().await;
 }
 
-/// An error by RFC 9457.
-fn problem(status: StatusCode, detail: &str) -> Response {
-    let title = status.canonical_reason().unwrap_or("Error");
-    let body = json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail });
-    (
-        status,
-        [(header::CONTENT_TYPE, "application/problem+json")],
-        body.to_string(),
-    )
-        .into_response()
+fn router(state: State) -> Router {
+    let (nouns, _) = nouns().split();
+    nouns
+        .layer(from_fn_with_state(state.clone(), caller::authenticate))
+        .merge(doors::routes(&document()))
+        .layer(from_fn_with_state(state.clone(), guard::guard))
+        .with_state(state)
+}
+
+/// A name that people give: not empty, not endless, on one line.
+fn name(field: &str, name: Option<&str>) -> Result<(), Problem> {
+    match name {
+        Some(name) if name.trim().is_empty() => Err(Problem::field(field, "it is empty")),
+        Some(name) if name.chars().count() > 200 => Err(Problem::field(field, "at most 200 characters")),
+        Some(name) if name.contains(char::is_control) => {
+            Err(Problem::field(field, "it holds a control character"))
+        }
+        _ => Ok(()),
+    }
 }

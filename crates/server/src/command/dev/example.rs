@@ -102,7 +102,7 @@ async fn beat(database: &Database, beats: u32) -> Result<()> {
         tenants.push(workspace);
     }
     if beats % SAY_EVERY == SAY_EVERY - 1 {
-        let overview = inspect::overview(database).await?;
+        let overview = inspect::overview(database, None).await?;
         println!(
             "{}   {} completed in the last minute",
             line(&tenants),

@@ -59,10 +59,16 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     make_database(&server).await?;
     println!("  database     {url}");
     config.database_url = Some(url.clone());
+    // Nothing to configure: on this machine nobody is asked for a token.
+    config.http.open |= config.listen.ip().is_loopback();
     let listener = listen(&config).await?;
     let database = Database::new(&url, config.database_pool)?;
     let running = wiring::start(&config, database, listener).await?;
     println!("  dashboard    http://{}", running.address);
+    println!("  api          http://{}/docs", running.address);
+    if config.http.open {
+        println!("  tokens       none are asked for: whoever reaches this address may do everything");
+    }
     println!("  try          STATIONMASTER_DATABASE_URL='{url}' stationmaster queue list");
     println!("  stop         Ctrl-C; the data stays\n");
     let example = (!args.no_example && config.dev.example).then(|| example::start(running.database.clone()));

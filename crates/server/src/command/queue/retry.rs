@@ -88,6 +88,7 @@ pub(super) async fn all(args: RetryAllArgs, database: &Database, context: &Conte
         reason: args.reason,
         after: args.ended_after,
         before: args.ended_before,
+        ..Filter::default()
     };
     let matching = operate::count_matching(database, &filter).await?;
     if args.dry_run || matching == 0 {

@@ -1,0 +1,103 @@
+//! What may go wrong, by what a caller does about it.
+
+use crate::wire::Problem;
+
+/// What came of a call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a call brought nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address or the token cannot be used.
+    #[error("{0}")]
+    Settings(String),
+    /// No token, or one that opens no door (401).
+    #[error("{}", told(.0))]
+    Unauthenticated(Box<Problem>),
+    /// The token may not do this, or not here (403).
+    #[error("{}", told(.0))]
+    Forbidden(Box<Problem>),
+    /// There is no such thing, or the token may not see it (404).
+    #[error("{}", told(.0))]
+    NotFound(Box<Problem>),
+    /// It is there, but not like this (409).
+    #[error("{}", told(.0))]
+    Conflict(Box<Problem>),
+    /// It was changed since the caller looked (412), or the caller must say what it saw (428).
+    #[error("{}", told(.0))]
+    Precondition(Box<Problem>),
+    /// The request cannot be carried out as it is (400, 413, 415, 422).
+    #[error("{}", told(.0))]
+    Invalid(Box<Problem>),
+    /// Too many requests (429).
+    #[error("{}", told(problem))]
+    RateLimited {
+        /// What was told.
+        problem: Box<Problem>,
+        /// When to try again.
+        retry_after: Option<std::time::Duration>,
+    },
+    /// The server, or something that it needs, is not there now (5xx).
+    #[error("{}", told(.0))]
+    Unavailable(Box<Problem>),
+    /// The server could not be reached, or its answer was cut off: whether the request was carried out is not known.
+    #[error("the server could not be reached: {0}")]
+    Transport(#[source] reqwest::Error),
+    /// An answer that is none of ours.
+    #[error("the answer could not be understood: {0}")]
+    Answer(String),
+}
+
+fn told(problem: &Problem) -> String {
+    let words = problem.detail.as_deref().unwrap_or(&problem.title);
+    let fields: Vec<String> = problem
+        .errors
+        .iter()
+        .map(|error| format!("{}: {}", error.field, error.detail))
+        .collect();
+    if fields.is_empty() {
+        words.to_owned()
+    } else {
+        format!("{words} ({})", fields.join("; "))
+    }
+}
+
+impl Error {
+    /// What the server said, when it said something.
+    #[must_use]
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Unauthenticated(problem)
+            | Self::Forbidden(problem)
+            | Self::NotFound(problem)
+            | Self::Conflict(problem)
+            | Self::Precondition(problem)
+            | Self::Invalid(problem)
+            | Self::RateLimited { problem, .. }
+            | Self::Unavailable(problem) => Some(problem),
+            Self::Settings(_) | Self::Transport(_) | Self::Answer(_) => None,
+        }
+    }
+
+    pub(crate) fn of(problem: Problem, retry_after: Option<std::time::Duration>) -> Self {
+        let status = problem.status;
+        let problem = Box::new(problem);
+        match status {
+            401 => Self::Unauthenticated(problem),
+            403 => Self::Forbidden(problem),
+            404 => Self::NotFound(problem),
+            409 => Self::Conflict(problem),
+            412 | 428 => Self::Precondition(problem),
+            429 => Self::RateLimited { problem, retry_after },
+            500.. => Self::Unavailable(problem),
+            _ => Self::Invalid(problem),
+        }
+    }
+}
+
+impl From<reqwest::Error> for Error {
+    fn from(error: reqwest::Error) -> Self {
+        // The address may hold what nobody should read in a log.
+        Self::Transport(error.without_url())
+    }
+}

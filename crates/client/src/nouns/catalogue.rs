@@ -1,0 +1,122 @@
+//! Workspaces, plans, workflows and their versions.
+
+use reqwest::Method;
+use reqwest::header::IF_MATCH;
+use uuid::Uuid;
+
+use super::executions::IDEMPOTENCY_KEY;
+use crate::Client;
+use crate::error::Result;
+use crate::wire::{
+    NewVersion, Page, PageQuery, Plan, PlanChange, Plans, Version, VersionMade, Workflow, WorkflowChange,
+    WorkflowQuery, Workspace, WorkspaceChange,
+};
+
+impl Client {
+    /// Workspaces, in the order of their ids.
+    pub async fn workspaces(&self, query: &PageQuery) -> Result<Page<Workspace>> {
+        self.get(&["workspaces"]).query(query).send().await
+    }
+
+    /// One workspace.
+    pub async fn workspace(&self, id: Uuid) -> Result<Workspace> {
+        self.get(&["workspaces", &id.to_string()]).send().await
+    }
+
+    /// Makes a workspace or changes it; with a tag, only if it is still the one that was seen.
+    pub async fn put_workspace(
+        &self,
+        id: Uuid,
+        change: &WorkspaceChange,
+        if_match: Option<&str>,
+    ) -> Result<Workspace> {
+        let call = self.call(Method::PUT, &["workspaces", &id.to_string()]);
+        call.header(IF_MATCH, if_match).json(change).send().await
+    }
+
+    /// Deletes a workspace and its workflows.
+    pub async fn delete_workspace(&self, id: Uuid) -> Result<()> {
+        self.call(Method::DELETE, &["workspaces", &id.to_string()])
+            .send_for_nothing()
+            .await
+    }
+
+    /// Starts nothing more for a workspace.
+    pub async fn pause_workspace(&self, id: Uuid) -> Result<Workspace> {
+        self.post(&["workspaces", &id.to_string(), "pause"]).send().await
+    }
+
+    /// Starts again.
+    pub async fn resume_workspace(&self, id: Uuid) -> Result<Workspace> {
+        self.post(&["workspaces", &id.to_string(), "resume"]).send().await
+    }
+
+    /// The plans there are.
+    pub async fn plans(&self) -> Result<Vec<Plan>> {
+        let plans: Plans = self.get(&["plans"]).send().await?;
+        Ok(plans.items)
+    }
+
+    /// Makes a plan or changes it.
+    pub async fn put_plan(&self, name: &str, change: &PlanChange, if_match: Option<&str>) -> Result<Plan> {
+        let call = self.call(Method::PUT, &["plans", name]);
+        call.header(IF_MATCH, if_match).json(change).send().await
+    }
+
+    /// Workflows, in the order of their ids.
+    pub async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<Workflow>> {
+        self.get(&["workflows"]).query(query).send().await
+    }
+
+    /// One workflow.
+    pub async fn workflow(&self, id: Uuid) -> Result<Workflow> {
+        self.get(&["workflows", &id.to_string()]).send().await
+    }
+
+    /// Makes a workflow or changes it; with a tag, only if it is still the one that was seen.
+    pub async fn put_workflow(
+        &self,
+        id: Uuid,
+        change: &WorkflowChange,
+        if_match: Option<&str>,
+    ) -> Result<Workflow> {
+        let call = self.call(Method::PUT, &["workflows", &id.to_string()]);
+        call.header(IF_MATCH, if_match).json(change).send().await
+    }
+
+    /// Deletes a workflow.
+    pub async fn delete_workflow(&self, id: Uuid) -> Result<()> {
+        self.call(Method::DELETE, &["workflows", &id.to_string()])
+            .send_for_nothing()
+            .await
+    }
+
+    /// Starts nothing more of a workflow.
+    pub async fn pause_workflow(&self, id: Uuid) -> Result<Workflow> {
+        self.post(&["workflows", &id.to_string(), "pause"]).send().await
+    }
+
+    /// Starts again.
+    pub async fn resume_workflow(&self, id: Uuid) -> Result<Workflow> {
+        self.post(&["workflows", &id.to_string(), "resume"]).send().await
+    }
+
+    /// Adds a version. With a key, a repeat is answered and adds none.
+    pub async fn add_version(
+        &self,
+        id: Uuid,
+        version: &NewVersion,
+        key: Option<&str>,
+    ) -> Result<VersionMade> {
+        let call = self.post(&["workflows", &id.to_string(), "versions"]);
+        call.header(IDEMPOTENCY_KEY, key).json(version).send().await
+    }
+
+    /// The versions of a workflow, newest first.
+    pub async fn versions(&self, id: Uuid, query: &PageQuery) -> Result<Page<Version>> {
+        self.get(&["workflows", &id.to_string(), "versions"])
+            .query(query)
+            .send()
+            .await
+    }
+}

@@ -1,0 +1,115 @@
+//! Executions and the queue.
+
+use reqwest::Method;
+use reqwest::header::HeaderName;
+use uuid::Uuid;
+
+use crate::Client;
+use crate::error::Result;
+use crate::wire::{
+    BulkAnswer, BulkCancel, BulkEnqueue, BulkEnqueued, BulkRetry, Cancel, Cancelled, Complete, Enqueue,
+    Enqueued, Execution, ExecutionQuery, History, Page, QueueItem, QueueItemChange, QueueItemDetails,
+    QueueQuery,
+};
+
+/// Names a request, so that a repeat is answered and not done again.
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+impl Client {
+    /// Asks for a workflow to run.
+    pub async fn enqueue(&self, request: &Enqueue) -> Result<Enqueued> {
+        self.post(&["executions"]).json(request).send().await
+    }
+
+    /// Asks for many at once, all or none.
+    pub async fn enqueue_all(&self, requests: Vec<Enqueue>) -> Result<Vec<Enqueued>> {
+        let request = BulkEnqueue { items: requests };
+        let answer: BulkEnqueued = self.post(&["executions", "bulk"]).json(&request).send().await?;
+        Ok(answer.items)
+    }
+
+    /// Executions, newest first.
+    pub async fn executions(&self, query: &ExecutionQuery) -> Result<Page<Execution>> {
+        self.get(&["executions"]).query(query).send().await
+    }
+
+    /// One execution.
+    pub async fn execution(&self, id: Uuid) -> Result<Execution> {
+        self.get(&["executions", &id.to_string()]).send().await
+    }
+
+    /// The life of an execution's item.
+    pub async fn execution_history(&self, id: Uuid) -> Result<History> {
+        self.get(&["executions", &id.to_string(), "history"]).send().await
+    }
+
+    /// Ends an active execution and frees its slot.
+    pub async fn complete(&self, id: Uuid, end: &Complete) -> Result<Execution> {
+        self.post(&["executions", &id.to_string(), "complete"])
+            .json(end)
+            .send()
+            .await
+    }
+
+    /// Cancels an execution.
+    pub async fn cancel_execution(&self, id: Uuid, why: &Cancel) -> Result<Cancelled> {
+        self.post(&["executions", &id.to_string(), "cancel"])
+            .json(why)
+            .send()
+            .await
+    }
+
+    /// Items of the queue, newest first.
+    pub async fn queue(&self, query: &QueueQuery) -> Result<Page<QueueItem>> {
+        self.get(&["queue"]).query(query).send().await
+    }
+
+    /// One item, and why it waits.
+    pub async fn queue_item(&self, id: Uuid) -> Result<QueueItemDetails> {
+        self.get(&["queue", &id.to_string()]).send().await
+    }
+
+    /// The life of an item.
+    pub async fn queue_history(&self, id: Uuid) -> Result<History> {
+        self.get(&["queue", &id.to_string(), "history"]).send().await
+    }
+
+    /// Changes an item that waits.
+    pub async fn change_queue_item(&self, id: Uuid, change: &QueueItemChange) -> Result<QueueItem> {
+        self.call(Method::PATCH, &["queue", &id.to_string()])
+            .json(change)
+            .send()
+            .await
+    }
+
+    /// Cancels an item.
+    pub async fn cancel(&self, id: Uuid, why: &Cancel) -> Result<Cancelled> {
+        self.post(&["queue", &id.to_string(), "cancel"])
+            .json(why)
+            .send()
+            .await
+    }
+
+    /// Puts an item that ended badly back into the queue.
+    pub async fn retry(&self, id: Uuid) -> Result<QueueItem> {
+        self.post(&["queue", &id.to_string(), "retry"]).send().await
+    }
+
+    /// Puts everything back that ended badly and matches. With a key, a repeat is answered and not done again.
+    pub async fn retry_all(&self, filter: &BulkRetry, key: Option<&str>) -> Result<BulkAnswer> {
+        self.post(&["queue", "retry"])
+            .header(IDEMPOTENCY_KEY, key)
+            .json(filter)
+            .send()
+            .await
+    }
+
+    /// Cancels everything that waits or runs and matches. With a key, a repeat is answered and not done again.
+    pub async fn cancel_all(&self, filter: &BulkCancel, key: Option<&str>) -> Result<BulkAnswer> {
+        self.post(&["queue", "cancel"])
+            .header(IDEMPOTENCY_KEY, key)
+            .json(filter)
+            .send()
+            .await
+    }
+}

@@ -1,0 +1,8 @@
+//! The calls, one file a noun, one method a route.
+
+mod catalogue;
+mod events;
+mod executions;
+mod operations;
+
+pub use events::{EventStream, Told};

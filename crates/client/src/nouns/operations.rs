@@ -1,0 +1,56 @@
+//! Tokens, audit, overview, servers.
+
+use reqwest::Method;
+use uuid::Uuid;
+
+use crate::Client;
+use crate::error::Result;
+use crate::wire::{
+    AuditEntry, AuditQuery, NewToken, Overview, OverviewQuery, Page, PageQuery, Server, Servers, Token,
+    TokenMade,
+};
+
+impl Client {
+    /// Makes a token. Its secret is in the answer, and nowhere else.
+    pub async fn make_token(&self, token: &NewToken) -> Result<TokenMade> {
+        self.post(&["tokens"]).json(token).send().await
+    }
+
+    /// Tokens, in the order of their ids.
+    pub async fn tokens(&self, query: &PageQuery) -> Result<Page<Token>> {
+        self.get(&["tokens"]).query(query).send().await
+    }
+
+    /// One token.
+    pub async fn token(&self, id: Uuid) -> Result<Token> {
+        self.get(&["tokens", &id.to_string()]).send().await
+    }
+
+    /// The token that this client comes in with.
+    pub async fn own_token(&self) -> Result<Token> {
+        self.get(&["tokens", "self"]).send().await
+    }
+
+    /// Revokes a token; every server forgets it within five seconds.
+    pub async fn revoke_token(&self, id: Uuid) -> Result<()> {
+        self.call(Method::DELETE, &["tokens", &id.to_string()])
+            .send_for_nothing()
+            .await
+    }
+
+    /// Lines of the audit, newest first.
+    pub async fn audit(&self, query: &AuditQuery) -> Result<Page<AuditEntry>> {
+        self.get(&["audit"]).query(query).send().await
+    }
+
+    /// The whole at a glance.
+    pub async fn overview(&self, query: &OverviewQuery) -> Result<Overview> {
+        self.get(&["overview"]).query(query).send().await
+    }
+
+    /// The servers that share the work.
+    pub async fn servers(&self) -> Result<Vec<Server>> {
+        let servers: Servers = self.get(&["servers"]).send().await?;
+        Ok(servers.items)
+    }
+}

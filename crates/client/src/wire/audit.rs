@@ -1,0 +1,57 @@
+//! The audit: who changed what, and when.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// One line of the audit.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AuditEntry {
+    /// Its place.
+    pub id: i64,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// What, as noun and verb: `workspace.change`, `queue.cancel`.
+    pub action: String,
+    /// In which workspace, when it was in one.
+    pub workspace_id: Option<Uuid>,
+    /// To which thing.
+    pub subject: String,
+    /// More, such as the values before and after.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
+    pub detail: serde_json::Value,
+}
+
+/// Which lines; every field that is given must match.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+pub struct AuditQuery {
+    /// Of this workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<Uuid>,
+    /// By this actor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 200))]
+    pub actor: Option<String>,
+    /// Of this action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 200))]
+    pub action: Option<String>,
+    /// About this thing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 200))]
+    pub subject: Option<String>,
+    /// How many at most; 50 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500))]
+    pub limit: Option<u32>,
+    /// Where the last page ended: its `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 512))]
+    pub cursor: Option<String>,
+}

@@ -1,0 +1,222 @@
+//! Executions: asking for them, looking at them, ending them.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+/// A request to run a workflow.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Enqueue {
+    /// For whom.
+    pub workspace_id: Uuid,
+    /// What.
+    pub workflow_definition_id: Uuid,
+    /// With what; any JSON, `{}` when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub input: Option<Box<RawValue>>,
+    /// Higher goes first within the workspace.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = 0))]
+    pub priority: i32,
+    /// Not before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<Timestamp>,
+    /// A repeat with the same key and the same request gives the first item. The header `Idempotency-Key` says the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
+    pub idempotency_key: Option<String>,
+    /// The caller's trace context (W3C `traceparent`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
+    pub traceparent: Option<String>,
+    /// The caller's own reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
+    pub correlation_id: Option<String>,
+}
+
+impl Enqueue {
+    /// A request with nothing special about it.
+    #[must_use]
+    pub fn new(workspace_id: Uuid, workflow_definition_id: Uuid) -> Self {
+        Self {
+            workspace_id,
+            workflow_definition_id,
+            input: None,
+            priority: 0,
+            run_at: None,
+            idempotency_key: None,
+            traceparent: None,
+            correlation_id: None,
+        }
+    }
+}
+
+/// What became of a request to run a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Enqueued {
+    /// The queue item. The execution gets its own id when the item is admitted.
+    pub id: Uuid,
+    /// The same request was made before under the same key, and this is its item.
+    pub duplicate: bool,
+}
+
+/// Many requests at once, all or none.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BulkEnqueue {
+    /// The requests.
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
+    pub items: Vec<Enqueue>,
+}
+
+/// What became of many requests, in their order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BulkEnqueued {
+    /// One answer for each request.
+    pub items: Vec<Enqueued>,
+}
+
+/// Where an execution stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ExecutionStatus {
+    /// Between two tries to start.
+    Pending,
+    /// Holds a slot; the engine is being asked.
+    Starting,
+    /// Holds a slot and runs.
+    Running,
+    /// Ended well.
+    Completed,
+    /// Ended badly.
+    Failed,
+    /// Ended because somebody wanted it to.
+    Cancelled,
+    /// Ended by force.
+    Terminated,
+    /// Took too long.
+    TimedOut,
+}
+
+/// An execution.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Execution {
+    /// Its id; the engine knows it as `execution-<id>`.
+    pub id: Uuid,
+    /// The item that asked for it.
+    pub queue_item_id: Uuid,
+    /// Whose it is.
+    pub workspace_id: Uuid,
+    /// What it runs.
+    pub workflow_definition_id: Uuid,
+    /// Which version of it.
+    pub workflow_definition_version_id: Option<Uuid>,
+    /// Where it stands.
+    pub status: ExecutionStatus,
+    /// When it was claimed last.
+    pub claimed_at: Option<Timestamp>,
+    /// When the engine started it.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// Where it runs.
+    pub engine: Option<String>,
+    /// The engine's own id of it.
+    pub run_id: Option<String>,
+    /// Why it ended as it did, when the engine did not say.
+    pub reason: Option<String>,
+    /// Starts that the engine refused.
+    pub attempts: i32,
+    /// Servers that were lost with it in their hands.
+    pub recoveries: i32,
+    /// What was asked.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub input: Option<Box<RawValue>>,
+    /// What came of it.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub output: Option<Box<RawValue>>,
+    /// What went wrong.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub error: Option<Box<RawValue>>,
+}
+
+/// Which executions; every field that is given must match.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+pub struct ExecutionQuery {
+    /// Of this workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<Uuid>,
+    /// Of this workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_definition_id: Option<Uuid>,
+    /// In this status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(inline))]
+    pub status: Option<ExecutionStatus>,
+    /// Ended at this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_after: Option<Timestamp>,
+    /// Ended before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_before: Option<Timestamp>,
+    /// With this text in the input or in the error, in whatever case. At most 10,000 executions are searched for a page: it
+    /// may come back with fewer than asked for and a `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(min_length = 1, max_length = 200))]
+    pub search: Option<String>,
+    /// How many at most; 50 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500))]
+    pub limit: Option<u32>,
+    /// Where the last page ended: its `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 512))]
+    pub cursor: Option<String>,
+}
+
+/// How an execution ended, told by somebody who knows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Complete {
+    /// How it ended.
+    pub status: CompleteStatus,
+    /// What came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub output: Option<Box<RawValue>>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub error: Option<Box<RawValue>>,
+}
+
+/// How an execution can end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum CompleteStatus {
+    /// Well.
+    Completed,
+    /// Badly.
+    Failed,
+    /// Because somebody wanted it to.
+    Cancelled,
+    /// By force.
+    Terminated,
+    /// By its deadline.
+    TimedOut,
+}

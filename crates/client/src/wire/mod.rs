@@ -1,0 +1,43 @@
+//! What is said on the wire, one module a noun. Fields that may be added later are no breaking change: readers skip what they
+//! do not know. In requests an unknown field is an error, so that a typing mistake is not silently dropped.
+
+mod audit;
+mod events;
+mod executions;
+mod overview;
+mod page;
+mod plans;
+mod problem;
+mod queue;
+mod servers;
+mod tokens;
+mod workflows;
+mod workspaces;
+
+pub use audit::{AuditEntry, AuditQuery};
+pub use events::{Event, EventQuery, Hello, Reset};
+pub use executions::{
+    BulkEnqueue, BulkEnqueued, Complete, CompleteStatus, Enqueue, Enqueued, Execution, ExecutionQuery,
+    ExecutionStatus,
+};
+pub use overview::{Minute, Numbers, Overview, OverviewQuery};
+pub use page::{Page, PageQuery};
+pub use plans::{Plan, PlanChange, Plans};
+pub use problem::{FieldError, Problem};
+pub use queue::{
+    BulkAnswer, BulkCancel, BulkRetry, Cancel, CancellableStatus, Cancelled, CancelledHow, History,
+    ItemStatus, QueueItem, QueueItemChange, QueueItemDetails, QueueQuery, RetriableStatus, Step, Waiting,
+};
+pub use servers::{Server, Servers};
+pub use tokens::{NewToken, Role, Token, TokenMade};
+pub use workflows::{NewVersion, Version, VersionMade, Workflow, WorkflowChange, WorkflowQuery};
+pub use workspaces::{Workspace, WorkspaceChange};
+
+/// Tells a field that is left out from one that is `null`: the outer `None` is the former.
+pub(crate) fn double<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    T: serde::Deserialize<'de>,
+    D: serde::Deserializer<'de>,
+{
+    serde::Deserialize::deserialize(deserializer).map(Some)
+}

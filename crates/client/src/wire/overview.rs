@@ -1,0 +1,68 @@
+//! The whole at a glance, for pages and charts.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Execution, Server, Workspace};
+
+/// How far back.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+pub struct OverviewQuery {
+    /// How many minutes the chart goes back; 60 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 1440))]
+    pub minutes: Option<i32>,
+}
+
+/// The whole at a glance; of it, what the token may see.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Overview {
+    /// Numbers of now.
+    pub overview: Numbers,
+    /// What ended in each of the last minutes, oldest first.
+    pub minutes: Vec<Minute>,
+    /// Workspaces, at most 200.
+    pub workspaces: Vec<Workspace>,
+    /// The newest executions.
+    pub executions: Vec<Execution>,
+    /// The servers.
+    pub servers: Vec<Server>,
+    /// Nobody is asked for a token: whoever reaches this address may do everything.
+    pub open: bool,
+}
+
+/// Numbers of now.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Numbers {
+    /// Items that wait; an estimate when very many.
+    pub waiting: i64,
+    /// Executions being started.
+    pub starting: i64,
+    /// Executions that run.
+    pub running: i64,
+    /// Completed within the last minute.
+    pub completed_last_minute: i64,
+    /// Ended otherwise within the last minute.
+    pub failed_last_minute: i64,
+    /// Servers alive.
+    pub servers: i64,
+    /// Does every server reach its engine?
+    pub engine_up: bool,
+}
+
+/// What ended within one minute.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Minute {
+    /// Its beginning.
+    pub at: Timestamp,
+    /// Executions completed.
+    pub completed: i64,
+    /// Executions and items that ended otherwise.
+    pub failed: i64,
+}

@@ -1,0 +1,320 @@
+//! The queue: what waits, why, and what people do about it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+/// Where an item stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ItemStatus {
+    /// Waits.
+    Pending,
+    /// A server has it and is starting its execution.
+    Claimed,
+    /// Its execution was started; how that went is the execution's to tell.
+    Dispatched,
+    /// It will not be started any more.
+    Failed,
+    /// Somebody did not want it any more.
+    Cancelled,
+}
+
+/// An item of the queue.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct QueueItem {
+    /// Its id.
+    pub id: Uuid,
+    /// Whose it is.
+    pub workspace_id: Uuid,
+    /// What it runs.
+    pub workflow_definition_id: Uuid,
+    /// Its execution, once there is one.
+    pub execution_id: Option<Uuid>,
+    /// Where it stands.
+    pub status: ItemStatus,
+    /// Higher goes first within the workspace.
+    pub priority: i32,
+    /// Not before.
+    pub run_at: Option<Timestamp>,
+    /// Starts that the engine refused.
+    pub attempt_count: i32,
+    /// Servers that were lost with it in their hands.
+    pub recovery_count: i32,
+    /// When it was enqueued.
+    pub created_at: Timestamp,
+    /// When it was claimed last.
+    pub claimed_at: Option<Timestamp>,
+    /// When its execution was started.
+    pub dispatched_at: Option<Timestamp>,
+    /// What went wrong last.
+    pub last_error: Option<String>,
+    /// The caller's key.
+    pub idempotency_key: Option<String>,
+    /// The caller's reference.
+    pub correlation_id: Option<String>,
+    /// Who enqueued it.
+    pub enqueued_by: String,
+    /// What was asked.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub input: Option<Box<RawValue>>,
+}
+
+/// An item, and why it waits.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct QueueItemDetails {
+    /// The item.
+    pub item: QueueItem,
+    /// Why it waits; absent when it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
+}
+
+/// Why an item waits: the first obstacle on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Waiting {
+    /// Its time has not come.
+    Scheduled {
+        /// When it comes.
+        until: Option<Timestamp>,
+    },
+    /// The engine refused, or a server was lost; another try follows.
+    BackingOff {
+        /// When.
+        until: Option<Timestamp>,
+        /// What went wrong.
+        error: Option<String>,
+    },
+    /// The workspace is paused.
+    WorkspacePaused,
+    /// The workflow is paused.
+    DefinitionPaused,
+    /// No server takes new work.
+    NoServer,
+    /// The engine is away.
+    EngineDown,
+    /// Every slot is taken.
+    Limit {
+        /// The limit.
+        limit: i32,
+        /// Slots in use.
+        active: i32,
+        /// The executions that hold them, at most twenty.
+        holders: Vec<Uuid>,
+        /// Its place in the workspace's queue, from 1; counted up to 10,001.
+        position: i64,
+    },
+    /// Nothing is in its way: it is about to be claimed.
+    Queued {
+        /// Its place in the workspace's queue, from 1; counted up to 10,001.
+        position: i64,
+    },
+}
+
+/// Which items; every field that is given must match.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+pub struct QueueQuery {
+    /// Of this workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<Uuid>,
+    /// Of this workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_definition_id: Option<Uuid>,
+    /// In this status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(inline))]
+    pub status: Option<ItemStatus>,
+    /// Enqueued at this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_after: Option<Timestamp>,
+    /// Enqueued before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_before: Option<Timestamp>,
+    /// With this text in the input or in the last error, in whatever case. At most 10,000 items are searched for a page: it
+    /// may come back with fewer than asked for and a `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(min_length = 1, max_length = 200))]
+    pub search: Option<String>,
+    /// How many at most; 50 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500))]
+    pub limit: Option<u32>,
+    /// Where the last page ended: its `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 512))]
+    pub cursor: Option<String>,
+}
+
+/// What to change of an item that waits.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct QueueItemChange {
+    /// Higher goes first within the workspace.
+    pub priority: i32,
+}
+
+/// A wish to cancel.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Cancel {
+    /// Why, for the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 1000))]
+    pub reason: Option<String>,
+}
+
+/// What came of a cancel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Cancelled {
+    /// What was to be cancelled.
+    pub id: Uuid,
+    /// How far it got.
+    pub result: CancelledHow,
+}
+
+/// How far a cancel got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum CancelledHow {
+    /// It waited; now it is cancelled.
+    Cancelled,
+    /// It holds a slot: the engine is asked, and the slot is free when the run has closed.
+    Requested,
+}
+
+/// The life of an item, oldest step first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct History {
+    /// The steps.
+    pub items: Vec<Step>,
+}
+
+/// One step in the life of an item.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Step {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub event: String,
+    /// Who: a server, the engine, the reconciler, a token, or a person.
+    pub actor: String,
+    /// Which execution, when it was about one.
+    pub execution_id: Option<Uuid>,
+    /// More words.
+    pub detail: Option<String>,
+}
+
+/// Retries everything that ended badly and matches; every field that is given must match.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BulkRetry {
+    /// Of this workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<Uuid>,
+    /// Of this workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_definition_id: Option<Uuid>,
+    /// That ended so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<RetriableStatus>,
+    /// For this reason, such as `refused` or `quarantined`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 100))]
+    pub reason: Option<String>,
+    /// Ended at this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_after: Option<Timestamp>,
+    /// Ended before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_before: Option<Timestamp>,
+    /// Only count what matches.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = false))]
+    pub dry_run: bool,
+}
+
+/// How something can have ended that can be retried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum RetriableStatus {
+    /// Badly.
+    Failed,
+    /// Because somebody wanted it to.
+    Cancelled,
+    /// By force.
+    Terminated,
+    /// By its deadline.
+    TimedOut,
+}
+
+/// Cancels everything that waits or runs and matches; every field that is given must match.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BulkCancel {
+    /// Of this workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<Uuid>,
+    /// Of this workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_definition_id: Option<Uuid>,
+    /// In this status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<CancellableStatus>,
+    /// Enqueued at this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_after: Option<Timestamp>,
+    /// Enqueued before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_before: Option<Timestamp>,
+    /// Why, for the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 1000))]
+    pub reason: Option<String>,
+    /// Only count what matches.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = false))]
+    pub dry_run: bool,
+}
+
+/// In which status something can be cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum CancellableStatus {
+    /// Waits.
+    Pending,
+    /// Is being started.
+    Claimed,
+    /// Runs.
+    Dispatched,
+}
+
+/// What came of a bulk operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BulkAnswer {
+    /// Items that matched (of a dry run, counted up to 100,000) or that were changed (at most 10,000 in one call).
+    pub items: u64,
+    /// There is more: repeat the call to go on.
+    pub more: bool,
+    /// Nothing was changed.
+    pub dry_run: bool,
+}

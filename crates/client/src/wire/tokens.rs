@@ -1,0 +1,87 @@
+//! Tokens: who may come in, what for, and for how long.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// What a token may do; each role includes the ones before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Role {
+    /// Look.
+    Viewer,
+    /// Enqueue, cancel, retry, complete, pause.
+    Operator,
+    /// Change the catalogue, make and revoke tokens, read the audit.
+    Admin,
+}
+
+/// A token, without its secret.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Token {
+    /// Its id.
+    pub id: Uuid,
+    /// What people call it.
+    pub name: String,
+    /// The last characters of its secret before the checksum, to tell tokens apart.
+    pub hint: String,
+    /// What it may do.
+    pub role: Role,
+    /// Where; absent: in all workspaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspaces: Option<Vec<Uuid>>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// By whom.
+    pub created_by: String,
+    /// When it ends; absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<Timestamp>,
+    /// Does it open the door now?
+    pub active: bool,
+}
+
+/// A token to make.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NewToken {
+    /// What people call it; unique among tokens that are not revoked.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 100))]
+    pub name: String,
+    /// What it may do; no more than the token that makes it.
+    pub role: Role,
+    /// Where; all workspaces when left out. No more than the token that makes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
+    pub workspaces: Option<Vec<Uuid>>,
+    /// When it ends; never when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A token that was made. The secret is told this once.
+#[derive(Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TokenMade {
+    /// The token.
+    pub token: Token,
+    /// Its secret, to be sent as `Authorization: Bearer <secret>`. Nobody can tell it again.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for TokenMade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenMade")
+            .field("token", &self.token)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,124 @@
+//! Workflows: definitions and their immutable versions.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+/// A workflow definition.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Workflow {
+    /// Its id.
+    pub id: Uuid,
+    /// Whose it is.
+    pub workspace_id: Uuid,
+    /// What people call it.
+    pub name: String,
+    /// The task queue that its workers poll; none: the server's setting.
+    pub task_queue: Option<String>,
+    /// The workflow type that its workers register; none: the server's setting.
+    pub workflow_type: Option<String>,
+    /// Starts that may be refused; none: the server's setting.
+    pub max_attempts: Option<i32>,
+    /// The version that new items get; none: the newest.
+    pub published_version: Option<i32>,
+    /// Admits nothing.
+    pub paused: bool,
+    /// The version that an enqueue resolves to now; none: there is none yet.
+    pub current_version: Option<i32>,
+    /// The graph of that version.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub graph: Option<Box<RawValue>>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// What to set on a workflow. What is left out stays as it is, or takes its default when the workflow is new.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkflowChange {
+    /// Whose it is. A workflow never moves to another workspace.
+    pub workspace_id: Uuid,
+    /// What people call it; its id when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
+    pub name: Option<String>,
+    /// The task queue that its workers poll.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
+    pub task_queue: Option<String>,
+    /// The workflow type that its workers register.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
+    pub workflow_type: Option<String>,
+    /// Starts that may be refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub max_attempts: Option<i32>,
+    /// The version that new items get; it must exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub published_version: Option<i32>,
+    /// Admit nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+}
+
+/// Which workflows.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+pub struct WorkflowQuery {
+    /// Of this workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<Uuid>,
+    /// How many at most; 50 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500))]
+    pub limit: Option<u32>,
+    /// Where the last page ended: its `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 512))]
+    pub cursor: Option<String>,
+}
+
+/// A new version.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NewVersion {
+    /// The graph: `{"nodes": [{"id": "a", "type": "noop"}], "edges": [{"from": "a", "to": "b"}]}`. A cycle, a duplicate id and an
+    /// unknown id are refused.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub workflow: Box<RawValue>,
+}
+
+/// A version that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct VersionMade {
+    /// Its id.
+    pub id: Uuid,
+    /// Its number.
+    pub version: i32,
+}
+
+/// A version of a workflow.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Version {
+    /// Its id.
+    pub id: Uuid,
+    /// Its number.
+    pub version: i32,
+    /// Its graph.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
+    pub workflow: Box<RawValue>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}

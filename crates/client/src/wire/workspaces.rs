@@ -1,0 +1,57 @@
+//! Workspaces: tenants with their plans, limits and slots.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::double;
+
+/// A workspace and how its slots are used.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Workspace {
+    /// Its id.
+    pub id: Uuid,
+    /// What people call it.
+    pub name: String,
+    /// Its plan.
+    pub plan: String,
+    /// A limit of its own, before the plan's.
+    pub max_concurrent: Option<i32>,
+    /// The limit in force.
+    pub limit: i32,
+    /// Its share when there is not enough for all.
+    pub weight: f64,
+    /// Admits nothing.
+    pub paused: bool,
+    /// Slots in use.
+    pub active: i32,
+    /// Items ready to be admitted; counted up to 10,001.
+    pub ready: i64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// What to set on a workspace. What is left out stays as it is, or takes its default when the workspace is new.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkspaceChange {
+    /// What people call it; its id when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
+    pub name: Option<String>,
+    /// Its plan; FREE when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 100))]
+    pub plan: Option<String>,
+    /// A limit of its own, before the plan's; `null` takes it away.
+    #[serde(default, deserialize_with = "double", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<i32>, minimum = 0))]
+    pub max_concurrent: Option<Option<i32>>,
+    /// Admit nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+}

@@ -1,0 +1,91 @@
+//! Answers kept for a while, so that a request repeated under its idempotency key is answered and not done again.
+//!
+//! The key is taken before the work begins, so two repeats at once do it once. A request that was cut off by a crash leaves
+//! a key without an answer; after a minute, longer than a request may take, the key can be taken again.
+
+use crate::db::{self, Database, statement, within};
+use crate::id::TokenId;
+
+/// What is known of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// Nobody had it: now it is ours, and the request may be carried out.
+    New,
+    /// The same request was answered before.
+    Answered(Answer),
+    /// The same request is being carried out now.
+    UnderWay,
+    /// Another request had this key.
+    Other,
+}
+
+/// An answer as it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The media type of the body.
+    pub kind: Option<String>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Takes a key for a request, named by its hash.
+pub async fn take(
+    database: &Database,
+    token: TokenId,
+    key: &str,
+    request: &[u8],
+) -> Result<Taken, db::Error> {
+    type Row = (bool, Vec<u8>, Option<i32>, Option<String>, Option<Vec<u8>>);
+    let query = sqlx::query_as::<_, Row>(statement!("answers/take"))
+        .bind(token)
+        .bind(key)
+        .bind(request);
+    let row = within(query.fetch_optional(database.pool())).await?;
+    Ok(match row {
+        // Removed between two looks of one statement: as good as under way, the next repeat will tell.
+        None => Taken::UnderWay,
+        Some((true, ..)) => Taken::New,
+        Some((_, hash, ..)) if hash != request => Taken::Other,
+        Some((_, _, Some(status), kind, body)) => Taken::Answered(Answer {
+            status: u16::try_from(status).unwrap_or(500),
+            kind,
+            body: body.unwrap_or_default(),
+        }),
+        Some(_) => Taken::UnderWay,
+    })
+}
+
+/// Keeps the answer.
+pub async fn keep(database: &Database, token: TokenId, key: &str, answer: &Answer) -> Result<(), db::Error> {
+    within(
+        sqlx::query(statement!("answers/keep"))
+            .bind(token)
+            .bind(key)
+            .bind(i32::from(answer.status))
+            .bind(&answer.kind)
+            .bind(&answer.body)
+            .execute(database.pool()),
+    )
+    .await?;
+    Ok(())
+}
+
+/// Gives the key back: the request was not carried out, and may be tried again.
+pub async fn give_back(database: &Database, token: TokenId, key: &str) -> Result<(), db::Error> {
+    within(
+        sqlx::query(statement!("answers/give_back"))
+            .bind(token)
+            .bind(key)
+            .execute(database.pool()),
+    )
+    .await?;
+    Ok(())
+}
+
+/// Forgets answers that are older than a day. Answers how many.
+pub async fn prune(database: &Database) -> Result<u64, db::Error> {
+    let done = within(sqlx::query(statement!("answers/prune")).execute(database.pool())).await?;
+    Ok(done.rows_affected())
+}

@@ -1,0 +1,101 @@
+//! The audit: who changed what, and when. Rows are only ever added.
+//!
+//! Changes to the catalogue and to tokens are written down by triggers, whoever makes them; what people do to the queue is
+//! written here, in the transaction that does it. The ordinary way of an item is told by its own history instead.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use sqlx::PgConnection;
+
+use crate::db::{self, Database, statement, within};
+use crate::id::WorkspaceId;
+
+/// One line.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its place.
+    pub id: i64,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// What, as noun and verb.
+    pub action: String,
+    /// In which workspace, when it was about one.
+    pub workspace_id: Option<WorkspaceId>,
+    /// To which thing.
+    pub subject: String,
+    /// More.
+    pub detail: Value,
+}
+
+/// Which lines; every field that is given must match.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of these workspaces.
+    pub workspaces: Option<Vec<WorkspaceId>>,
+    /// By this actor.
+    pub actor: Option<String>,
+    /// Of this action.
+    pub action: Option<String>,
+    /// About this thing.
+    pub subject: Option<String>,
+    /// Older than this place: where the last page ended.
+    pub before: Option<i64>,
+    /// How many.
+    pub limit: i64,
+}
+
+type Row = (
+    i64,
+    jiff_sqlx::Timestamp,
+    String,
+    String,
+    Option<WorkspaceId>,
+    String,
+    Value,
+);
+
+/// Lines, newest first.
+pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Entry>, db::Error> {
+    let mut session = database.session().await?;
+    let query = sqlx::query_as(statement!("audit/list"))
+        .bind(&filter.workspaces)
+        .bind(&filter.actor)
+        .bind(&filter.action)
+        .bind(&filter.subject)
+        .bind(filter.before.unwrap_or(i64::MAX))
+        .bind(filter.limit)
+        .persistent(false);
+    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    let entry = |(id, at, actor, action, workspace_id, subject, detail): Row| Entry {
+        id,
+        at: at.to_jiff(),
+        actor,
+        action,
+        workspace_id,
+        subject,
+        detail,
+    };
+    Ok(rows.into_iter().map(entry).collect())
+}
+
+/// Writes one line, in the transaction of what it tells.
+pub(crate) async fn write(
+    connection: &mut PgConnection,
+    actor: &str,
+    action: &str,
+    workspace: Option<WorkspaceId>,
+    subject: &str,
+    detail: Value,
+) -> Result<(), db::Error> {
+    let query = sqlx::query(statement!("reconcile/audit"))
+        .bind(actor)
+        .bind(action)
+        .bind(workspace)
+        .bind(subject)
+        .bind(detail.to_string());
+    within(query.execute(connection)).await?;
+    Ok(())
+}

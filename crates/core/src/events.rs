@@ -1,0 +1,96 @@
+//! What is told to listeners: events in one order that everybody sees alike.
+//!
+//! ```text
+//! a writer's transaction -> [event_inbox] -> number() -> [events], 1, 2, 3 … -> after(position)
+//! ```
+//!
+//! Numbers are given after the commit, under the lock of one row. So whoever has read up to a number has missed nothing
+//! below it, however late a transaction ends; ids given while writing could not promise that. A table becomes a source of
+//! events by a trigger that inserts into the inbox; nothing here changes for it. Nobody numbers while nobody listens.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::db::{self, Database, statement, within};
+use crate::id::WorkspaceId;
+
+/// The most that one statement numbers.
+const BATCH: i64 = 1000;
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Its place among all events, without gaps.
+    pub position: i64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// What, as a family and a name: `queue.retried`, `audit.workspace.change`.
+    pub kind: String,
+    /// In which workspace, when it was in one.
+    pub workspace_id: Option<WorkspaceId>,
+    /// More.
+    pub detail: Value,
+}
+
+/// Which events are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub struct Kept {
+    /// The first that is kept; one more than `newest` when none is.
+    pub oldest: i64,
+    /// The last that was numbered.
+    pub newest: i64,
+}
+
+/// Numbers what has been committed since the last time. Answers how many.
+pub async fn number(database: &Database) -> Result<usize, db::Error> {
+    let mut numbered = 0;
+    loop {
+        let query = sqlx::query_scalar::<_, i64>(statement!("events/number")).bind(BATCH);
+        let count = within(query.fetch_one(database.pool())).await?;
+        numbered += usize::try_from(count).unwrap_or_default();
+        if count < BATCH {
+            return Ok(numbered);
+        }
+    }
+}
+
+/// Which events are kept now.
+pub async fn kept(database: &Database) -> Result<Kept, db::Error> {
+    within(sqlx::query_as(statement!("events/kept")).fetch_one(database.pool())).await
+}
+
+type Row = (i64, jiff_sqlx::Timestamp, String, Option<WorkspaceId>, Value);
+
+/// Events after a position and up to another, oldest first; only of these workspaces, when they are limited.
+pub async fn after(
+    database: &Database,
+    workspaces: Option<&[WorkspaceId]>,
+    position: i64,
+    up_to: i64,
+    limit: i64,
+) -> Result<Vec<Event>, db::Error> {
+    let mut session = database.session().await?;
+    let query = sqlx::query_as(statement!("events/after"))
+        .bind(position)
+        .bind(up_to)
+        .bind(workspaces)
+        .bind(limit);
+    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    let event = |(position, at, kind, workspace_id, detail): Row| Event {
+        position,
+        at: at.to_jiff(),
+        kind,
+        workspace_id,
+        detail,
+    };
+    Ok(rows.into_iter().map(event).collect())
+}
+
+/// Forgets events that are older than this. Answers how many.
+pub async fn prune(database: &Database, retention: Duration) -> Result<u64, db::Error> {
+    let query = sqlx::query(statement!("events/prune")).bind(retention.as_secs_f64());
+    Ok(within(query.execute(database.pool())).await?.rows_affected())
+}

@@ -1,0 +1,142 @@
+//! Lists for many rows: newest first, by filters, a page at a time, with bounded work for each page.
+//!
+//! A page is made in two steps: candidates by what an index can tell (workspace, status, time), then their rows, filtered by
+//! what no index tells (definition, text). At most [`WINDOW`] candidates are looked at for a page, so a page may hold fewer
+//! rows than asked for and still not be the last: where the next one begins is told. New rows have higher ids and never
+//! move what follows; a row keeps its id through all its states, so nothing is missed or repeated.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::inspect::{Execution, ExecutionRow, Item, ItemRow};
+use crate::db::{self, Database, statement, within};
+use crate::id::{DefinitionId, WorkspaceId};
+use crate::session::Session;
+
+/// The most candidates that are looked at for one page.
+pub const WINDOW: i64 = 10_000;
+
+/// Which rows; every field that is given must match.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of these workspaces.
+    pub workspaces: Option<Vec<WorkspaceId>>,
+    /// Of this definition.
+    pub definition: Option<DefinitionId>,
+    /// In this status.
+    pub status: Option<String>,
+    /// Items: enqueued at or after. Executions: ended at or after.
+    pub after: Option<Timestamp>,
+    /// Items: enqueued before. Executions: ended before.
+    pub before: Option<Timestamp>,
+    /// With this text in the input or in the last error.
+    pub text: Option<String>,
+    /// Older than this id: where the last page ended.
+    pub below: Option<Uuid>,
+    /// How many.
+    pub limit: usize,
+}
+
+/// A page, and where the next one begins.
+#[derive(Debug, Clone)]
+pub struct Page<T> {
+    /// The rows, newest first.
+    pub rows: Vec<T>,
+    /// What to give as `below` for more; none: this was all.
+    pub next: Option<Uuid>,
+}
+
+impl Filter {
+    /// Does an index tell everything, so that every candidate is on the page?
+    fn is_plain(&self) -> bool {
+        self.definition.is_none() && self.text.is_none() && self.status.as_deref() != Some("DISPATCHED")
+    }
+
+    fn window(&self) -> i64 {
+        let limit = i64::try_from(self.limit).unwrap_or(WINDOW);
+        if self.is_plain() { limit + 1 } else { WINDOW }
+    }
+
+    /// The text as a pattern that means itself.
+    fn pattern(&self) -> Option<String> {
+        let escape = |text: &String| {
+            let text = text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
+            format!("%{text}%")
+        };
+        self.text.as_ref().map(escape)
+    }
+}
+
+/// Items, newest first.
+pub async fn items(database: &Database, filter: &Filter) -> Result<Page<Item>, db::Error> {
+    let mut session = database.session().await?;
+    let ids = candidates(&mut session, statement!("browse/item_candidates"), filter).await?;
+    let query = sqlx::query_as(statement!("browse/items"))
+        .bind(&ids)
+        .bind(filter.definition)
+        .bind(&filter.status)
+        .bind(filter.pattern())
+        .bind(i64::try_from(filter.limit).unwrap_or(WINDOW) + 1)
+        .persistent(false);
+    let rows: Vec<ItemRow> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    Ok(page(
+        rows.into_iter().map(Item::from).collect(),
+        |item| item.id.0,
+        &ids,
+        filter,
+    ))
+}
+
+/// Executions, newest first.
+pub async fn executions(database: &Database, filter: &Filter) -> Result<Page<Execution>, db::Error> {
+    let mut session = database.session().await?;
+    let ids = candidates(&mut session, statement!("browse/execution_candidates"), filter).await?;
+    let query = sqlx::query_as(statement!("browse/executions"))
+        .bind(&ids)
+        .bind(filter.definition)
+        .bind(&filter.status)
+        .bind(filter.pattern())
+        .bind(i64::try_from(filter.limit).unwrap_or(WINDOW) + 1)
+        .persistent(false);
+    let rows: Vec<ExecutionRow> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    let rows = rows.into_iter().map(Execution::from).collect();
+    Ok(page(rows, |execution| execution.id.0, &ids, filter))
+}
+
+async fn candidates(
+    session: &mut Session,
+    statement: &'static str,
+    filter: &Filter,
+) -> Result<Vec<Uuid>, db::Error> {
+    let query = sqlx::query_scalar(statement)
+        .bind(&filter.workspaces)
+        .bind(&filter.status)
+        .bind(filter.after.map(jiff_sqlx::Timestamp::from))
+        .bind(filter.before.map(jiff_sqlx::Timestamp::from))
+        .bind(filter.below.unwrap_or(Uuid::max()))
+        .bind(filter.window())
+        .persistent(false);
+    within(query.fetch_all(&mut **session)).await
+}
+
+fn page<T>(mut rows: Vec<T>, id: impl Fn(&T) -> Uuid, candidates: &[Uuid], filter: &Filter) -> Page<T> {
+    if rows.len() > filter.limit {
+        rows.truncate(filter.limit);
+        let next = rows.last().map(&id);
+        return Page { rows, next };
+    }
+    // A full window may have more behind it. With a plain filter the one beyond the page is only a sign that there is more.
+    let full = i64::try_from(candidates.len()).is_ok_and(|count| count >= filter.window());
+    let last = if filter.is_plain() {
+        candidates.get(filter.limit.saturating_sub(1))
+    } else {
+        candidates.last()
+    };
+    let next = last.copied().filter(|_| full);
+    if let Some(next) = next {
+        rows.retain(|row| id(row) >= next);
+    }
+    Page { rows, next }
+}

@@ -1,0 +1,198 @@
+//! On whose behalf a statement runs: what it may see, and under whose name it is written down.
+//!
+//! A [`Database`] by itself is the program's own: it sees everything. A copy made by [`Database::on_behalf`] runs each
+//! operation in a transaction that names an actor and the workspaces in scope, as the role behind which row-level security
+//! stands. All of it is local to the transaction, so it works through a pooler that hands out transactions. The lanes
+//! never act on anybody's behalf, so they pay nothing for it.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use sqlx::pool::PoolConnection;
+use sqlx::{PgConnection, Postgres, Transaction};
+
+use crate::db::{self, Database, statement, within};
+use crate::id::WorkspaceId;
+
+/// The role that requests run as.
+pub const ROLE: &str = "stationmaster_api";
+/// A statement that runs for longer is given up by PostgreSQL itself, also when nobody waits for it any more.
+const STATEMENT_TIMEOUT: &str = "19s";
+
+/// Which workspaces somebody may see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// All of them, also those that come later.
+    All,
+    /// These.
+    Only(Vec<WorkspaceId>),
+}
+
+impl Scope {
+    /// May this workspace be seen?
+    #[must_use]
+    pub fn holds(&self, workspace: WorkspaceId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(workspaces) => workspaces.contains(&workspace),
+        }
+    }
+
+    /// Is everything in the other scope in this one as well?
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) => true,
+            (Self::Only(_), Self::All) => false,
+            (Self::Only(mine), Self::Only(others)) => others.iter().all(|workspace| mine.contains(workspace)),
+        }
+    }
+
+    /// The workspaces, when they are limited.
+    #[must_use]
+    pub fn limited(&self) -> Option<&[WorkspaceId]> {
+        match self {
+            Self::All => None,
+            Self::Only(workspaces) => Some(workspaces),
+        }
+    }
+
+    fn setting(&self) -> String {
+        match self {
+            Self::All => "*".to_owned(),
+            Self::Only(workspaces) => {
+                let ids: Vec<String> = workspaces.iter().map(ToString::to_string).collect();
+                ids.join(",")
+            }
+        }
+    }
+}
+
+/// For whom.
+#[derive(Debug)]
+pub(crate) struct Behalf {
+    actor: String,
+    scope: Scope,
+}
+
+/// A connection for one operation: to be finished when it has succeeded; whatever else happens takes it back.
+pub struct Session(Held);
+
+enum Held {
+    Own(PoolConnection<Postgres>),
+    Behalf(Transaction<'static, Postgres>),
+}
+
+impl Session {
+    /// Makes what was done last.
+    pub async fn finish(self) -> Result<(), db::Error> {
+        match self.0 {
+            Held::Own(_) => Ok(()),
+            Held::Behalf(transaction) => within(transaction.commit()).await,
+        }
+    }
+}
+
+impl Deref for Session {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        match &self.0 {
+            Held::Own(connection) => connection,
+            Held::Behalf(transaction) => transaction,
+        }
+    }
+}
+
+impl DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        match &mut self.0 {
+            Held::Own(connection) => connection,
+            Held::Behalf(transaction) => transaction,
+        }
+    }
+}
+
+impl Database {
+    /// The same database, acting for somebody.
+    #[must_use]
+    pub fn on_behalf(&self, actor: &str, scope: Scope) -> Self {
+        let behalf = Behalf {
+            // PostgreSQL cannot keep the zero byte.
+            actor: actor.replace('\0', ""),
+            scope,
+        };
+        let mut database = self.clone();
+        database.behalf = Some(Arc::new(behalf));
+        database
+    }
+
+    /// A connection on which to carry out one operation.
+    pub async fn session(&self) -> Result<Session, db::Error> {
+        let Some(behalf) = &self.behalf else {
+            return Ok(Session(Held::Own(within(self.pool().acquire()).await?)));
+        };
+        let mut transaction = within(self.pool().begin()).await?;
+        let role = self.wall.load(Ordering::Relaxed).then_some(ROLE);
+        let act = sqlx::query(statement!("access/act_for"))
+            .bind(role)
+            .bind(&behalf.actor)
+            .bind(behalf.scope.setting())
+            .bind(STATEMENT_TIMEOUT);
+        within(act.execute(&mut *transaction)).await?;
+        Ok(Session(Held::Behalf(transaction)))
+    }
+
+    /// A transaction for an operation of several steps.
+    pub(crate) async fn transaction(&self) -> Result<Session, db::Error> {
+        match self.behalf {
+            Some(_) => self.session().await,
+            None => Ok(Session(Held::Behalf(within(self.pool().begin()).await?))),
+        }
+    }
+
+    /// Tries whether requests can run behind row-level security, and from now on lets them if so. Otherwise the reason.
+    pub async fn raise_wall(&self) -> Result<Wall, db::Error> {
+        let mut transaction = within(self.pool().begin()).await?;
+        let trial = within(
+            sqlx::query(statement!("access/act_for"))
+                .bind(ROLE)
+                .bind("trial")
+                .bind("")
+                .bind(STATEMENT_TIMEOUT)
+                .execute(&mut *transaction),
+        )
+        .await;
+        let seen = match trial {
+            Ok(_) => {
+                let query = "select current_user = $1 and not exists (select from stationmaster.workspaces)";
+                within(
+                    sqlx::query_scalar::<_, bool>(query)
+                        .bind(ROLE)
+                        .fetch_one(&mut *transaction),
+                )
+                .await
+            }
+            Err(error) => Err(error),
+        };
+        let wall = match seen {
+            Ok(true) => Wall::Stands,
+            Ok(false) => Wall::Missing("rows are seen that should be hidden".to_owned()),
+            // No such role, not a member of it, no rights on our tables: PostgreSQL's own words say which.
+            Err(error) if error.code().is_some() => Wall::Missing(error.message()),
+            Err(error) => return Err(error),
+        };
+        self.wall.store(wall == Wall::Stands, Ordering::Relaxed);
+        Ok(wall)
+    }
+}
+
+/// Does row-level security stand behind the API's own checks?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wall {
+    /// It does.
+    Stands,
+    /// It does not, for this reason.
+    Missing(String),
+}

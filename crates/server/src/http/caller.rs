@@ -1,0 +1,281 @@
+//! Who is at the door: a token becomes a [`Caller`], or the request goes no further. Everything under `/v1` passes here.
+//!
+//! What is known of a token is believed for [`BELIEVED`], and forgotten at once when a notification says that tokens have
+//! changed; so a revocation holds everywhere within five seconds, with a notification or without. The secret itself is
+//! kept nowhere: the cache knows its hash.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::{Request, State as Shared};
+use axum::http::{HeaderMap, header, request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use stationmaster_core::access::{self, Role, Secret, Token};
+use stationmaster_core::db::Database;
+use stationmaster_core::id::{TokenId, WorkspaceId};
+use stationmaster_core::session::Scope;
+use stationmaster_core::task::Bell;
+use uuid::Uuid;
+
+use super::State;
+use super::problem::{Kind, Problem};
+
+/// How long what was read of a token is believed.
+const BELIEVED: Duration = Duration::from_secs(3);
+/// How often the use of a token is noted.
+const NOTED: Duration = Duration::from_mins(1);
+/// Tokens remembered at most; beyond it the memory is cleared, which costs a read each.
+const REMEMBERED: usize = 10_000;
+
+/// Where a request came from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+/// Who makes a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// The token; nil when nobody is asked for one.
+    pub(super) token: TokenId,
+    /// In words for histories.
+    pub(super) actor: Arc<str>,
+    pub(super) role: Role,
+    pub(super) scope: Scope,
+}
+
+impl Caller {
+    fn of(token: &Token) -> Self {
+        Self {
+            token: token.id,
+            actor: format!("token:{}:{}", token.name, token.id).into(),
+            role: token.role,
+            scope: token.scope.clone(),
+        }
+    }
+
+    /// Whoever reaches a server that is open to all.
+    fn anybody() -> Self {
+        Self {
+            token: TokenId(Uuid::nil()),
+            actor: "open".into(),
+            role: Role::Admin,
+            scope: Scope::All,
+        }
+    }
+
+    /// The database as this caller may see it.
+    pub(super) fn database(&self, state: &State) -> Database {
+        state.database.on_behalf(&self.actor, self.scope.clone())
+    }
+
+    /// A workspace that the request names must be in scope.
+    pub(super) fn may_use(&self, workspace: Uuid) -> Result<WorkspaceId, Problem> {
+        let workspace = WorkspaceId(workspace);
+        if self.scope.holds(workspace) {
+            return Ok(workspace);
+        }
+        let words = format!("the token's workspaces do not include {workspace}");
+        Err(Problem::new(Kind::Forbidden, words))
+    }
+
+    /// A workspace that the address names must be in scope; else it is as if it were not there.
+    pub(super) fn may_see(&self, workspace: Uuid) -> Result<WorkspaceId, Problem> {
+        self.may_use(workspace)
+            .map_err(|_| Problem::not_found(format!("there is no workspace {workspace}")))
+    }
+
+    /// The workspaces that a list is limited to: the one asked for, or those in scope; none: no limit.
+    pub(super) fn among(&self, asked: Option<Uuid>) -> Result<Option<Vec<WorkspaceId>>, Problem> {
+        match asked {
+            Some(workspace) => Ok(Some(vec![self.may_use(workspace)?])),
+            None => Ok(self.scope.limited().map(<[_]>::to_vec)),
+        }
+    }
+
+    /// Things that belong to no workspace are for whoever sees all of them.
+    pub(super) fn sees_all(&self) -> Result<(), Problem> {
+        match self.scope {
+            Scope::All => Ok(()),
+            Scope::Only(_) => {
+                let words = "this is for tokens that are for all workspaces";
+                Err(Problem::new(Kind::Forbidden, words))
+            }
+        }
+    }
+}
+
+impl<S: Sync> axum::extract::FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut request::Parts, _: &S) -> Result<Self, Problem> {
+        let caller = parts.extensions.get::<Self>().cloned();
+        caller.ok_or_else(|| Problem::new(Kind::Unauthenticated, "nobody was asked for a token"))
+    }
+}
+
+struct Known {
+    caller: Caller,
+    read_at: Instant,
+    noted_at: Option<Instant>,
+}
+
+/// What is known of tokens, for a few seconds.
+#[derive(Clone, Default)]
+pub(super) struct Access {
+    known: Arc<Mutex<HashMap<[u8; 32], Known>>>,
+}
+
+impl Access {
+    /// Forgets everything whenever the bell rings.
+    pub(super) async fn forget_on(self, bell: Bell) {
+        loop {
+            bell.rung().await;
+            self.lock().clear();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn recall(&self, hash: [u8; 32]) -> Option<Caller> {
+        let known = self.lock();
+        known
+            .get(&hash)
+            .filter(|known| known.read_at.elapsed() < BELIEVED)
+            .map(|known| known.caller.clone())
+    }
+
+    /// Who holds the secret, from memory or from the database.
+    pub(super) async fn who(&self, database: &Database, secret: &Secret) -> Result<Caller, Problem> {
+        let hash = secret.hash();
+        if let Some(caller) = self.recall(hash) {
+            return Ok(caller);
+        }
+        let refused = |words: &str| Problem::new(Kind::Unauthenticated, words);
+        let token = access::find(database, secret).await?;
+        let token = token.ok_or_else(|| refused("there is no such token"))?;
+        if token.revoked_at.is_some() {
+            return Err(refused("the token was revoked"));
+        }
+        if !token.active {
+            return Err(refused("the token has expired"));
+        }
+        let caller = Caller::of(&token);
+        let note = self.remember(hash, caller.clone());
+        if note && let Err(error) = access::touch(database, token.id).await {
+            tracing::debug!(%error, "The use of a token could not be noted");
+        }
+        Ok(caller)
+    }
+
+    /// Answers whether the token's use should be noted now.
+    fn remember(&self, hash: [u8; 32], caller: Caller) -> bool {
+        let mut known = self.lock();
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        let noted_at = known.get(&hash).and_then(|known| known.noted_at);
+        let note = noted_at.is_none_or(|at| at.elapsed() >= NOTED);
+        let now = Instant::now();
+        let noted_at = if note { Some(now) } else { noted_at };
+        known.insert(
+            hash,
+            Known {
+                caller,
+                read_at: now,
+                noted_at,
+            },
+        );
+        note
+    }
+}
+
+/// Lets a request in, or not.
+pub(super) async fn authenticate(Shared(state): Shared<State>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let caller = match identify(&state, &parts).await {
+        Ok(caller) => caller,
+        Err(problem) => return problem.into_response(),
+    };
+    let permit = match state.limits.admit(caller.token) {
+        Ok(permit) => permit,
+        Err(refusal) => return refusal,
+    };
+    let mut request = Request::from_parts(parts, body);
+    request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(state);
+    let mut response = next.run(request).await;
+    permit.tell(response.headers_mut());
+    response
+}
+
+async fn identify(state: &State, request: &request::Parts) -> Result<Caller, Problem> {
+    let peer = request.extensions.get::<Peer>().map(|peer| peer.0);
+    match bearer(&request.headers) {
+        Ok(None) if state.settings.open => {
+            only_this_host(request)?;
+            Ok(Caller::anybody())
+        }
+        Ok(Some(secret)) => {
+            let who = state.access.who(&state.database, &secret).await;
+            who.map_err(|problem| {
+                if problem.is(Kind::Unauthenticated) {
+                    state.limits.failed(peer, problem)
+                } else {
+                    problem
+                }
+            })
+        }
+        Ok(None) => {
+            let words = "send a token: Authorization: Bearer smt_…; `stationmaster tokens create` makes one";
+            Err(Problem::new(Kind::Unauthenticated, words))
+        }
+        Err(problem) => Err(state.limits.failed(peer, problem)),
+    }
+}
+
+/// The secret that a request carries.
+pub(super) fn bearer(headers: &HeaderMap) -> Result<Option<Secret>, Problem> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return Ok(None);
+    };
+    let refused = |words: String| Problem::new(Kind::Unauthenticated, words);
+    let text = value
+        .to_str()
+        .map_err(|_| refused("the token is not text".to_owned()))?;
+    let (scheme, secret) = text.split_once(' ').unwrap_or((text, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(refused("the scheme of Authorization is Bearer".to_owned()));
+    }
+    Secret::parse(secret.trim())
+        .map(Some)
+        .map_err(|error| refused(error.to_string()))
+}
+
+/// A page of another host must not reach an open server through a browser of this machine.
+fn only_this_host(request: &request::Parts) -> Result<(), Problem> {
+    let host = request
+        .headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let host = host.or(request.uri.authority().map(axum::http::uri::Authority::as_str));
+    let name = host.map_or("", |host| {
+        let end = if host.starts_with('[') {
+            host.find(']').map(|at| at + 1)
+        } else {
+            host.find(':')
+        };
+        &host[..end.unwrap_or(host.len())]
+    });
+    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+    if name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback()) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Kind::Misdirected,
+        "an open server answers only to localhost and loopback addresses",
+    ))
+}

@@ -1,0 +1,66 @@
+//! The doors that need no token: is it alive, is it ready, its metrics, the page, and the document of the API with a page to
+//! read it. None of them shows data of a workspace.
+
+use axum::extract::State as Shared;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::json;
+use stationmaster_client::wire;
+
+use super::State;
+use super::caller::bearer;
+use super::problem::{Kind, Problem};
+
+/// Pages bring everything with them and may reach nothing but this server.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
+                      img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+pub(super) fn routes(document: &utoipa::openapi::OpenApi) -> Router<State> {
+    let document = serde_json::to_value(document).unwrap_or_default();
+    Router::new()
+        .route("/", get(|| async { page(include_str!("overview.html")) }))
+        .route("/docs", get(|| async { page(include_str!("docs.html")) }))
+        .route("/livez", get(|| async { "alive\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .route("/v1/openapi.json", get(move || async move { Json(document) }))
+}
+
+fn page(text: &'static str) -> Response {
+    let mut response = Html(text).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+async fn ready(Shared(state): Shared<State>) -> Response {
+    let readiness = state.station.readiness().await;
+    if readiness.problems.is_empty() {
+        return Json(json!({ "status": "ready" })).into_response();
+    }
+    let errors = readiness.problems.iter().map(|problem| wire::FieldError {
+        field: "readiness".to_owned(),
+        detail: problem.clone(),
+    });
+    Problem::new(Kind::NotReady, readiness.problems.join("; "))
+        .with_errors(errors.collect())
+        .into_response()
+}
+
+async fn metrics(Shared(state): Shared<State>, headers: HeaderMap) -> Result<Response, Problem> {
+    if state.settings.protect_metrics {
+        let secret = bearer(&headers)?;
+        let words = "metrics need a token here (setting http.protect_metrics)";
+        let secret = secret.ok_or_else(|| Problem::new(Kind::Unauthenticated, words))?;
+        state.access.who(&state.database, &secret).await?;
+    }
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], state.metrics.render()).into_response())
+}

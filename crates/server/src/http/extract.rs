@@ -1,0 +1,172 @@
+//! What handlers take in: bodies, queries and parts of the address, read strictly. What cannot be read is a [`Problem`] that
+//! names the field.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::{header, request};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use stationmaster_client::wire;
+
+use super::State;
+use super::problem::{Kind, Problem};
+
+/// How long a body may take to arrive.
+const ARRIVES: Duration = Duration::from_secs(10);
+
+/// A body of JSON.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<State> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &State) -> Result<Self, Problem> {
+        let kind = request.headers().get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/json") {
+            let words = "send the body as JSON, with Content-Type: application/json";
+            return Err(Problem::new(Kind::UnsupportedMediaType, words));
+        }
+        let body = whole(request.into_body(), state.settings.body_limit).await?;
+        parse(&body).map(Self)
+    }
+}
+
+/// A body of JSON, or the default when there is none.
+pub(super) struct MaybeJson<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Default> FromRequest<State> for MaybeJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &State) -> Result<Self, Problem> {
+        if request.headers().contains_key(header::CONTENT_TYPE) {
+            return Json::from_request(request, state)
+                .await
+                .map(|Json(body)| Self(body));
+        }
+        let body = whole(request.into_body(), state.settings.body_limit).await?;
+        if body.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        let words = "send the body as JSON, with Content-Type: application/json";
+        Err(Problem::new(Kind::UnsupportedMediaType, words))
+    }
+}
+
+/// Reads a whole body, no larger than the limit, within a time.
+pub(super) async fn whole(body: Body, limit: usize) -> Result<Bytes, Problem> {
+    let read = tokio::time::timeout(ARRIVES, Limited::new(body, limit).collect()).await;
+    match read {
+        Err(_) => Err(Problem::new(
+            Kind::RequestTimeout,
+            "the body did not arrive in time",
+        )),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let words = format!("the body has more than {limit} bytes (setting http.body_limit)");
+            Err(Problem::new(Kind::TooLarge, words))
+        }
+        Ok(Err(_)) => Err(Problem::new(Kind::Malformed, "the body was cut off")),
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let pointer = pointer(error.path());
+        let inner = error.into_inner();
+        match inner.classify() {
+            serde_json::error::Category::Data => Problem::field(pointer, inner.to_string()),
+            _ => Problem::new(Kind::Malformed, format!("the body is not JSON: {inner}")),
+        }
+    })?;
+    json.end()
+        .map_err(|error| Problem::new(Kind::Malformed, format!("the body is not JSON: {error}")))?;
+    Ok(value)
+}
+
+/// A path as a JSON pointer.
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let escape = |text: &str| text.replace('~', "~0").replace('/', "~1");
+    let parts = path.iter().map(|segment| match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        Segment::Map { key } => format!("/{}", escape(key)),
+        Segment::Enum { variant } => format!("/{}", escape(variant)),
+        Segment::Unknown => "/?".to_owned(),
+    });
+    parts.collect()
+}
+
+/// The query of an address.
+pub(super) struct Query<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequestParts<State> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut request::Parts, _: &State) -> Result<Self, Problem> {
+        let text = parts.uri.query().unwrap_or_default();
+        let query = serde_urlencoded::Deserializer::new(form(text));
+        serde_path_to_error::deserialize(query)
+            .map(Self)
+            .map_err(|error| {
+                let field = error.path().to_string();
+                let detail = error.into_inner().to_string();
+                Problem::field(if field == "." { "query".to_owned() } else { field }, detail)
+            })
+    }
+}
+
+fn form(text: &str) -> url::form_urlencoded::Parse<'_> {
+    url::form_urlencoded::parse(text.as_bytes())
+}
+
+/// A part of the address.
+pub(super) struct Path<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<State> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut request::Parts, state: &State) -> Result<Self, Problem> {
+        let path = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        path.map(|axum::extract::Path(value)| Self(value))
+            .map_err(|error| {
+                let words = error.body_text();
+                Problem::new(Kind::Invalid, "a part of the address cannot be read").with_errors(vec![
+                    wire::FieldError {
+                        field: "path".to_owned(),
+                        detail: words,
+                    },
+                ])
+            })
+    }
+}
+
+/// The longest idempotency key.
+const LONGEST_KEY: usize = 256;
+
+/// The header `Idempotency-Key`.
+pub(super) struct IdempotencyKey(pub(super) Option<String>);
+
+impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut request::Parts, _: &S) -> Result<Self, Problem> {
+        let Some(value) = parts.headers.get("idempotency-key") else {
+            return Ok(Self(None));
+        };
+        let visible = |text: &&str| {
+            (1..=LONGEST_KEY).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        match value.to_str().ok().filter(visible) {
+            Some(key) => Ok(Self(Some(key.to_owned()))),
+            None => Err(Problem::field(
+                "Idempotency-Key",
+                "1 to 256 visible characters of ASCII",
+            )),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Around every request: its name, a place among those under way, a bound on its time, and a net for panics. Whatever comes
+//! out as a refusal gets its body here.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Instant;
+
+use axum::extract::{Request, State as Shared};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt as _;
+use tracing::Instrument as _;
+use uuid::Uuid;
+
+use super::State;
+use super::problem::{Kind, Problem, render};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The longest name that is taken over from a caller.
+const LONGEST_ID: usize = 128;
+
+/// Carries a request through.
+pub(super) async fn guard(Shared(state): Shared<State>, request: Request, next: Next) -> Response {
+    let id = request_id(request.headers());
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let began = Instant::now();
+    let span = tracing::info_span!("request", id);
+    let response = run(&state, request, next).instrument(span).await;
+    let mut response = render(response, &id);
+    if let Ok(id) = HeaderValue::try_from(&id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    tracing::debug!(%method, path, status, ?took, id, "Answered a request");
+    response
+}
+
+async fn run(state: &State, request: Request, next: Next) -> Response {
+    // Whether this server lives must be told however much is under way.
+    let counted = request.uri().path().starts_with("/v1");
+    let place = counted.then(|| state.limits.request()).transpose();
+    let _place = match place {
+        Ok(place) => place,
+        Err(problem) => return problem.into_response(),
+    };
+    let work = AssertUnwindSafe(next.run(request)).catch_unwind();
+    match tokio::time::timeout(state.settings.request_timeout, work).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(panic)) => {
+            let words = panic
+                .downcast_ref::<&str>()
+                .map(ToString::to_string)
+                .or_else(|| panic.downcast_ref::<String>().cloned());
+            tracing::error!(panic = words.unwrap_or_default(), "A request panicked");
+            Problem::new(
+                Kind::Internal,
+                "the server's log tells more, under the request id",
+            )
+            .into_response()
+        }
+        Err(_) => {
+            let words = "the setting http.request_timeout bounds how long a request may take";
+            Problem::new(Kind::Timeout, words).retry_after(1).into_response()
+        }
+    }
+}
+
+/// The caller's name for the request, when it can be shown in a log; else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let fit = |text: &&str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+        (1..=LONGEST_ID).contains(&text.len()) && text.bytes().all(plain)
+    };
+    let given = headers
+        .get(REQUEST_ID)
+        .and_then(|value| value.to_str().ok())
+        .filter(fit);
+    given.map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_could_forge_a_line_of_the_log_is_replaced() {
+        let with = |text: &str| {
+            let value = HeaderValue::from_bytes(text.as_bytes()).unwrap();
+            request_id(&HeaderMap::from_iter([(REQUEST_ID, value)]))
+        };
+        assert_eq!(with("trace-7.a:b_c"), "trace-7.a:b_c");
+        for text in ["", "a b", "a\tlevel=error", &"x".repeat(129)] {
+            assert_ne!(with(text), text);
+        }
+        assert_ne!(request_id(&HeaderMap::new()), request_id(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,145 @@
+//! Connections: accepted up to a number, with TLS or without, each with bounds on its headers and its patience. An orderly end
+//! lets answers under way be read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use super::caller::Peer;
+use crate::config::Http;
+
+/// How long the head of a request may take to arrive, and a handshake.
+const HEAD: Duration = Duration::from_secs(10);
+/// All headers of a request together.
+const HEAD_BYTES: usize = 64 * 1024;
+/// Headers of a request.
+const HEADERS: usize = 64;
+/// How long an end waits for answers that are being read.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// The certificate and the key of the settings, read in; `None`: plain HTTP.
+pub(crate) fn tls(settings: &Http) -> Result<Option<TlsAcceptor>> {
+    let (Some(certificate), Some(key)) = (&settings.tls_cert, &settings.tls_key) else {
+        return Ok(None);
+    };
+    let chain = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .with_context(|| {
+            format!(
+                "{} is no certificate in PEM (setting http.tls_cert)",
+                certificate.display()
+            )
+        })?;
+    let key = PrivateKeyDer::from_pem_file(key)
+        .with_context(|| format!("{} is no key in PEM (setting http.tls_key)", key.display()))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .context(
+            "the certificate and the key do not belong together (settings http.tls_cert, http.tls_key)",
+        )?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Some(TlsAcceptor::from(Arc::new(config))))
+}
+
+/// Serves connections until `stop`, then lets those under way end.
+pub(super) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    most: usize,
+    stop: CancellationToken,
+) {
+    let graceful = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(most));
+    loop {
+        let place = tokio::select! {
+            () = stop.cancelled() => break,
+            place = Arc::clone(&places).acquire_owned() => place,
+        };
+        let Ok(place) = place else { break };
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, address)) => {
+                let connection = Connection {
+                    router: router.clone(),
+                    peer: Peer(address.ip().to_canonical()),
+                    watcher: graceful.watcher(),
+                    _place: place,
+                };
+                let tls = tls.clone();
+                tokio::spawn(async move { connection.begin(stream, tls).await });
+            }
+            Err(error) => {
+                // Out of descriptors, or the peer has gone already: the next one may do better.
+                tracing::debug!(%error, "A connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    drop(listener);
+    if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
+        tracing::debug!("Some connections were cut");
+    }
+}
+
+struct Connection {
+    router: Router,
+    peer: Peer,
+    watcher: hyper_util::server::graceful::Watcher,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    async fn begin(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
+        // Answers are small and awaited.
+        let _ = stream.set_nodelay(true);
+        match tls {
+            None => self.run(stream).await,
+            Some(tls) => match tokio::time::timeout(HEAD, tls.accept(stream)).await {
+                Ok(Ok(stream)) => self.run(stream).await,
+                Ok(Err(error)) => tracing::debug!(%error, "A TLS handshake failed"),
+                Err(_) => tracing::debug!("A TLS handshake took too long"),
+            },
+        }
+    }
+
+    async fn run(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let (router, peer) = (self.router, self.peer);
+        let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(peer);
+            router.clone().oneshot(request)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD)
+            .max_buf_size(HEAD_BYTES)
+            .max_headers(HEADERS)
+            .serve_connection(TokioIo::new(stream), service);
+        if let Err(error) = self.watcher.watch(connection).await {
+            tracing::debug!(%error, "A connection ended early");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `/v1/plans`: how much a workspace of each may run at once.
+
+use axum::Json as Answer;
+use axum::extract::State as Shared;
+use stationmaster_client::wire;
+use stationmaster_core::catalogue::{self, Plan};
+use utoipa_axum::routes;
+
+use super::State;
+use super::caller::Caller;
+use super::etag::{Expected, Tagged, tag};
+use super::extract::{Json, Path};
+use super::problem::Problem;
+use super::routes::Routes;
+
+pub(super) fn routes() -> Routes {
+    Routes::new().viewer(routes!(list)).admin(routes!(put))
+}
+
+/// The plans there are
+#[utoipa::path(get, path = "/v1/plans", operation_id = "list_plans", tag = "plans",
+    responses((status = 200, description = "All plans", body = wire::Plans)))]
+async fn list(Shared(state): Shared<State>, caller: Caller) -> Result<Answer<wire::Plans>, Problem> {
+    let plans = catalogue::plans(&caller.database(&state)).await?;
+    Ok(Answer(wire::Plans {
+        items: plans.into_iter().map(plan).collect(),
+    }))
+}
+
+/// Make a plan or change it; the limits of its workspaces follow at once. For tokens that are for all workspaces
+#[utoipa::path(put, path = "/v1/plans/{name}", operation_id = "put_plan", tag = "plans",
+    params(("name" = String, Path, description = "The plan", min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9_.-]+$"),
+           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag"),
+           ("If-None-Match" = Option<String>, Header, description = "`*`: only if it is not there")),
+    request_body = wire::PlanChange,
+    responses((status = 200, description = "The plan as it is now", body = wire::Plan, headers(("etag" = String, description = "For If-Match"))),
+              (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]
+async fn put(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Path(name): Path<String>,
+    expected: Expected,
+    Json(change): Json<wire::PlanChange>,
+) -> Result<Tagged<wire::Plan>, Problem> {
+    caller.sees_all()?;
+    check(&name, &change)?;
+    let database = caller.database(&state);
+    let plans = catalogue::plans(&database).await?;
+    let before = plans.into_iter().find(|plan| plan.name == name);
+    let weight = change.weight.or(before.map(|plan| plan.weight)).unwrap_or(1.0);
+    let made = Plan {
+        name,
+        max_concurrent: change.max_concurrent,
+        weight,
+    };
+    let holds = |before: Option<&Plan>| expected.holds(before.map(plan_tag).as_deref());
+    let conditional = expected != Expected::Anything;
+    catalogue::put_plan_if(&database, &made, conditional.then_some(&holds as _)).await?;
+    Ok(Tagged(plan_tag(&made), plan(made)))
+}
+
+fn check(name: &str, change: &wire::PlanChange) -> Result<(), Problem> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if !(1..=100).contains(&name.len()) || !name.chars().all(plain) {
+        return Err(Problem::field(
+            "name",
+            "1 to 100 letters, digits, dots, underscores and hyphens",
+        ));
+    }
+    if change.max_concurrent < 0 {
+        return Err(Problem::field("/max_concurrent", "0 or more"));
+    }
+    match change.weight {
+        Some(weight) if !(weight > 0.0 && weight <= 1_000_000.0) => {
+            Err(Problem::field("/weight", "more than 0, and at most 1000000"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn plan_tag(plan: &Plan) -> String {
+    tag(&(plan.max_concurrent, plan.weight))
+}
+
+fn plan(plan: Plan) -> wire::Plan {
+    wire::Plan {
+        name: plan.name,
+        max_concurrent: plan.max_concurrent,
+        weight: plan.weight,
+    }
+}

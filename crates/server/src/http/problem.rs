@@ -1,0 +1,301 @@
+//! Refusals by RFC 9457: every answer that is no success is `application/problem+json`, with a type that never changes its
+//! meaning. A handler returns a [`Problem`]; it is written out in one place, [`render`], which also gives a body to refusals
+//! that came from further below (no such route, wrong method) and names the request.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use stationmaster_client::wire;
+use stationmaster_core::executions::{enqueue, operate};
+use stationmaster_core::{access, catalogue, db};
+
+/// The kinds of problems there are. The name is public.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $status:ident, $name:literal, $title:literal;)*) => {
+        /// A kind of problem.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl Kind {
+            #[cfg(test)]
+            pub(super) const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            pub(super) fn status(self) -> StatusCode {
+                match self { $(Self::$kind => StatusCode::$status,)* }
+            }
+
+            pub(super) fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)* }
+            }
+
+            pub(super) fn title(self) -> &'static str {
+                match self { $(Self::$kind => $title,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Cannot be read.
+    Malformed = BAD_REQUEST, "malformed", "The request cannot be read";
+    /// A cursor that we did not give.
+    BadCursor = BAD_REQUEST, "bad-cursor", "The cursor is not one of this list";
+    /// No token, or none that opens the door.
+    Unauthenticated = UNAUTHORIZED, "unauthenticated", "A valid token is needed";
+    /// Not with this role, or not in this workspace.
+    Forbidden = FORBIDDEN, "forbidden", "The token may not do this";
+    /// Not there, or not to be seen.
+    NotFound = NOT_FOUND, "not-found", "There is no such thing";
+    /// Not by this method.
+    MethodNotAllowed = METHOD_NOT_ALLOWED, "method-not-allowed", "Not by this method";
+    /// The request did not arrive in time.
+    RequestTimeout = REQUEST_TIMEOUT, "request-timeout", "The request took too long to arrive";
+    /// It is there, but not like this.
+    Conflict = CONFLICT, "conflict", "Not possible as things are";
+    /// The key was used for another request.
+    IdempotencyConflict = CONFLICT, "idempotency-conflict", "The idempotency key was used for another request";
+    /// The same request is under way.
+    IdempotencyUnderWay = CONFLICT, "idempotency-under-way", "The same request is being carried out";
+    /// Changed since the caller looked.
+    PreconditionFailed = PRECONDITION_FAILED, "precondition-failed", "It was changed since you looked";
+    /// Too large.
+    TooLarge = PAYLOAD_TOO_LARGE, "too-large", "The request is too large";
+    /// Not JSON.
+    UnsupportedMediaType = UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body must be JSON";
+    /// Read, but it cannot be.
+    Invalid = UNPROCESSABLE_ENTITY, "invalid", "Some values cannot be";
+    /// If-Match is needed.
+    PreconditionRequired = PRECONDITION_REQUIRED, "precondition-required", "Say what you saw: If-Match is needed";
+    /// Too many requests.
+    RateLimited = TOO_MANY_REQUESTS, "rate-limited", "Too many requests";
+    /// Broken.
+    Internal = INTERNAL_SERVER_ERROR, "internal", "Something is broken here";
+    /// The database or something else that we need is away.
+    Unavailable = SERVICE_UNAVAILABLE, "unavailable", "Something that is needed is not there now";
+    /// Too much at once.
+    Overloaded = SERVICE_UNAVAILABLE, "overloaded", "Too much is under way";
+    /// Took too long.
+    Timeout = SERVICE_UNAVAILABLE, "timeout", "It took too long";
+    /// Not ready to work.
+    NotReady = SERVICE_UNAVAILABLE, "not-ready", "This server is not ready";
+    /// For a host that is none of ours.
+    Misdirected = MISDIRECTED_REQUEST, "misdirected", "This is not the host that you asked for";
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem {
+    kind: Kind,
+    detail: String,
+    errors: Vec<wire::FieldError>,
+    retry_after: Option<u64>,
+}
+
+impl Problem {
+    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+            errors: Vec::new(),
+            retry_after: None,
+        }
+    }
+
+    pub(super) fn is(&self, kind: Kind) -> bool {
+        self.kind == kind
+    }
+
+    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(Kind::NotFound, detail)
+    }
+
+    /// One field is wrong.
+    pub(super) fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        let (field, detail) = (field.into(), detail.into());
+        let words = format!("{field}: {detail}");
+        Self::new(Kind::Invalid, words).with_errors(vec![wire::FieldError { field, detail }])
+    }
+
+    pub(super) fn with_errors(mut self, errors: Vec<wire::FieldError>) -> Self {
+        self.errors = errors;
+        self
+    }
+
+    /// When to try again, in seconds.
+    pub(super) fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    fn wire(self, request_id: Option<&str>) -> wire::Problem {
+        wire::Problem {
+            kind: format!("urn:stationmaster:problem:{}", self.kind.name()),
+            title: self.kind.title().to_owned(),
+            status: self.kind.status().as_u16(),
+            detail: Some(self.detail),
+            request_id: request_id.map(str::to_owned),
+            errors: self.errors,
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.kind.status().into_response();
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if self.kind == Kind::Unauthenticated {
+            let scheme = HeaderValue::from_static("Bearer realm=\"stationmaster\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Gives every refusal its body; other answers pass.
+pub(super) fn render(mut response: Response, request_id: &str) -> Response {
+    let status = response.status();
+    let problem = match response.extensions_mut().remove::<Problem>() {
+        Some(problem) => problem,
+        None if status.is_client_error() || status.is_server_error() => bare(status),
+        None => return response,
+    };
+    let body = serde_json::to_vec(&problem.wire(Some(request_id))).unwrap_or_default();
+    let (mut parts, _) = response.into_parts();
+    let kind = HeaderValue::from_static("application/problem+json");
+    parts.headers.insert(header::CONTENT_TYPE, kind);
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts
+        .headers
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Response::from_parts(parts, body.into())
+}
+
+/// A refusal that came from below the handlers.
+fn bare(status: StatusCode) -> Problem {
+    match status {
+        StatusCode::NOT_FOUND => Problem::not_found("there is nothing at this address; see /docs"),
+        StatusCode::METHOD_NOT_ALLOWED => Problem::new(
+            Kind::MethodNotAllowed,
+            "the header Allow names the methods that can be used here",
+        ),
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            Problem::new(Kind::TooLarge, "the body is larger than the server takes")
+        }
+        status if status.is_client_error() => Problem::new(Kind::Malformed, status.to_string()),
+        status => Problem::new(Kind::Internal, status.to_string()),
+    }
+}
+
+impl From<db::Error> for Problem {
+    fn from(error: db::Error) -> Self {
+        let code = error.code().unwrap_or_default();
+        match code.as_str() {
+            // The request holds something that PostgreSQL cannot keep: a zero byte, a time beyond its calendar.
+            code if code.starts_with("22") || code.starts_with("54") || code == "23514" => {
+                Self::new(Kind::Invalid, error.message())
+            }
+            "42501" => Self::new(Kind::Forbidden, "the token's workspaces do not include this"),
+            "57014" => {
+                Self::new(Kind::Timeout, "the database took too long: narrow the filter").retry_after(1)
+            }
+            "40001" | "40P01" => {
+                Self::new(Kind::Unavailable, "others were in the way; try again").retry_after(1)
+            }
+            code if ["08", "53", "57"].iter().any(|class| code.starts_with(class)) => away(&error),
+            "" => away(&error),
+            _ => {
+                tracing::error!(
+                    error = stationmaster_core::task::chain(&error),
+                    "A request failed in the database"
+                );
+                Self::new(
+                    Kind::Internal,
+                    "the database refused; the server's log tells more",
+                )
+            }
+        }
+    }
+}
+
+fn away(error: &db::Error) -> Problem {
+    tracing::warn!(
+        error = stationmaster_core::task::chain(error),
+        "The database did not answer a request"
+    );
+    Problem::new(Kind::Unavailable, "the database does not answer; try again").retry_after(1)
+}
+
+impl From<catalogue::Error> for Problem {
+    fn from(error: catalogue::Error) -> Self {
+        use catalogue::Error;
+        let words = error.to_string();
+        match error {
+            Error::UnknownPlan(..) => Self::field("/plan", words),
+            Error::UnknownVersion(..) => Self::field("/published_version", words),
+            Error::Graph(_) => Self::field("/workflow", words),
+            Error::UnknownWorkspace(_) | Error::UnknownDefinition(_) => Self::not_found(words),
+            Error::OtherWorkspace(_) => Self::new(Kind::Conflict, words),
+            Error::Invalid(_) => Self::new(Kind::Invalid, words),
+            Error::Unexpected => Self::new(Kind::PreconditionFailed, words),
+            Error::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<operate::Error> for Problem {
+    fn from(error: operate::Error) -> Self {
+        match error {
+            operate::Error::NotFound(_) => Self::not_found(error.to_string()),
+            operate::Error::WrongState(words) => Self::new(Kind::Conflict, words),
+            operate::Error::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<enqueue::Error> for Problem {
+    fn from(error: enqueue::Error) -> Self {
+        use enqueue::Error;
+        let words = error.to_string();
+        match error {
+            Error::TooLarge { .. } => Self::field("/input", words),
+            Error::BadKey { field, .. } => Self::field(format!("/{}", field.replace(' ', "_")), words),
+            Error::Conflict { .. } => Self::new(Kind::IdempotencyConflict, words),
+            Error::Unknown(_) => Self::not_found(words),
+            Error::BadInput(_) => Self::field("/input", words),
+            Error::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<access::Error> for Problem {
+    fn from(error: access::Error) -> Self {
+        match error {
+            access::Error::NameTaken(_) => Self::new(Kind::Conflict, error.to_string()),
+            access::Error::NotFound(_) => Self::not_found(error.to_string()),
+            access::Error::Invalid(words) => Self::new(Kind::Invalid, words),
+            access::Error::Database(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_name_of_its_own_and_is_in_the_guide() {
+        let guide = include_str!("../../../../docs/guides/http-api.md");
+        let names: HashSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), Kind::ALL.len());
+        for kind in Kind::ALL {
+            let row = format!("| `{}` | {} |", kind.name(), kind.status().as_u16());
+            assert!(guide.contains(&row), "docs/guides/http-api.md has no row {row:?}");
+        }
+    }
+}
