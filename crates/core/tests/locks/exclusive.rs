@@ -24,8 +24,8 @@ fn turns() -> Settings {
         claim_lease: Duration::from_mins(2),
         exclusive: Some(Exclusive {
             table: LockTable::default(),
-            turn: Terms::new(Duration::from_secs(3), MOMENT).unwrap(),
-            recovery: Terms::new(Duration::from_secs(3), MOMENT).unwrap(),
+            turn: Terms::new(Duration::from_secs(10), MOMENT).unwrap(),
+            recovery: Terms::new(Duration::from_secs(10), MOMENT).unwrap(),
             recovery_interval: Duration::from_millis(200),
             stale_after: Duration::from_hours(1),
         }),

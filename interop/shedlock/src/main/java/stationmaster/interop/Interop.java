@@ -102,8 +102,8 @@ public final class Interop {
     }
 
     private void keptAlive() throws Exception {
-        Ours holder = holder("kept", "--at-most", "2s");
-        eventually("twice the time has passed", () -> age("kept") > 5);
+        Ours holder = holder("kept", "--at-most", "4s");
+        eventually("more time has passed", () -> age("kept") > 5);
         expect("Java is refused", tryLock("kept", 60, 0).isEmpty());
         expect("our command ends well", holder.finish() == 0);
         SimpleLock lock = locked("kept", 2, 0);
