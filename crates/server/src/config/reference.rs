@@ -42,9 +42,10 @@ Durations are written with their unit: `250ms`, `5s`, `1h 30m`, `7d`. They are l
 ";
 
 /// The sections of the page: the part of the key before the dot, and a title.
-const SECTIONS: [(&str, &str); 7] = [
+const SECTIONS: [(&str, &str); 9] = [
     ("", "General"),
     ("log", "Logging"),
+    ("traces", "Traces"),
     ("http", "HTTP"),
     ("temporal", "Temporal"),
     ("executions", "Executions"),
