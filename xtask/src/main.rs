@@ -19,8 +19,9 @@ use crate::repository::Repository;
 const HELP: &str = "\
 cargo xtask <command>
 
-  setup           find what the tests need (PostgreSQL, Temporal), install what is missing
+  setup           find what the tests need (PostgreSQL, Temporal, a fuzzer), install what is missing
   test [args]     setup, then all tests against a throw-away PostgreSQL; args go to `cargo test`
+  fuzz-api [n]    fuzz the HTTP API with n examples for each operation (500); `test` does so with a few
   check           what CI runs: format, clippy, documentation, tidy, test
   tidy            the house rules that compilers do not know
   dev [args]      find or install PostgreSQL, build, and run `stationmaster dev`
@@ -45,6 +46,7 @@ fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
     match command {
         "setup" => components::set_up(&repository),
         "test" => test::run(&repository, arguments),
+        "fuzz-api" => test::fuzz_api(&repository, arguments),
         "check" => check::run(&repository),
         "tidy" => tidy::run(&repository),
         "dev" => launch::dev(&repository, arguments),

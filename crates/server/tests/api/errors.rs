@@ -47,7 +47,7 @@ async fn every_class_of_refusal_is_a_problem_with_a_type_of_its_own() {
         (
             ask(Method::POST, "/v1/executions")
                 .header("content-type", "application/json")
-                .body("{} x"),
+                .body(format!("{enqueue} x")),
             400,
             "malformed",
         ),

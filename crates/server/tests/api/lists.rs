@@ -135,7 +135,7 @@ async fn filters_find_what_they_name_and_a_scoped_token_sees_its_own() {
     );
     assert_eq!(
         ids(QueueQuery {
-            search: Some("überweisung".to_owned()),
+            search: Some("NOTE".to_owned()),
             ..all()
         })
         .await,
