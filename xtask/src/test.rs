@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 use stationmaster_postgres::{Binaries, Server, Settings};
 
-use crate::components::{POSTGRES, TEMPORAL, TEMPORAL_SETTING};
+use crate::components::{POSTGRES, SCHEMATHESIS, SCHEMATHESIS_SETTING, TEMPORAL, TEMPORAL_SETTING};
 use crate::repository::{self, Repository, code_of};
 
 /// Tests run at the same time, and each has pools of its own.
@@ -32,6 +32,7 @@ const PACKAGE_CHOICES: [&str; 2] = ["-p", "--package"];
 pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
     let bin_dir = POSTGRES.provide(repository)?;
     let temporal = TEMPORAL.provide(repository)?;
+    let schemathesis = SCHEMATHESIS.provide(repository)?;
     let binaries = Binaries::find(Some(&bin_dir))?;
     let settings = Settings {
         max_connections: MAX_CONNECTIONS,
@@ -50,13 +51,28 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
         command
             .env("STATIONMASTER_TEST_DATABASE_URL", server.url("postgres"))
             .env("STATIONMASTER_TEST_POSTGRES_BIN", &bin_dir)
-            .env(TEMPORAL_SETTING, &temporal);
+            .env(TEMPORAL_SETTING, &temporal)
+            .env(SCHEMATHESIS_SETTING, &schemathesis);
         let status = repository::run(&mut command)?;
         if !status.success() {
             return Ok(code_of(status));
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the test that fuzzes the HTTP API, for longer.
+pub(crate) fn fuzz_api(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
+    let examples = arguments.first().map_or("500", String::as_str);
+    let arguments = [
+        "--package=stationmaster",
+        "--test=api",
+        &format!("--config=env.STATIONMASTER_TEST_FUZZ_EXAMPLES=\"{examples}\""),
+        "fuzzer",
+        "--",
+        "--nocapture",
+    ];
+    run(repository, &arguments.map(str::to_owned))
 }
 
 /// One run for all targets and one for the examples in the documentation, which cargo cannot combine; only one when

@@ -2,7 +2,7 @@
 -- Backlogs beyond 100,000 are the planner's estimate, or 100,001 for some workspaces; the last minute is found by the brin
 -- index. $1 workspaces (null: all).
 select case when $1::uuid[] is not null
-            then (select count(*) from (select from stationmaster.queue_pending where workspace_id = any ($1) limit 100001) some)
+            then (select count(*) from (select from stationmaster.queue_pending where workspace_id = any ($1) limit 100001) counted)
             else (select case when reltuples < 100000 then (select count(*) from stationmaster.queue_pending)
                               else reltuples::bigint end
                   from pg_class where oid = 'stationmaster.queue_pending'::regclass) end as waiting,

@@ -31,7 +31,12 @@ pub(crate) async fn run(_args: &ServeArgs, context: &Context) -> Result<()> {
     })?;
     let database = Database::new(url, config.database_pool)?;
     let running = wiring::start(&config, database, listener).await?;
-    tracing::info!(address = %running.address, server = config.server_name(), "Stationmaster is ready: http://{}", running.address);
+    let scheme = if config.http.tls_cert.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    tracing::info!(address = %running.address, server = config.server_name(), "Stationmaster is ready: {scheme}://{}", running.address);
     let result = running.until_told_to_stop(config.shutdown_timeout).await;
     telemetry.finish().await;
     result

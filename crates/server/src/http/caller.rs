@@ -132,8 +132,13 @@ impl Access {
     pub(super) async fn forget_on(self, bell: Bell) {
         loop {
             bell.rung().await;
-            self.lock().clear();
+            self.forget();
         }
+    }
+
+    /// Forgets everything.
+    pub(super) fn forget(&self) {
+        self.lock().clear();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], Known>> {

@@ -79,13 +79,27 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
         let pointer = pointer(error.path());
         let inner = error.into_inner();
         match inner.classify() {
-            serde_json::error::Category::Data => Problem::field(pointer, inner.to_string()),
+            serde_json::error::Category::Data => {
+                Problem::field(with_missing(pointer, &inner), inner.to_string())
+            }
             _ => Problem::new(Kind::Malformed, format!("the body is not JSON: {inner}")),
         }
     })?;
     json.end()
         .map_err(|error| Problem::new(Kind::Malformed, format!("the body is not JSON: {error}")))?;
     Ok(value)
+}
+
+/// What is missing has no path of its own; its name stands in the words.
+fn with_missing(pointer: String, error: &serde_json::Error) -> String {
+    let words = error.to_string();
+    match words
+        .strip_prefix("missing field `")
+        .and_then(|rest| rest.split_once('`'))
+    {
+        Some((name, _)) => format!("{pointer}/{name}"),
+        None => pointer,
+    }
 }
 
 /// A path as a JSON pointer.

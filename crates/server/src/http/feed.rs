@@ -83,7 +83,10 @@ impl Pass for Pump {
         }
         events::number(&self.database).await?;
         let kept = events::kept(&self.database).await?;
-        let position = *self.position.get_or_insert(kept.newest);
+        let Some(position) = self.position else {
+            // Whoever began to listen before now may have missed something: an empty batch tells where the feed stands.
+            return Ok(self.hand_over(kept.newest, kept.newest, Vec::new()));
+        };
         if kept.newest <= position {
             return Ok(Next::After(EVERY));
         }
@@ -93,13 +96,16 @@ impl Pass for Pump {
             Some(last) if !whole => last.position,
             _ => kept.newest,
         };
+        let next = self.hand_over(position, up_to, events);
+        Ok(if whole { next } else { Next::Now })
+    }
+}
+
+impl Pump {
+    fn hand_over(&mut self, after: i64, up_to: i64, events: Vec<Event>) -> Next {
         self.position = Some(up_to);
-        self.newest.send_replace(Arc::new(Batch {
-            after: position,
-            up_to,
-            events,
-        }));
-        Ok(if whole { Next::After(EVERY) } else { Next::Now })
+        self.newest.send_replace(Arc::new(Batch { after, up_to, events }));
+        Next::After(EVERY)
     }
 }
 

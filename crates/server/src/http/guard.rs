@@ -2,7 +2,7 @@
 //! out as a refusal gets its body here.
 
 use std::panic::AssertUnwindSafe;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -43,8 +43,12 @@ async fn run(state: &State, request: Request, next: Next) -> Response {
         Ok(place) => place,
         Err(problem) => return problem.into_response(),
     };
+    carry(state.settings.request_timeout, request, next).await
+}
+
+async fn carry(longest: Duration, request: Request, next: Next) -> Response {
     let work = AssertUnwindSafe(next.run(request)).catch_unwind();
-    match tokio::time::timeout(state.settings.request_timeout, work).await {
+    match tokio::time::timeout(longest, work).await {
         Ok(Ok(response)) => response,
         Ok(Err(panic)) => {
             let words = panic
@@ -80,7 +84,47 @@ fn request_id(headers: &HeaderMap) -> String {
 
 #[cfg(test)]
 mod tests {
+    use axum::Router;
+    use axum::body::Body;
+    use axum::http::StatusCode;
+    use axum::middleware::from_fn;
+    use axum::routing::get;
+    use tower::ServiceExt as _;
+
     use super::*;
+
+    async fn answer(router: Router) -> (StatusCode, String) {
+        let carried = |request: Request, next: Next| carry(Duration::from_millis(50), request, next);
+        let router = router.layer(from_fn(carried));
+        let response = router.oneshot(Request::new(Body::empty())).await.unwrap();
+        let response = render(response, "a-request");
+        let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
+        let status = response.status();
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        assert_eq!(kind, "application/problem+json");
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_problem_that_tells_nothing_of_the_inside() {
+        async fn broken() {
+            panic!("the key under the mat")
+        }
+        let (status, body) = answer(Router::new().route("/", get(broken))).await;
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(
+            body.contains("urn:stationmaster:problem:internal") && body.contains("a-request"),
+            "{body}"
+        );
+        assert!(!body.contains("mat"), "{body}");
+    }
+
+    #[tokio::test]
+    async fn a_request_that_never_ends_is_ended() {
+        let (status, body) = answer(Router::new().route("/", get(std::future::pending::<()>))).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(body.contains("urn:stationmaster:problem:timeout"), "{body}");
+    }
 
     #[test]
     fn a_name_that_could_forge_a_line_of_the_log_is_replaced() {

@@ -120,6 +120,8 @@ async fn revoke(
 ) -> Result<StatusCode, Problem> {
     let found = find(&state, &caller, id).await?;
     access::revoke(&state.database, &found.id.to_string(), &caller.actor).await?;
+    // The others are told by a notification; here it holds before the answer is given.
+    state.access.forget();
     Ok(StatusCode::NO_CONTENT)
 }
 

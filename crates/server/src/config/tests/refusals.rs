@@ -62,7 +62,10 @@ fn values_that_cannot_be_are_refused_with_what_can() {
         ("database_pool=1", "a number from 2 to 500; the default is 16"),
         ("migrate_at_start=perhaps", "true or false"),
         ("engine=steam", "embedded or temporal"),
-        ("listen=0.0.0.0:7373", "a loopback address"),
+        ("listen=localhost:7373", "an IP address and a port"),
+        ("http.body_limit=1", "1024 to 67108864"),
+        ("http.rate_limit=0", "1 to 1000000"),
+        ("http.event_retention=1", "as in 250ms, 5s"),
         ("shutdown_timeout=0s", "a duration"),
         ("server_name=\u{7}", "a name"),
         ("log.format=xml", "pretty or json"),
@@ -88,11 +91,10 @@ fn values_that_cannot_be_are_refused_with_what_can() {
         );
         assert!(wrong.remedy.contains(remedy), "{pair}: {}", wrong.remedy);
     }
-    assert!(
-        complaint(from_set(&["listen=0.0.0.0:1"]))
-            .problem
-            .contains("there are no tokens yet")
-    );
+    let open = complaint(from_set(&["listen=0.0.0.0:1", "http.open=true"]));
+    assert!(open.problem.contains("could do everything"), "{}", open.problem);
+    let half = complaint(from_set(&["http.tls_cert=cert.pem"]));
+    assert!(half.problem.contains("only work together"), "{}", half.problem);
 }
 
 #[test]

@@ -1,0 +1,233 @@
+//! Refusals: each class has its status, its type, and a body that says what to do.
+
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+use stationmaster_core::access::Role;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use uuid::Uuid;
+
+use crate::scene::{ENDLESS, Scene, answer, problem};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_class_of_refusal_is_a_problem_with_a_type_of_its_own() {
+    let scene = Scene::with(&[("HTTP__BODY_LIMIT", "4096")]).await;
+    let tenant = scene.tenant(0, ENDLESS).await;
+    let token = scene.token(Role::Admin, None).await;
+    let ask = |method: Method, path: &str| scene.ask(method, path, Some(&token));
+    let enqueue = json!({ "workspace_id": tenant.workspace, "workflow_definition_id": tenant.workflow });
+    let large = json!({ "workspace_id": tenant.workspace, "workflow_definition_id": tenant.workflow, "input": "x".repeat(5000) });
+    let nobody = Uuid::now_v7();
+    let cases = [
+        (ask(Method::GET, "/v1/nothing"), 404, "not-found"),
+        (ask(Method::GET, "/nothing"), 404, "not-found"),
+        (ask(Method::GET, &format!("/v1/queue/{nobody}")), 404, "not-found"),
+        (ask(Method::DELETE, "/v1/queue"), 405, "method-not-allowed"),
+        (ask(Method::PUT, "/livez"), 405, "method-not-allowed"),
+        (ask(Method::POST, "/v1/executions").json(&large), 413, "too-large"),
+        (
+            ask(Method::POST, "/v1/executions").body("input"),
+            415,
+            "unsupported-media-type",
+        ),
+        (
+            ask(Method::POST, "/v1/executions")
+                .header("content-type", "text/plain")
+                .body("{}"),
+            415,
+            "unsupported-media-type",
+        ),
+        (
+            ask(Method::POST, "/v1/executions")
+                .header("content-type", "application/json")
+                .body("{"),
+            400,
+            "malformed",
+        ),
+        (
+            ask(Method::POST, "/v1/executions")
+                .header("content-type", "application/json")
+                .body(format!("{enqueue} x")),
+            400,
+            "malformed",
+        ),
+        (
+            ask(Method::POST, "/v1/executions").json(&json!({})),
+            422,
+            "invalid",
+        ),
+        (ask(Method::GET, "/v1/queue/0190"), 422, "invalid"),
+        (ask(Method::GET, "/v1/queue?limit=0"), 422, "invalid"),
+        (ask(Method::GET, "/v1/queue?limit=501"), 422, "invalid"),
+        (ask(Method::GET, "/v1/queue?stattus=PENDING"), 422, "invalid"),
+        (ask(Method::GET, "/v1/queue?status=LOST"), 422, "invalid"),
+        (ask(Method::GET, "/v1/queue?search=%00"), 422, "invalid"),
+        (ask(Method::GET, "/v1/queue?cursor=abc"), 400, "bad-cursor"),
+        (
+            ask(Method::GET, "/v1/events").header("last-event-id", "x"),
+            422,
+            "invalid",
+        ),
+        (
+            ask(Method::PUT, &format!("/v1/workspaces/{nobody}")).json(&json!({ "plan": "GOLD" })),
+            422,
+            "invalid",
+        ),
+        (
+            ask(Method::PUT, &format!("/v1/workspaces/{nobody}")).json(&json!({ "max_concurrent": -1 })),
+            422,
+            "invalid",
+        ),
+        (
+            ask(Method::POST, "/v1/executions")
+                .header("idempotency-key", "a b")
+                .json(&enqueue),
+            422,
+            "invalid",
+        ),
+        (
+            ask(Method::PUT, &format!("/v1/workspaces/{}", tenant.workspace))
+                .header("if-match", "\"old\"")
+                .json(&json!({})),
+            412,
+            "precondition-failed",
+        ),
+    ];
+    for (request, status, name) in cases {
+        let request = request.build().unwrap();
+        let asked = format!("{} {}", request.method(), request.url());
+        let (answered, body) =
+            answer(reqwest::RequestBuilder::from_parts(crate::scene::http(), request)).await;
+        assert_eq!(
+            (answered.as_u16(), problem(&body)),
+            (status, name),
+            "{asked}: {body}"
+        );
+        assert!(!body["detail"].as_str().unwrap().is_empty(), "{asked}: {body}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_field_is_named_and_a_wrong_method_tells_the_right_ones() {
+    let scene = Scene::new().await;
+    let token = scene.token(Role::Admin, None).await;
+    let id = Uuid::now_v7();
+    let bulk = json!({ "items": [{ "workspace_id": id, "workflow_definition_id": id, "priority": "high" }] });
+    let (_, body) = answer(
+        scene
+            .ask(Method::POST, "/v1/executions/bulk", Some(&token))
+            .json(&bulk),
+    )
+    .await;
+    assert_eq!(body["errors"][0]["field"], "/items/0/priority", "{body}");
+    let (_, body) = answer(
+        scene
+            .ask(Method::POST, "/v1/queue/retry", Some(&token))
+            .json(&json!({ "colour": 1 })),
+    )
+    .await;
+    assert_eq!(body["errors"][0]["field"], "/colour", "{body}");
+    let response = scene
+        .ask(Method::PATCH, "/v1/queue", Some(&token))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert!(
+        response.headers()["allow"].to_str().unwrap().contains("GET"),
+        "{:?}",
+        response.headers()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_is_named_by_its_caller_or_by_us() {
+    let scene = Scene::new().await;
+    let response = scene
+        .ask(Method::GET, "/v1/queue", None)
+        .header("x-request-id", "trace-7")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(response.headers()["x-request-id"], "trace-7");
+    assert_eq!(
+        response.headers()["www-authenticate"],
+        "Bearer realm=\"stationmaster\""
+    );
+    let response = scene
+        .ask(Method::GET, "/livez", None)
+        .header("x-request-id", "a b")
+        .send()
+        .await
+        .unwrap();
+    assert_ne!(response.headers()["x-request-id"], "a b");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_does_not_arrive_is_given_up() {
+    let scene = Scene::new().await;
+    let token = scene.token(Role::Operator, None).await;
+    let mut stream = TcpStream::connect(&scene.address).await.unwrap();
+    let head = format!(
+        "POST /v1/executions HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+         content-length: 100\r\n\r\n{{",
+        scene.address
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let mut some = [0; 4096];
+    while !String::from_utf8_lossy(&answer).contains("request-timeout") {
+        let read = stream.read(&mut some).await.unwrap();
+        assert_ne!(read, 0, "{}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&some[..read]);
+    }
+    assert!(
+        answer.starts_with(b"HTTP/1.1 408"),
+        "{}",
+        String::from_utf8_lossy(&answer)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_asks_too_much_is_told_when_to_come_back_and_others_are_not_held_up() {
+    let scene = Scene::with(&[("HTTP__RATE_LIMIT", "3"), ("HTTP__AUTH_FAILURES", "4")]).await;
+    let token = scene.token(Role::Viewer, None).await;
+    let mut limited = None;
+    for _ in 0..200 {
+        let response = scene
+            .ask(Method::GET, "/v1/plans", Some(&token))
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.headers()["ratelimit-limit"], "3");
+        if response.status() == StatusCode::TOO_MANY_REQUESTS {
+            limited = Some(response);
+            break;
+        }
+        assert_eq!(response.status(), StatusCode::OK);
+    }
+    let limited = limited.expect("two hundred requests at once are more than three a second");
+    assert_eq!(limited.headers()["ratelimit-remaining"], "0");
+    assert!(
+        limited.headers()["retry-after"]
+            .to_str()
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            >= 1
+    );
+    let other = scene.token(Role::Viewer, None).await;
+    let (status, _) = answer(scene.ask(Method::GET, "/v1/plans", Some(&other))).await;
+    assert_eq!(status, StatusCode::OK);
+
+    // Guesses from one address are slowed down; a token that is right still opens the door there.
+    let mut slowed = false;
+    for _ in 0..50 {
+        let (status, _) = answer(scene.ask(Method::GET, "/v1/plans", Some("smt_guess"))).await;
+        slowed |= status == StatusCode::TOO_MANY_REQUESTS;
+    }
+    assert!(slowed);
+    let third = scene.token(Role::Viewer, None).await;
+    let (status, _) = answer(scene.ask(Method::GET, "/v1/plans", Some(&third))).await;
+    assert_eq!(status, StatusCode::OK);
+}

@@ -1,0 +1,276 @@
+//! Lists: every row once, whatever is inserted meanwhile; filters; cursors that cannot be bent.
+
+use std::collections::HashSet;
+
+use reqwest::{Method, StatusCode};
+use serde_json::value::RawValue;
+use stationmaster_client::wire::{
+    Enqueue, ExecutionQuery, ExecutionStatus, ItemStatus, PageQuery, QueueQuery,
+};
+use stationmaster_core::access::Role;
+use uuid::Uuid;
+
+use crate::scene::{ENDLESS, Scene, answer, problem};
+use crate::support::{SHORT, eventually};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_miss_and_repeat_nothing_while_others_enqueue_and_items_run() {
+    let scene = Scene::with(&[("HTTP__RATE_LIMIT", "100000")]).await;
+    let client = scene.admin().await;
+    let (waiting, moving) = (scene.tenant(0, ENDLESS).await, scene.tenant(5, SHORT).await);
+    let mut before = HashSet::new();
+    for tenant in [waiting, moving] {
+        let requests = vec![Enqueue::new(tenant.workspace, tenant.workflow); 150];
+        before.extend(
+            client
+                .enqueue_all(requests)
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|made| made.id),
+        );
+    }
+    let more = {
+        let client = client.clone();
+        tokio::spawn(async move {
+            loop {
+                for tenant in [waiting, moving] {
+                    let requests = vec![Enqueue::new(tenant.workspace, tenant.workflow); 3];
+                    client.enqueue_all(requests).await.unwrap();
+                }
+            }
+        })
+    };
+    let mut query = QueueQuery {
+        limit: Some(7),
+        ..QueueQuery::default()
+    };
+    let mut seen = Vec::new();
+    loop {
+        let page = client.queue(&query).await.unwrap();
+        seen.extend(page.items.iter().map(|item| item.id));
+        query.cursor = page.next_cursor;
+        if query.cursor.is_none() {
+            break;
+        }
+    }
+    more.abort();
+    let distinct: HashSet<Uuid> = seen.iter().copied().collect();
+    assert_eq!(distinct.len(), seen.len(), "something came twice");
+    let missed: Vec<&Uuid> = before.difference(&distinct).collect();
+    assert!(missed.is_empty(), "{} were missed", missed.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn filters_find_what_they_name_and_a_scoped_token_sees_its_own() {
+    let scene = Scene::new().await;
+    let client = scene.admin().await;
+    let (one, other) = (scene.tenant(0, ENDLESS).await, scene.tenant(3, SHORT).await);
+    let mut request = Enqueue::new(one.workspace, one.workflow);
+    request.input =
+        Some(RawValue::from_string(r#"{"order": "A_1%", "note": "Überweisung"}"#.to_owned()).unwrap());
+    let marked = client.enqueue(&request).await.unwrap().id;
+    request.input = Some(RawValue::from_string(r#"{"order": "AX12"}"#.to_owned()).unwrap());
+    let plain = client.enqueue(&request).await.unwrap().id;
+    let done = client
+        .enqueue(&Enqueue::new(other.workspace, other.workflow))
+        .await
+        .unwrap()
+        .id;
+    eventually("the other's runs to its end", async || {
+        let query = ExecutionQuery {
+            status: Some(ExecutionStatus::Completed),
+            ..ExecutionQuery::default()
+        };
+        client.executions(&query).await.unwrap().items.len() == 1
+    })
+    .await;
+    let ids = async |query: QueueQuery| -> Vec<Uuid> {
+        let page = client.queue(&query).await.unwrap();
+        assert!(page.next_cursor.is_none());
+        page.items.into_iter().map(|item| item.id).collect()
+    };
+    let all = QueueQuery::default;
+    assert_eq!(ids(all()).await, [done, plain, marked]);
+    assert_eq!(
+        ids(QueueQuery {
+            status: Some(ItemStatus::Pending),
+            ..all()
+        })
+        .await,
+        [plain, marked]
+    );
+    assert_eq!(
+        ids(QueueQuery {
+            status: Some(ItemStatus::Dispatched),
+            ..all()
+        })
+        .await,
+        [done]
+    );
+    assert_eq!(
+        ids(QueueQuery {
+            workspace_id: Some(other.workspace),
+            ..all()
+        })
+        .await,
+        [done]
+    );
+    assert_eq!(
+        ids(QueueQuery {
+            workflow_definition_id: Some(one.workflow),
+            ..all()
+        })
+        .await,
+        [plain, marked]
+    );
+    assert_eq!(
+        ids(QueueQuery {
+            search: Some("a_1%".to_owned()),
+            ..all()
+        })
+        .await,
+        [marked],
+        "a pattern means itself"
+    );
+    assert_eq!(
+        ids(QueueQuery {
+            search: Some("NOTE".to_owned()),
+            ..all()
+        })
+        .await,
+        [marked]
+    );
+    let item = client.queue_item(plain).await.unwrap().item;
+    assert_eq!(
+        ids(QueueQuery {
+            created_after: Some(item.created_at),
+            ..all()
+        })
+        .await,
+        [done, plain]
+    );
+    assert_eq!(
+        ids(QueueQuery {
+            created_before: Some(item.created_at),
+            ..all()
+        })
+        .await,
+        [marked]
+    );
+
+    let token = scene.token(Role::Viewer, Some(other.workspace)).await;
+    let scoped = scene.client(&token);
+    let page = scoped.queue(&all()).await.unwrap();
+    assert_eq!(page.items.iter().map(|item| item.id).collect::<Vec<_>>(), [done]);
+    assert_eq!(
+        scoped
+            .workspaces(&PageQuery::default())
+            .await
+            .unwrap()
+            .items
+            .len(),
+        1
+    );
+    let overview = scoped
+        .overview(&stationmaster_client::wire::OverviewQuery::default())
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            overview.overview.waiting,
+            overview.workspaces.len(),
+            overview.executions.len()
+        ),
+        (0, 1, 1)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn executions_are_listed_by_status_workspace_and_end() {
+    let scene = Scene::new().await;
+    let client = scene.admin().await;
+    let tenant = scene.tenant(50, SHORT).await;
+    let requests = vec![Enqueue::new(tenant.workspace, tenant.workflow); 12];
+    client.enqueue_all(requests).await.unwrap();
+    let completed = ExecutionQuery {
+        workspace_id: Some(tenant.workspace),
+        status: Some(ExecutionStatus::Completed),
+        limit: Some(5),
+        ..ExecutionQuery::default()
+    };
+    scene.database.until_count("COMPLETED", 12).await;
+    let mut query = completed.clone();
+    let mut seen = Vec::new();
+    loop {
+        let page = client.executions(&query).await.unwrap();
+        assert!(page.items.len() <= 5);
+        seen.extend(page.items);
+        query.cursor = page.next_cursor;
+        if query.cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen.len(), 12);
+    assert!(seen.windows(2).all(|two| two[0].id > two[1].id), "newest first");
+    let last = seen
+        .iter()
+        .filter_map(|execution| execution.completed_at)
+        .max()
+        .unwrap();
+    let query = ExecutionQuery {
+        completed_after: Some(last),
+        ..ExecutionQuery::default()
+    };
+    assert_eq!(client.executions(&query).await.unwrap().items.len(), 1);
+    let query = ExecutionQuery {
+        status: Some(ExecutionStatus::Failed),
+        ..ExecutionQuery::default()
+    };
+    assert!(client.executions(&query).await.unwrap().items.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cursor_belongs_to_its_list_and_its_filters() {
+    let scene = Scene::new().await;
+    let token = scene.token(Role::Viewer, None).await;
+    let tenant = scene.tenant(0, ENDLESS).await;
+    for _ in 0..3 {
+        scene.item(tenant).await;
+    }
+    let (status, page) = answer(scene.ask(Method::GET, "/v1/queue?limit=2", Some(&token))).await;
+    assert_eq!(status, StatusCode::OK);
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let (status, rest) = answer(scene.ask(
+        Method::GET,
+        &format!("/v1/queue?limit=9&cursor={cursor}"),
+        Some(&token),
+    ))
+    .await;
+    assert_eq!(
+        (status, rest["items"].as_array().unwrap().len()),
+        (StatusCode::OK, 1)
+    );
+    assert!(rest.get("next_cursor").is_none());
+    let tampered = format!("{}A", &cursor[..cursor.len() - 1]);
+    for path in [
+        format!("/v1/queue?cursor={cursor}&status=PENDING"),
+        format!("/v1/executions?cursor={cursor}"),
+        format!("/v1/queue?cursor={cursor}x"),
+        format!(
+            "/v1/queue?cursor={}",
+            if tampered == cursor {
+                format!("{}B", &cursor[..cursor.len() - 1])
+            } else {
+                tampered
+            }
+        ),
+    ] {
+        let (status, body) = answer(scene.ask(Method::GET, &path, Some(&token))).await;
+        assert_eq!(
+            (status, problem(&body)),
+            (StatusCode::BAD_REQUEST, "bad-cursor"),
+            "{path}"
+        );
+    }
+}

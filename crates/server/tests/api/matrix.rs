@@ -1,0 +1,304 @@
+//! Every route x role x foreign workspace x without a token, from the document that the server serves.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use stationmaster_client::wire;
+use stationmaster_core::access::Role;
+use uuid::Uuid;
+
+use crate::scene::{ENDLESS, Scene, Tenant, answer};
+
+/// One operation of the document.
+struct Operation {
+    id: String,
+    method: Method,
+    path: String,
+    role: Role,
+    has_body: bool,
+}
+
+async fn operations(scene: &Scene) -> Vec<Operation> {
+    let (status, document) = answer(scene.ask(Method::GET, "/v1/openapi.json", None)).await;
+    assert_eq!(status, StatusCode::OK);
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(
+                operation["security"][0]["token"].is_array(),
+                "{method} {path} asks for no token"
+            );
+            operations.push(Operation {
+                id: operation["operationId"].as_str().unwrap().to_owned(),
+                method: method.to_uppercase().parse().unwrap(),
+                path: path.clone(),
+                role: role(operation["x-role"].as_str().unwrap()),
+                has_body: operation["requestBody"].is_object(),
+            });
+        }
+    }
+    assert!(operations.len() > 30, "{}", operations.len());
+    operations
+}
+
+fn role(text: &str) -> Role {
+    match text {
+        "viewer" => Role::Viewer,
+        "operator" => Role::Operator,
+        "admin" => Role::Admin,
+        other => panic!("there is no role {other}"),
+    }
+}
+
+/// What stands in the addresses of a tenant: his workspace, workflow, item, execution, token.
+#[derive(Clone, Copy)]
+struct Things {
+    tenant: Tenant,
+    item: Uuid,
+    execution: Uuid,
+    token: Uuid,
+}
+
+impl Things {
+    fn address(&self, operation: &Operation) -> String {
+        let id = match operation.path.split('/').nth(2).unwrap() {
+            "workspaces" => self.tenant.workspace,
+            "workflows" => self.tenant.workflow,
+            "queue" => self.item,
+            "executions" => self.execution,
+            "tokens" => self.token,
+            _ => Uuid::now_v7(),
+        };
+        let path = operation.path.replace("{id}", &id.to_string());
+        let path = path.replace("{name}", &format!("P-{}", id.simple()));
+        assert!(!path.contains('{'), "no value for a part of {path}");
+        path
+    }
+
+    /// A body that the route accepts. A new route with a body must tell one here.
+    fn body(&self, operation: &Operation) -> Option<Value> {
+        let enqueue =
+            json!({ "workspace_id": self.tenant.workspace, "workflow_definition_id": self.tenant.workflow });
+        let body = match operation.id.as_str() {
+            "enqueue_execution" => enqueue,
+            "enqueue_executions" => json!({ "items": [enqueue] }),
+            "complete_execution" => json!({ "status": "COMPLETED" }),
+            "cancel_execution" | "cancel_queue_item" => json!({ "reason": "a test" }),
+            "change_queue_item" => json!({ "priority": 7 }),
+            "retry_queue" | "cancel_queue" => {
+                json!({ "workspace_id": self.tenant.workspace, "dry_run": true })
+            }
+            "put_workspace" => json!({ "name": "changed" }),
+            "put_workflow" => json!({ "workspace_id": self.tenant.workspace, "name": "changed" }),
+            "add_workflow_version" => json!({ "workflow": { "nodes": [{ "id": "a", "type": "noop" }] } }),
+            "put_plan" => json!({ "max_concurrent": 3 }),
+            "create_token" => {
+                json!({ "name": Uuid::now_v7().to_string(), "role": "viewer", "workspaces": [self.tenant.workspace] })
+            }
+            other => {
+                assert!(
+                    !operation.has_body,
+                    "{other} has a body: tell one that it accepts"
+                );
+                return None;
+            }
+        };
+        Some(body)
+    }
+}
+
+/// A tenant with one running execution, one waiting item, and a token.
+async fn things(scene: &Scene) -> Things {
+    let tenant = scene.tenant(1, ENDLESS).await;
+    let admin = scene.admin().await;
+    let request = wire::Enqueue::new(tenant.workspace, tenant.workflow);
+    let running = admin.enqueue(&request).await.unwrap().id;
+    let mut execution = None;
+    crate::support::eventually("an execution runs", async || {
+        execution = admin.queue_item(running).await.unwrap().item.execution_id;
+        execution.is_some()
+    })
+    .await;
+    let item = admin.enqueue(&request).await.unwrap().id;
+    let new = wire::NewToken {
+        name: Uuid::now_v7().to_string(),
+        role: wire::Role::Viewer,
+        workspaces: Some(vec![tenant.workspace]),
+        expires_at: None,
+    };
+    let token = admin.make_token(&new).await.unwrap().token.id;
+    Things {
+        tenant,
+        item,
+        execution: execution.unwrap(),
+        token,
+    }
+}
+
+/// Streams do not end by themselves, so only their head is read.
+async fn ask(
+    scene: &Scene,
+    operation: &Operation,
+    things: &Things,
+    token: Option<&str>,
+) -> (StatusCode, Value) {
+    let mut request = scene.ask(operation.method.clone(), &things.address(operation), token);
+    if let Some(body) = things.body(operation) {
+        request = request.json(&body);
+    }
+    if operation.id == "listen_events" {
+        let response = request.send().await.unwrap();
+        return (response.status(), Value::Null);
+    }
+    answer(request).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_route_answers_without_a_token_that_is_valid() {
+    let scene = Scene::new().await;
+    let things = things(&scene).await;
+    let operations = operations(&scene).await;
+    let revoked = scene.token(Role::Admin, None).await;
+    let admin = scene.client(&revoked);
+    let own = admin.own_token().await.unwrap();
+    scene.admin().await.revoke_token(own.id).await.unwrap();
+    let expired = scene.token(Role::Admin, None).await;
+    let hint = &expired[expired.len() - 12..expired.len() - 8];
+    let query = "update stationmaster.tokens set expires_at = now() - interval '1 second' where hint = $1";
+    sqlx::query(query)
+        .bind(hint)
+        .execute(&scene.database.pool)
+        .await
+        .unwrap();
+    let mut typo = scene.token(Role::Admin, None).await;
+    let last = if typo.ends_with('0') { "1" } else { "0" };
+    typo.replace_range(75.., last);
+    for operation in &operations {
+        for token in [
+            None,
+            Some(revoked.as_str()),
+            Some(&expired),
+            Some(&typo),
+            Some("secret"),
+        ] {
+            let (status, _) = ask(&scene, operation, &things, token).await;
+            // Too many tokens that open no door make the address wait; either way nobody comes in.
+            assert!(
+                status == StatusCode::UNAUTHORIZED
+                    || (token.is_some() && status == StatusCode::TOO_MANY_REQUESTS),
+                "{} {}: {status}",
+                operation.method,
+                operation.path
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_route_is_denied_to_lesser_roles_and_open_to_its_own() {
+    let scene = Scene::with(&[("HTTP__RATE_LIMIT", "100000")]).await;
+    for operation in &operations(&scene).await {
+        // What one route does to things must not be in the way of the next.
+        let things = things(&scene).await;
+        for role in [Role::Viewer, Role::Operator, Role::Admin] {
+            let token = scene.token(role, None).await;
+            let (status, body) = ask(&scene, operation, &things, Some(&token)).await;
+            let denied = status == StatusCode::FORBIDDEN;
+            assert_eq!(
+                denied,
+                role < operation.role,
+                "{role:?} {} {}: {status} {body}",
+                operation.method,
+                operation.path
+            );
+            assert_ne!(status, StatusCode::UNAUTHORIZED);
+            if !denied {
+                assert!(
+                    !status.is_server_error(),
+                    "{role:?} {} {}: {body}",
+                    operation.method,
+                    operation.path
+                );
+                let fine =
+                    status.is_success() || status == StatusCode::CONFLICT || status == StatusCode::NOT_FOUND;
+                assert!(
+                    fine,
+                    "{role:?} {} {}: {status} {body}",
+                    operation.method, operation.path
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_of_a_foreign_workspace_is_shown_or_changed() {
+    let scene = Scene::with(&[("HTTP__RATE_LIMIT", "100000")]).await;
+    let (own, foreign) = (things(&scene).await, things(&scene).await);
+    let before = snapshot(&scene, &foreign).await;
+    let token = scene.token(Role::Admin, Some(own.tenant.workspace)).await;
+    for operation in &operations(&scene).await {
+        let named = things_named(operation);
+        let (status, body) = ask(&scene, operation, &foreign, Some(&token)).await;
+        let text = body.to_string();
+        if named || operation.id == "put_plan" {
+            let hidden = status == StatusCode::NOT_FOUND || status == StatusCode::FORBIDDEN;
+            assert!(hidden, "{} {}: {status} {text}", operation.method, operation.path);
+        } else {
+            assert!(
+                status.is_success() || status == StatusCode::NOT_FOUND,
+                "{}: {status} {text}",
+                operation.path
+            );
+            for id in [
+                foreign.tenant.workspace,
+                foreign.tenant.workflow,
+                foreign.item,
+                foreign.execution,
+                foreign.token,
+            ] {
+                assert!(
+                    !text.contains(&id.to_string()),
+                    "{} {}: {text}",
+                    operation.method,
+                    operation.path
+                );
+            }
+        }
+    }
+    assert_eq!(snapshot(&scene, &foreign).await, before);
+    for filter in ["queue", "executions", "workflows", "audit"] {
+        let path = format!("/v1/{filter}?workspace_id={}", foreign.tenant.workspace);
+        let (status, _) = answer(scene.ask(Method::GET, &path, Some(&token))).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{path}");
+    }
+}
+
+/// Does the request name something of the tenant, in its address or in its body?
+fn things_named(operation: &Operation) -> bool {
+    operation.path.contains("{id}") || operation.has_body
+}
+
+/// Everything of a tenant that a request could change.
+async fn snapshot(scene: &Scene, things: &Things) -> Vec<String> {
+    let query = "select w::text from stationmaster.workspaces w where id = $1
+                 union all select d::text from stationmaster.workflow_definitions d where workspace_id = $1
+                 union all select v::text from stationmaster.workflow_definition_versions v
+                           where workflow_definition_id = $2
+                 union all select p::text from stationmaster.queue_pending p where workspace_id = $1
+                 union all select a::text from stationmaster.executions_active a where workspace_id = $1
+                 union all select c.execution_id::text from stationmaster.cancel_requests c where execution_id = $3
+                 union all select i::text from stationmaster.queue_items i where workspace_id = $1
+                 union all select t.revoked_at::text from stationmaster.tokens t where id = $4
+                 order by 1";
+    sqlx::query_scalar::<_, Option<String>>(query)
+        .bind(things.tenant.workspace)
+        .bind(things.tenant.workflow)
+        .bind(things.execution)
+        .bind(things.token)
+        .fetch_all(&scene.database.pool)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(Option::unwrap_or_default)
+        .collect()
+}

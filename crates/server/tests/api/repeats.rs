@@ -1,0 +1,138 @@
+//! Repeats: a request under its key is carried out once and answered alike.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use stationmaster_core::access::Role;
+
+use crate::scene::{ENDLESS, Scene, Tenant, answer, problem};
+
+fn enqueue(tenant: Tenant, priority: i32) -> Value {
+    json!({ "workspace_id": tenant.workspace, "workflow_definition_id": tenant.workflow, "priority": priority })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_enqueue_repeated_under_its_key_gives_the_first_item() {
+    let scene = Scene::new().await;
+    let token = scene.token(Role::Operator, None).await;
+    let tenant = scene.tenant(0, ENDLESS).await;
+    let ask = |priority: i32| {
+        let request = scene.ask(Method::POST, "/v1/executions", Some(&token));
+        request
+            .header("idempotency-key", "order-17")
+            .json(&enqueue(tenant, priority))
+    };
+    let response = ask(1).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::ACCEPTED);
+    let location = response.headers()["location"].to_str().unwrap().to_owned();
+    let first: Value = response.json().await.unwrap();
+    assert_eq!(location, format!("/v1/queue/{}", first["id"].as_str().unwrap()));
+    let (status, again) = answer(ask(1)).await;
+    assert_eq!(
+        (status, &again["id"], &again["duplicate"]),
+        (StatusCode::ACCEPTED, &first["id"], &json!(true))
+    );
+    let (status, other) = answer(ask(2)).await;
+    assert_eq!(
+        (status, problem(&other)),
+        (StatusCode::CONFLICT, "idempotency-conflict")
+    );
+    let both = ask(1).json(&json!({ "workspace_id": tenant.workspace, "workflow_definition_id": tenant.workflow, "idempotency_key": "another" }));
+    assert_eq!(answer(both).await.0, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(
+        scene
+            .database
+            .number("select count(*) from stationmaster.queue_items")
+            .await,
+        1
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_post_repeated_under_its_key_is_answered_and_not_done_again() {
+    let scene = Scene::new().await;
+    let token = scene.token(Role::Admin, None).await;
+    let tenant = scene.tenant(0, ENDLESS).await;
+    let path = format!("/v1/workflows/{}/versions", tenant.workflow);
+    let ask = |token: &str, node: &str| {
+        let request = scene
+            .ask(Method::POST, &path, Some(token))
+            .header("idempotency-key", "release-9");
+        request.json(&json!({ "workflow": { "nodes": [{ "id": node, "type": "noop" }] } }))
+    };
+    // A refusal keeps no key: what was wrong can be mended under it.
+    let (status, _) = answer(ask(&token, "")).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    let (status, first) = answer(ask(&token, "a")).await;
+    assert_eq!((status, &first["version"]), (StatusCode::CREATED, &json!(2)));
+    let response = ask(&token, "a").send().await.unwrap();
+    assert_eq!(
+        (response.status(), &response.headers()["idempotency-replayed"]),
+        (StatusCode::CREATED, &"true".parse().unwrap())
+    );
+    assert_eq!(response.json::<Value>().await.unwrap(), first);
+    let (status, other) = answer(ask(&token, "b")).await;
+    assert_eq!(
+        (status, problem(&other)),
+        (StatusCode::CONFLICT, "idempotency-conflict")
+    );
+    // Another token has keys of its own.
+    let other = scene.token(Role::Admin, None).await;
+    let (status, made) = answer(ask(&other, "a")).await;
+    assert_eq!((status, &made["version"]), (StatusCode::CREATED, &json!(3)));
+    let old = "update stationmaster.api_answers set created_at = now() - interval '25 hours'";
+    sqlx::query(old).execute(&scene.database.pool).await.unwrap();
+    let (_, made) = answer(ask(&token, "a")).await;
+    assert_eq!(made["version"], json!(4), "after a day the key is new");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_repeats_at_once_one_is_carried_out() {
+    let scene = Scene::new().await;
+    let token = scene.token(Role::Admin, None).await;
+    let tenant = scene.tenant(0, ENDLESS).await;
+    let path = format!("/v1/workflows/{}/versions", tenant.workflow);
+    let ask = || {
+        let request = scene
+            .ask(Method::POST, &path, Some(&token))
+            .header("idempotency-key", "at-once");
+        answer(request.json(&json!({ "workflow": { "nodes": [{ "id": "a", "type": "noop" }] } })))
+    };
+    let answers = futures::future::join_all((0..12).map(|_| ask())).await;
+    for (status, body) in &answers {
+        let fine = *status == StatusCode::CREATED || problem(body) == "idempotency-under-way";
+        assert!(fine, "{status} {body}");
+    }
+    assert!(answers.iter().any(|(status, _)| *status == StatusCode::CREATED));
+    let versions = "select count(*) from stationmaster.workflow_definition_versions";
+    assert_eq!(
+        scene.database.number(versions).await,
+        2,
+        "the tenant's first, and one"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_secret_of_a_token_is_kept_nowhere() {
+    let scene = Scene::new().await;
+    let token = scene.token(Role::Admin, None).await;
+    let ask = || {
+        let request = scene
+            .ask(Method::POST, "/v1/tokens", Some(&token))
+            .header("idempotency-key", "once");
+        answer(request.json(&json!({ "name": "deploy", "role": "viewer" })))
+    };
+    let (status, made) = ask().await;
+    assert_eq!(status, StatusCode::CREATED);
+    let secret = made["secret"].as_str().unwrap();
+    let (status, again) = ask().await;
+    assert_eq!((status, problem(&again)), (StatusCode::CONFLICT, "conflict"));
+    let kept = "select count(*) from stationmaster.api_answers";
+    assert_eq!(scene.database.number(kept).await, 0);
+    let dump = "select coalesce(string_agg(t::text, ' '), '') || coalesce((select string_agg(a::text, ' ') from stationmaster.audit a), '')
+                || coalesce((select string_agg(e::text, ' ') from stationmaster.event_inbox e), '') from stationmaster.tokens t";
+    let dump: String = sqlx::query_scalar(dump)
+        .fetch_one(&scene.database.pool)
+        .await
+        .unwrap();
+    assert!(!dump.contains(&secret[4..60]), "the secret is in the database");
+}
