@@ -4,6 +4,7 @@
 mod apt;
 mod check;
 mod components;
+mod dst;
 mod launch;
 mod repository;
 mod test;
@@ -22,6 +23,7 @@ cargo xtask <command>
   setup           find what the tests need (PostgreSQL, Temporal), install what is missing
   test [args]     setup, then all tests against a throw-away PostgreSQL; args go to `cargo test`
   check           what CI runs: format, clippy, documentation, tidy, test
+  dst             compare the fires around every move of every zone's clock with a scan, for some minutes
   tidy            the house rules that compilers do not know
   dev [args]      find or install PostgreSQL, build, and run `stationmaster dev`
   bench [args]    build and run `stationmaster bench` with a private PostgreSQL
@@ -46,6 +48,7 @@ fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
         "setup" => components::set_up(&repository),
         "test" => test::run(&repository, arguments),
         "check" => check::run(&repository),
+        "dst" => dst::run(&repository),
         "tidy" => tidy::run(&repository),
         "dev" => launch::dev(&repository, arguments),
         "bench" => launch::bench(&repository, arguments),
