@@ -6,6 +6,7 @@
 --   alarm_standings       narrow; one row per alarm: how it stands, and the next nominal instant of its series
 --   occurrences_open      narrow; one row from the moment an occurrence is due until it is settled
 --   occurrences_finished  append-only; how it ended
+--   occurrence_ranges     the same for long rows of missed ones
 --
 -- The row of alarm_standings is what everybody who moves a series locks first: a claim (skipping what others hold), a
 -- settlement (the same), and people. The public relations alarms and alarm_occurrences are views over these tables.
@@ -148,15 +149,25 @@ create table stationmaster.occurrences_finished (
     answer_status integer,
     answer        text,
     note          text,
-    covers        bigint default 1,
-    until         timestamptz,
     primary key (alarm_id, scheduled_for)
 );
 create index occurrences_finished_at on stationmaster.occurrences_finished using brin (finished_at)
     with (pages_per_range = 16, autosummarize = on);
 
-comment on column stationmaster.occurrences_finished.covers is
-    'how many occurrences this row speaks for: a long row of missed ones is one line, up to, not with, until; null: very many';
+-- A long row of missed occurrences is one line here, from scheduled_for up to, not with, until.
+create table stationmaster.occurrence_ranges (
+    id            bigint generated always as identity primary key,
+    alarm_id      uuid not null,
+    scheduled_for timestamptz not null,
+    until         timestamptz not null,
+    covers        bigint,
+    status        text not null check (status in ('skipped', 'coalesced')),
+    reason        text not null,
+    finished_at   timestamptz not null default clock_timestamp()
+);
+create index occurrence_ranges_by_alarm on stationmaster.occurrence_ranges (alarm_id, scheduled_for);
+
+comment on column stationmaster.occurrence_ranges.covers is 'how many; null: very many';
 
 -- Every try that was not confirmed. The one that was, or the last, is on the occurrence itself.
 create table stationmaster.occurrence_tries (
@@ -349,8 +360,12 @@ select o.alarm_id, o.scheduled_for,
 from stationmaster.occurrences_open o
 union all
 select f.alarm_id, f.scheduled_for, f.status, f.origin, f.attempts, f.recoveries, f.last_error, f.fired_at, f.reason, null,
-       f.due_at, f.finished_at, f.answer_status, f.answer, f.note, f.covers, f.until
-from stationmaster.occurrences_finished f;
+       f.due_at, f.finished_at, f.answer_status, f.answer, f.note, 1, null
+from stationmaster.occurrences_finished f
+union all
+select r.alarm_id, r.scheduled_for, r.status, 'schedule', 0, 0, null, null, r.reason, null, r.scheduled_for, r.finished_at,
+       null, null, null, r.covers, r.until
+from stationmaster.occurrence_ranges r;
 
 -- Sets an alarm inside the caller's transaction and answers its id. Of fire_at, delay, civil_at (with timezone) and cron_expr
 -- (with timezone, UTC when left out) exactly one is given. An expression or a civil time is read by a server as soon as the

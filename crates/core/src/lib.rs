@@ -12,10 +12,11 @@
 //! * pure: [`id`], [`graph`], [`retry`], [`capacity`]
 //! * the engine room: [`task`] (one contract for every loop), `lane`, `pipeline`
 //! * exclusive things: [`presence`] (a server's own lease), `duty` (work that one server does for all)
-//! * the lanes: [`executions`]
-//! * outside: [`engine`]
+//! * the lanes: [`executions`], [`alarms`]
+//! * outside: [`engine`], [`wake`]
 //! * the rest: [`catalogue`], [`db`], [`observe`], and [`station`], which puts it all together
 
+pub mod alarms;
 pub mod capacity;
 pub mod catalogue;
 pub mod db;
@@ -32,3 +33,4 @@ pub mod presence;
 pub mod retry;
 pub mod station;
 pub mod task;
+pub mod wake;

@@ -9,7 +9,7 @@ with due as materialized (
     limit $2
     for update skip locked
 )
-select due.alarm_id, due.next_fire_at, due.next_due_at, due.free_at, due.note, due.last_fired_at, d.kind, d.cron_expr, d.civil_at::text as civil_at,
+select due.alarm_id, due.next_fire_at, due.next_due_at, due.free_at, due.note, due.last_fired_at, d.kind, d.cron_expr,
        d.timezone, d.dst, d.misfire, d.catch_up, extract(epoch from d.misfire_window)::double precision as misfire_window,
        d.overlap, extract(epoch from d.jitter)::double precision as jitter, d.start_at, d.end_at, d.anchor_at, now() as now
 from due

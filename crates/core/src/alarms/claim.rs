@@ -60,7 +60,6 @@ struct Candidate {
     last_fired_at: Option<jiff_sqlx::Timestamp>,
     kind: String,
     cron_expr: Option<String>,
-    civil_at: Option<String>,
     timezone: Option<String>,
     dst: String,
     misfire: String,

@@ -18,7 +18,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::capacity::LowWater;
@@ -29,7 +28,7 @@ use crate::presence::Presence;
 use crate::wake::guard::{Allowed, Guard};
 use crate::wake::signature::Secret;
 use crate::wake::targets::Targets;
-use crate::wake::{self, Client};
+use crate::wake::Client;
 
 pub mod backfill;
 mod claim;
@@ -129,6 +128,28 @@ impl Settings {
     }
 }
 
+/// What a server needs to run the lane.
+pub struct Setup {
+    settings: Settings,
+    client: Client,
+}
+
+impl Setup {
+    /// Makes the client that sends the wakes.
+    pub fn new(settings: Settings) -> Result<Self, reqwest::Error> {
+        if settings.signing_secret.is_none() {
+            tracing::warn!("Wakes are not signed: alarms.signing_secret is not set");
+        }
+        let client = Client::new(settings.guard(), settings.per_target)?;
+        Ok(Self { settings, client })
+    }
+
+    /// Deliveries that may be under way at once: what is claimed is sent or given back, and waits for nobody here.
+    pub(crate) fn parallel(&self) -> usize {
+        self.settings.concurrency + self.settings.batch_size
+    }
+}
+
 /// What the tasks of this lane share.
 #[derive(Clone)]
 pub(crate) struct Shared {
@@ -141,9 +162,9 @@ pub(crate) struct Shared {
     pub(crate) targets: Targets,
     pub(crate) router: Option<Url>,
     pub(crate) keyring: Arc<keys::Keyring>,
+    /// From where to look for what is due, and for what is open: behind the rows that earlier claims left dead.
     pub(crate) due_from: Arc<Mutex<LowWater>>,
     pub(crate) ready_from: Arc<Mutex<LowWater>>,
-    pub(crate) stop: CancellationToken,
 }
 
 impl Shared {
@@ -151,12 +172,11 @@ impl Shared {
         database: Database,
         presence: Presence,
         metrics: Arc<Metrics>,
-        settings: Settings,
+        setup: Setup,
         bells: Bells,
-        stop: CancellationToken,
-    ) -> Result<Self, reqwest::Error> {
-        let client = wake::Client::new(settings.guard(), settings.per_target)?;
-        Ok(Self {
+    ) -> Self {
+        let Setup { settings, client } = setup;
+        Self {
             client,
             targets: Targets::new(settings.per_target),
             router: settings.router_target(),
@@ -168,8 +188,7 @@ impl Shared {
             presence,
             metrics,
             bells,
-            stop,
-        })
+        }
     }
 }
 
