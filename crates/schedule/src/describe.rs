@@ -90,9 +90,10 @@ fn times(calendar: &Calendar) -> Option<String> {
     for hour in hours.iter() {
         for minute in minutes.iter() {
             for second in seconds.iter() {
-                times.push(match on_the_minute(*seconds) {
-                    true => format!("{hour:02}:{minute:02}"),
-                    false => format!("{hour:02}:{minute:02}:{second:02}"),
+                times.push(if on_the_minute(*seconds) {
+                    format!("{hour:02}:{minute:02}")
+                } else {
+                    format!("{hour:02}:{minute:02}:{second:02}")
                 });
             }
         }
@@ -106,33 +107,24 @@ fn on_the_minute(seconds: Values) -> bool {
 
 /// Seconds, minutes and hours that are too many to tell one by one.
 fn rhythm(calendar: &Calendar) -> String {
-    let every_hour = calendar.hours == Values::span(0, 23);
     let every_minute = calendar.minutes == Values::span(0, 59);
-    let minutes = unit(calendar.minutes, "minute");
     let mut words = if on_the_minute(calendar.seconds) {
-        minutes
-    } else if every_minute {
+        unit(calendar.minutes, "minute")
+    } else if !every_minute {
         let seconds = unit(calendar.seconds, "second");
-        let of_minutes = if seconds.starts_with("at") {
-            " of every minute"
-        } else {
-            ""
-        };
-        format!("{seconds}{of_minutes}")
+        format!("{seconds} of {}", numbers("minute", calendar.minutes))
+    } else if regular(calendar.seconds).is_some() {
+        unit(calendar.seconds, "second")
     } else {
-        format!(
-            "{} of {}",
-            unit(calendar.seconds, "second"),
-            numbers("minute", calendar.minutes)
-        )
+        format!("{} of every minute", unit(calendar.seconds, "second"))
     };
-    if !every_hour {
+    let minutes_by_number = !on_the_minute(calendar.seconds) || regular(calendar.minutes).is_none();
+    if calendar.hours.len() < 24 {
         let hours = spans(calendar.hours, |hour| format!("{hour:02}"));
         let plural = if calendar.hours.len() == 1 { "" } else { "s" };
+        // Writing to a string cannot fail.
         let _ = write!(words, " during the hour{plural} {hours}");
-    } else if !every_minute && !words.starts_with("every ") {
-        words.push_str(" of every hour");
-    } else if !every_minute && !on_the_minute(calendar.seconds) {
+    } else if !every_minute && minutes_by_number {
         words.push_str(" of every hour");
     }
     words
@@ -140,16 +132,17 @@ fn rhythm(calendar: &Calendar) -> String {
 
 /// `every minute`, `every 15 minutes`, `at minute 5`, `at minutes 5, 20 and 35`.
 fn unit(values: Values, name: &str) -> String {
-    if values == Values::span(0, 59) {
-        return format!("every {name}");
-    }
-    let regular = [2, 3, 4, 5, 6, 10, 12, 15, 20, 30]
-        .into_iter()
-        .find(|step| values == (0..60).step_by(*step).collect());
-    match regular {
+    match regular(values) {
+        Some(1) => format!("every {name}"),
         Some(step) => format!("every {step} {name}s"),
         None => format!("at {}", numbers(name, values)),
     }
+}
+
+/// The step of values that come evenly over the end of each minute or hour.
+fn regular(values: Values) -> Option<usize> {
+    let mut steps = [1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30].into_iter();
+    steps.find(|step| values == (0..60).step_by(*step).collect())
 }
 
 /// `minute 5`, `minutes 5, 20 and 35`.

@@ -54,7 +54,7 @@ impl Fire {
     /// The instant with the zone's offset, as in `2026-03-29T03:00:00+02:00`. That format has no seconds in offsets, which a
     /// few zones had long ago; then the nearest whole minute stands for the offset, and the instant is still the same.
     pub fn rfc3339(&self) -> String {
-        let minutes = (f64::from(self.local.offset().seconds()) / 60.0).round() as i32;
+        let minutes = (self.local.offset().seconds() + 30).div_euclid(60);
         let offset = Offset::from_seconds(minutes * 60).unwrap_or(Offset::UTC);
         self.at.display_with_offset(offset).to_string()
     }

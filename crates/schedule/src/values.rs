@@ -21,8 +21,8 @@ impl Values {
     /// The smallest that is not below this.
     pub(crate) fn first_from(self, value: u8) -> Option<u8> {
         let rest = self.0.checked_shr(value.into()).unwrap_or(0);
-        // At most 63, so that it fits.
-        (rest != 0).then(|| value + rest.trailing_zeros() as u8)
+        let further = u8::try_from(rest.trailing_zeros()).ok()?;
+        (rest != 0).then(|| value + further)
     }
 
     pub(crate) fn is_empty(self) -> bool {

@@ -1,5 +1,7 @@
 //! What is known of real zones: the dates and hours at which their clocks moved, and what Vixie's cron makes of them.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests may fail as tests do")]
+
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use stationmaster_schedule::{Cron, DstPolicy, Fire, Note, Resolved, Series, resolve, zone};

@@ -1,5 +1,7 @@
 //! What holds for every expression, zone and instant.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests may fail as tests do")]
+
 use std::time::Instant;
 
 use jiff::Timestamp;

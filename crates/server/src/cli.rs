@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    bench, completions, config as show_config, dev, docs, executions, migrate, plans, queue, serve, servers,
-    workflows, workspaces,
+    alarms, bench, completions, config as show_config, dev, docs, executions, migrate, plans, queue, serve,
+    servers, workflows, workspaces,
 };
 use crate::config::Flags;
 use crate::failure;
@@ -64,6 +64,10 @@ pub(crate) enum Command {
     /// What runs or has run
     #[command(subcommand)]
     Executions(executions::Command),
+
+    /// What fires at a time
+    #[command(subcommand)]
+    Alarms(alarms::AlarmsCommand),
 
     /// The servers that share the work
     #[command(subcommand)]

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use stationmaster_core::{catalogue, db, executions};
+use stationmaster_schedule::{ParseError, UnknownZone};
 
 use crate::config::{Complaint, Complaints};
 use crate::output::{Format, printable};
@@ -60,12 +61,36 @@ impl Refusal {
     }
 }
 
+/// A cron expression that could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub(crate) struct BadExpression {
+    /// The expression.
+    pub(crate) text: String,
+    /// What is wrong with it, and where.
+    pub(crate) error: ParseError,
+}
+
+/// Where in an expression something is wrong.
+#[derive(Debug, Serialize)]
+struct Place {
+    expression: String,
+    /// The first byte, and the first behind it.
+    start: usize,
+    end: usize,
+    /// The expression with carets below it.
+    #[serde(skip)]
+    pointed: String,
+}
+
 /// What the user is told.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     kind: Kind,
     exit_code: u8,
     message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<Place>,
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
     #[serde(skip_serializing_if = "<[Complaint]>::is_empty")]
@@ -79,6 +104,7 @@ impl<'a> Report<'a> {
             kind,
             exit_code: kind as u8,
             message: message.into(),
+            place: None,
             advice,
             complaints: &[],
         }
@@ -100,6 +126,13 @@ impl<'a> Report<'a> {
         {
             return Self::new(*kind, message, Some(advice));
         }
+        if let Some(bad) = error.downcast_ref::<BadExpression>() {
+            return of_expression(bad);
+        }
+        if let Some(unknown) = error.downcast_ref::<UnknownZone>() {
+            let advice = "Zones have the names of the IANA database";
+            return Self::new(Kind::Usage, unknown.to_string(), Some(advice));
+        }
         if let Some(error) = error.downcast_ref::<catalogue::Error>() {
             return of_catalogue(error);
         }
@@ -120,6 +153,9 @@ impl<'a> Report<'a> {
             Format::Json => eprintln!("{}", serde_json::json!({ "error": self })),
             Format::People => {
                 eprintln!("error: {}", printable(&self.message));
+                for line in self.place.iter().flat_map(|place| place.pointed.lines()) {
+                    eprintln!("  {line}");
+                }
                 for complaint in self.complaints {
                     eprintln!("  {complaint}");
                 }
@@ -157,6 +193,19 @@ pub(crate) fn report_usage(error: &clap::Error, format: Format) -> ExitCode {
     }
     let _ = error.print();
     ExitCode::from(Kind::Usage as u8)
+}
+
+fn of_expression(BadExpression { text, error }: &BadExpression) -> Report<'static> {
+    let place = Place {
+        expression: text.clone(),
+        start: error.at.start,
+        end: error.at.end,
+        pointed: error.pointed(text),
+    };
+    Report {
+        place: Some(place),
+        ..Report::new(Kind::Usage, error.to_string(), None)
+    }
 }
 
 fn of_catalogue(error: &catalogue::Error) -> Report<'static> {

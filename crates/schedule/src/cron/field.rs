@@ -134,8 +134,9 @@ impl Field {
                 ))
             });
         }
-        let mut named = (self.first..).zip(self.names);
-        let value = named.find(|(_, name)| name.eq_ignore_ascii_case(word.text));
+        let value = (self.first..)
+            .zip(self.names)
+            .find(|(_, name)| name.eq_ignore_ascii_case(word.text));
         value.map(|(value, _)| value).ok_or_else(|| {
             let names = match self.names {
                 [first, .., last] => format!(", or {first} to {last}"),

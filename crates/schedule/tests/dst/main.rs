@@ -1,6 +1,8 @@
 //! The fires around every move of every clock, against a scan that goes from minute to minute and knows nothing of how the
 //! product computes. A sample runs with the other tests; `cargo xtask dst` runs the whole.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests may fail as tests do")]
+
 mod cases;
 mod scan;
 

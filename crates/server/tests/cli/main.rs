@@ -1,5 +1,6 @@
 //! The command line as its users meet it: the real binary, a real database, exit codes and words.
 
+mod alarms;
 mod errors;
 mod server;
 mod settings;

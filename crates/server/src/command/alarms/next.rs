@@ -1,0 +1,140 @@
+//! `stationmaster alarms next`: an expression tried out. Everything is computed here, from the zone data in this binary.
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use comfy_table::Cell;
+use jiff::Timestamp;
+use serde::Serialize;
+use stationmaster_schedule::{Cron, DstPolicy, Fire, Note, Series, zone, zone_data_version};
+
+use crate::command::Context;
+use crate::command::arguments::instant;
+use crate::failure::BadExpression;
+use crate::output::{cell, printable, table};
+
+/// Which expression, and whose clock.
+#[derive(Debug, Args)]
+pub(crate) struct NextArgs {
+    /// The cron expression, in quotes: five or six fields, a nickname such as @daily, or @every with a duration
+    #[arg(value_name = "EXPR")]
+    expression: String,
+    /// The IANA time zone whose clock is meant
+    #[arg(long, default_value = "UTC")]
+    zone: String,
+    /// Fires after this instant; now when it is not given
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    from: Option<Timestamp>,
+    /// How many fires
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    count: u16,
+    /// What becomes of fixed local times that do not exist or come twice
+    #[arg(long, value_enum, default_value_t = Dst::Vixie)]
+    dst: Dst,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Dst {
+    /// Fires once: in a gap at the first instant after it, in an overlap the first time
+    Vixie,
+    /// Fires not at all in a gap, in an overlap the first time
+    Skip,
+    /// Fires in a gap at the first instant after it, in an overlap both times
+    Both,
+}
+
+impl From<Dst> for DstPolicy {
+    fn from(dst: Dst) -> Self {
+        match dst {
+            Dst::Vixie => Self::Vixie,
+            Dst::Skip => Self::Skip,
+            Dst::Both => Self::Both,
+        }
+    }
+}
+
+/// The answer.
+#[derive(Serialize)]
+struct Answer<'a> {
+    expression: &'a str,
+    description: String,
+    zone: &'a str,
+    zone_data_version: &'static str,
+    dst: DstPolicy,
+    /// From where it was asked.
+    from: Timestamp,
+    fires: Vec<Shown>,
+}
+
+/// A fire as it is shown.
+#[derive(Serialize)]
+struct Shown {
+    /// With the offset of the zone.
+    at: String,
+    /// The same instant in UTC.
+    utc: Timestamp,
+    /// What a moving clock did, in words and for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect: Option<Note>,
+}
+
+impl From<Fire> for Shown {
+    fn from(fire: Fire) -> Self {
+        Self {
+            at: fire.rfc3339(),
+            utc: fire.at,
+            note: fire.note.as_ref().map(ToString::to_string),
+            effect: fire.note,
+        }
+    }
+}
+
+pub(super) fn run(args: &NextArgs, context: &Context) -> Result<()> {
+    let from = args.from.unwrap_or_else(Timestamp::now);
+    let cron = Cron::parse(&args.expression).map_err(|error| BadExpression {
+        text: args.expression.clone(),
+        error,
+    })?;
+    let series = Series {
+        cron,
+        zone: zone(&args.zone)?,
+        dst: args.dst.into(),
+        start: None,
+        end: None,
+        anchor: from,
+    };
+    let fires = series.fires(from).take(args.count.into());
+    let answer = Answer {
+        expression: &args.expression,
+        description: series.cron.describe(),
+        zone: series.zone.name(),
+        zone_data_version: zone_data_version(),
+        dst: series.dst,
+        from,
+        fires: fires.map(Shown::from).collect(),
+    };
+    context.format.print(&answer, for_people)
+}
+
+fn for_people(answer: &Answer<'_>) -> String {
+    let head = format!(
+        "{}\n{} in {}, zone data {}, DST {}",
+        answer.description,
+        printable(answer.expression),
+        answer.zone,
+        answer.zone_data_version,
+        answer.dst
+    );
+    if answer.fires.is_empty() {
+        return format!("{head}\n\nIt does not fire any more.");
+    }
+    let row = |fire: &Shown| {
+        vec![
+            cell(&fire.at),
+            fire.note.as_ref().map_or_else(|| Cell::new(""), cell),
+        ]
+    };
+    let fires = table(&["FIRES", "NOTE"], answer.fires.iter().map(row));
+    format!("{head}\n\n{fires}")
+}
