@@ -131,9 +131,9 @@ pub(crate) fn short(text: Option<&str>) -> Cell {
 pub(crate) fn status(text: &str) -> Cell {
     let cell = cell(text);
     match text {
-        "COMPLETED" | "RUNNING" | "DISPATCHED" | "up" => cell.fg(Color::Green),
-        "FAILED" | "TERMINATED" | "TIMED_OUT" | "gone" => cell.fg(Color::Red),
-        "PENDING" | "CLAIMED" | "STARTING" | "leaving" | "engine down" | "paused" => cell.fg(Color::Yellow),
+        "COMPLETED" | "RUNNING" | "DISPATCHED" | "up" | "active" | "fired" => cell.fg(Color::Green),
+        "FAILED" | "TERMINATED" | "TIMED_OUT" | "gone" | "failed" => cell.fg(Color::Red),
+        "PENDING" | "CLAIMED" | "STARTING" | "leaving" | "engine down" | "paused" | "pending" | "claimed" | "retrying" => cell.fg(Color::Yellow),
         _ => cell,
     }
 }

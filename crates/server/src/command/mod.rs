@@ -38,7 +38,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Workflows(command) => workflows::run(command, &context).await,
         Command::Queue(command) => queue::run(command, &context).await,
         Command::Executions(command) => executions::run(command, &context).await,
-        Command::Alarms(command) => alarms::run(command, &context),
+        Command::Alarms(command) => alarms::run(command, &context).await,
         Command::Servers(command) => servers::run(&command, &context).await,
         Command::Config(command) => config::run(&command, &context),
         Command::Completions(args) => completions::run(&args),
