@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use sqlx::{Connection as _, PgConnection};
 use stationmaster_core::db::Database;
+use stationmaster_core::wake::signature::Secret;
 use stationmaster_postgres::{Binaries, Server, Settings, reachable};
 use tokio::net::TcpListener;
 
@@ -15,6 +16,7 @@ use crate::config::{Config, Log, user_data_folder};
 use crate::{telemetry, wiring};
 
 mod example;
+mod receiver;
 
 const DATABASE: &str = "stationmaster";
 
@@ -58,6 +60,7 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     make_database(&server).await?;
     println!("  database     {url}");
     config.database_url = Some(url.clone());
+    receive_wakes(&mut config).await?;
     let listener = listen(&config).await?;
     let database = Database::new(&url, config.database_pool)?;
     let running = wiring::start(&config, database, listener).await?;
@@ -73,6 +76,18 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     println!("\nStopped. The data stays in {}", folder.display());
     tokio::task::spawn_blocking(move || server.stop()).await?;
     result
+}
+
+/// Wakes go to a receiver of our own, unless somebody configured another.
+async fn receive_wakes(config: &mut Config) -> Result<()> {
+    if config.alarms.router_url.is_some() || !config.alarms.enabled {
+        return Ok(());
+    }
+    let secret = config.alarms.signing_secret.get_or_insert_with(Secret::random);
+    let url = receiver::start(secret.clone()).await?;
+    println!("  wakes        {url}/internal/wake   (a receiver of our own, which prints them)");
+    config.alarms.router_url = Some(url);
+    Ok(())
 }
 
 /// The user's own data folder; where the database's account could not live there, one beside the temporary files.
