@@ -11,6 +11,20 @@
 mod common;
 
 mod answers;
+mod backfill;
 mod bed;
+mod cancel;
+mod chronos;
 mod fire;
+mod hostile_targets;
+mod housekeeping;
+mod isolation;
+mod misfire;
+mod operate;
+mod overlap;
+mod owners;
+mod plans;
+mod set;
 mod set_by_sql;
+mod signatures;
+mod zones;
