@@ -7,13 +7,14 @@ with newer as (
     on conflict (one) do update
         set version = excluded.version
         where z.version < excluded.version
-    returning z.version
+    -- A row that was there before has been locked by this very statement.
+    returning z.version, z.xmax::text <> '0' as replaced
 ), again as (
     insert into stationmaster.alarm_unplanned (alarm_id, reason)
     select s.alarm_id, 'zone data ' || newer.version
     from newer, stationmaster.alarm_standings s
     join stationmaster.alarm_definitions d on d.id = s.alarm_id
-    where s.status in ('active', 'paused') and s.next_fire_at is not null and (d.kind = 'cron' or d.civil_at is not null)
+    where newer.replaced and s.status in ('active', 'paused') and s.next_fire_at is not null and (d.kind = 'cron' or d.civil_at is not null)
     on conflict do nothing
     returning alarm_id
 )

@@ -66,8 +66,9 @@ impl Late<'_> {
         }
     }
 
+    /// The first one is: the database said so.
     fn is_due(&self, nominal: Timestamp) -> bool {
-        due(self.alarm, nominal, self.terms.jitter) <= self.now
+        nominal <= self.first.at || due(self.alarm, nominal, self.terms.jitter) <= self.now
     }
 
     fn is_missed(&self, nominal: Timestamp) -> bool {

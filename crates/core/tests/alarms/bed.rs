@@ -1,5 +1,7 @@
 //! What the tests of alarms stand on: a database, a receiver of wakes that servers trust, and ways to ask.
 
+#![allow(dead_code, reason = "each test program uses its own part of this")]
+
 use std::time::Duration;
 
 use jiff::Timestamp;

@@ -56,7 +56,7 @@ fn hosts() -> Vec<String> {
     .map(str::to_owned)
     .into();
     // Private networks, plain and inside IPv6.
-    for private in ["10.0.0.1", "10.255.255.254", "172.16.0.1", "172.31.255.254", "192.168.0.1", "192.168.255.254"] {
+    for private in ["10.0.0.1", "10.255.255.254", "172.16.0.1", "172.31.255.254", "192.168.0.1", "192.168.255.254", "127.0.0.53", "169.254.1.1"] {
         let [a, b, c, d]: [u32; 4] = private
             .split('.')
             .map(|part| part.parse().unwrap())

@@ -80,7 +80,7 @@ async fn an_occurrence_in_retry_holds_a_queue_up_and_lets_it_go_when_it_has_fail
     let server = bed.server().await;
     let id = bed.set(overlapping(&bed, Overlap::Queue)).await;
     bed.next_try(id, 1).await;
-    bed.wakes("/tick", 4).await;
+    bed.wakes("/tick", 5).await;
     let all = bed.occurrences(id).await;
     assert_eq!(all[0].status, "failed");
     assert!(all[1..3].iter().all(|one| one.status == "fired"), "{all:?}");
