@@ -50,9 +50,6 @@ pub(crate) async fn deliver(shared: &Shared, claim: Claim) -> Settlement {
 }
 
 async fn decide(shared: &Shared, claim: &Claim) -> Verdict {
-    if !may_send(shared, claim) {
-        return Verdict::Abandoned;
-    }
     let url = match target(shared, claim) {
         Ok(url) => url,
         Err(verdict) => return verdict,
@@ -93,6 +90,10 @@ async fn decide(shared: &Shared, claim: &Claim) -> Verdict {
         secrets: &secrets,
         traceparent: claim.traceparent.as_deref(),
     };
+    // After everything that could take time: nothing stands between this look and the request.
+    if !may_send(shared, claim) {
+        return Verdict::Abandoned;
+    }
     if claim.attempts == 0 && claim.recoveries == 0 {
         let late = claim.late + claim.claimed.elapsed().as_secs_f64();
         shared.metrics.alarms.late(late);

@@ -1,5 +1,11 @@
 //! A receiver of wakes: a real HTTP server that keeps what it is sent and answers as it is told.
 
+#![allow(dead_code, reason = "each test program uses its own part of this")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what fails here fails the test, and the panic says where"
+)]
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -60,11 +60,14 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     make_database(&server).await?;
     println!("  database     {url}");
     config.database_url = Some(url.clone());
-    receive_wakes(&mut config).await?;
+    let receiver = receive_wakes(&mut config).await?;
     let listener = listen(&config).await?;
     let database = Database::new(&url, config.database_pool)?;
     let running = wiring::start(&config, database, listener).await?;
     println!("  dashboard    http://{}", running.address);
+    if let Some(url) = receiver {
+        println!("  wakes        {url}/internal/wake   (a receiver of our own, which prints them)");
+    }
     println!("  try          STATIONMASTER_DATABASE_URL='{url}' stationmaster queue list");
     println!("  stop         Ctrl-C; the data stays\n");
     let example = (!args.no_example && config.dev.example).then(|| example::start(running.database.clone()));
@@ -79,15 +82,14 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
 }
 
 /// Wakes go to a receiver of our own, unless somebody configured another.
-async fn receive_wakes(config: &mut Config) -> Result<()> {
+async fn receive_wakes(config: &mut Config) -> Result<Option<String>> {
     if config.alarms.router_url.is_some() || !config.alarms.enabled {
-        return Ok(());
+        return Ok(None);
     }
     let secret = config.alarms.signing_secret.get_or_insert_with(Secret::random);
     let url = receiver::start(secret.clone()).await?;
-    println!("  wakes        {url}/internal/wake   (a receiver of our own, which prints them)");
-    config.alarms.router_url = Some(url);
-    Ok(())
+    config.alarms.router_url = Some(url.clone());
+    Ok(Some(url))
 }
 
 /// The user's own data folder; where the database's account could not live there, one beside the temporary files.
