@@ -22,11 +22,15 @@ use crate::config::{Config, bench_surroundings};
 use crate::output::Format;
 use crate::wiring;
 
+mod alarms;
+
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// The queue of executions: throughput, latency, slot use, overshoot, cost of a claim
     Executions(ExecutionsArgs),
+    /// Alarms: wakes a second, lateness, duplicates, cost of a claim
+    Alarms(alarms::AlarmsArgs),
 }
 
 /// Which scenarios, and of what size.
@@ -101,8 +105,11 @@ impl Scenario {
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
-    let Command::Executions(args) = command;
     let config = context.settings()?.config;
+    let args = match command {
+        Command::Executions(args) => args,
+        Command::Alarms(args) => return alarms::run(&args, &config, context).await,
+    };
     let bench = Bench::start(&config, args, context.format).await?;
     let scenarios = if bench.args.scenario == Scenario::All {
         Scenario::EACH.to_vec()
@@ -232,7 +239,7 @@ impl<'a> Bench<'a> {
                 self.embedded(scenario, load, 4, &settings).await
             }
             Scenario::Claim => {
-                let mut bar = Bar::new(scenario, self.format);
+                let mut bar = Bar::new(scenario.name(), self.format);
                 let cost = claim_cost::measure(&self.url, 20_000, items(1_000_000), 10_000, |part| {
                     bar.part(part, 1);
                 })
@@ -257,13 +264,13 @@ impl<'a> Bench<'a> {
         servers: usize,
         settings: &Settings,
     ) -> Result<Value> {
-        let mut bar = Bar::new(scenario, self.format);
+        let mut bar = Bar::new(scenario.name(), self.format);
         let ran = scenario::embedded(&self.url, &load, servers, settings, &mut bar).await?;
         Ok(json!(ran))
     }
 
     async fn temporal(&self, items: usize, settings: &Settings) -> Result<Value> {
-        let mut bar = Bar::new(Scenario::Temporal, self.format);
+        let mut bar = Bar::new(Scenario::Temporal.name(), self.format);
         let mut temporal = wiring::temporal(&self.config.temporal, "bench")?;
         // A dev server of its own where its program is at hand; otherwise the one that is configured.
         let _child = match bench_surroundings().1 {
@@ -340,7 +347,7 @@ struct Bar {
 }
 
 impl Bar {
-    fn new(scenario: Scenario, format: Format) -> Self {
+    fn new(scenario: &'static str, format: Format) -> Self {
         let bar = if format == Format::People {
             ProgressBar::new(1)
         } else {
@@ -350,7 +357,7 @@ impl Bar {
             bar.set_style(style);
         }
         Self {
-            scenario: scenario.name(),
+            scenario,
             bar,
         }
     }
