@@ -4,6 +4,7 @@
 //! What happened is read from the rows afterwards, not sampled: how many executions a workspace had at once at every
 //! instant follows exactly from when each was claimed and when it ended.
 
+pub mod alarms;
 pub mod bare;
 pub mod claim_cost;
 pub mod fixture;

@@ -69,6 +69,10 @@ id!(
     TokenId
 );
 id!(
+    /// A schedule that fires wakes.
+    AlarmId
+);
+id!(
     /// One `stationmaster` process, for as long as its heartbeat holds.
     ServerId
 );
@@ -90,6 +94,14 @@ impl ExecutionId {
     #[must_use]
     pub fn from_workflow_id(workflow_id: &str) -> Option<Self> {
         workflow_id.strip_prefix("execution-")?.parse().ok()
+    }
+}
+
+impl AlarmId {
+    /// The id under which targets know one occurrence: the same in every try.
+    #[must_use]
+    pub fn wake_id(self, scheduled_for: jiff::Timestamp) -> String {
+        format!("{self}:{scheduled_for}")
     }
 }
 

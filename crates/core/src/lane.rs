@@ -26,6 +26,11 @@ pub(crate) trait Lane: Send + Sync + 'static {
     /// How many to take in one claim.
     fn batch(&self) -> usize;
 
+    /// How many may be claimed and not yet settled before the next claim waits.
+    fn window(&self) -> usize {
+        self.batch()
+    }
+
     /// Candidates become claims, in one short transaction: at most `room` of them.
     fn claim(&self, room: usize) -> impl Future<Output = Result<Claimed<Self::Claim>, db::Error>> + Send;
 

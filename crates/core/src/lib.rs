@@ -13,12 +13,13 @@
 //! * the engine room: [`task`] (one contract for every loop), `lane`, `pipeline`
 //! * exclusive things: [`presence`] (a server's own lease), `duty` (work that one server does for all), [`locks`] (named,
 //!   shared with ShedLock applications)
-//! * the lanes: [`executions`]
-//! * outside: [`engine`]
+//! * the lanes: [`executions`], [`alarms`]
+//! * outside: [`engine`], [`wake`]
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
 //! * the rest: [`catalogue`], [`db`], [`observe`], and [`station`], which puts it all together
 
 pub mod access;
+pub mod alarms;
 pub mod audit;
 pub mod capacity;
 pub mod catalogue;
@@ -39,3 +40,4 @@ pub mod retry;
 pub mod session;
 pub mod station;
 pub mod task;
+pub mod wake;

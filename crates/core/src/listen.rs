@@ -23,6 +23,9 @@ pub(crate) struct Bells {
     pub(crate) cancel: Bell,
     /// Tokens have changed.
     pub(crate) access: Bell,
+    pub(crate) alarms: Bell,
+    /// Rung from inside: there are alarms whose next fire is not known.
+    pub(crate) planner: Bell,
     /// Rung from inside: the engine has come or gone, and the others should know.
     pub(crate) heartbeat: Bell,
 }
@@ -44,6 +47,7 @@ pub(crate) async fn run(database: Database, bells: Bells, stop: CancellationToke
         // Something may have been missed while nobody listened.
         bells.queue.ring();
         bells.cancel.ring();
+        bells.alarms.ring();
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(RECONNECT.wait(failures.max(1)).max(RECONNECT.base)) => {}
@@ -62,10 +66,12 @@ async fn listen(database: &Database, bells: &Bells) -> Result<(), sqlx::Error> {
     listener.listen("stationmaster").await?;
     bells.queue.ring();
     bells.cancel.ring();
+    bells.alarms.ring();
     while let Some(notification) = listener.try_recv().await? {
         match notification.payload() {
             "cancel" => bells.cancel.ring(),
             "access" => bells.access.ring(),
+            "alarms" => bells.alarms.ring(),
             _ => bells.queue.ring(),
         }
     }

@@ -7,8 +7,8 @@
 //!                          +------------- room in the window -----------+
 //! ```
 //!
-//! The window bounds what is claimed and not yet settled; it is twice a batch, so that the next batch is claimed while
-//! the last is being settled. Shutdown: no more claims; what has not been sent is released; what is under way is
+//! The window bounds what is claimed and not yet settled: a batch more than the lane says, so that the next batch is
+//! claimed while the last is being settled. Shutdown: no more claims; what has not been sent is released; what is under way is
 //! finished and settled, within the deadline. Whatever is left then is covered by the leases.
 
 use std::panic::AssertUnwindSafe;
@@ -93,8 +93,8 @@ impl<L: Lane> crate::task::Pass for Claims<L> {
 
     async fn run_once(&mut self) -> Result<Next, crate::db::Error> {
         let flow = &self.flow;
-        let batch = flow.lane.batch();
-        let full = || flow.in_flight.load(Ordering::Acquire) > batch;
+        let (batch, window) = (flow.lane.batch(), flow.lane.window());
+        let full = || flow.in_flight.load(Ordering::Acquire) > window;
         let mut told = false;
         while full() {
             tokio::select! {

@@ -19,7 +19,7 @@ use crate::listen::{self, Bells};
 use crate::observe::Metrics;
 use crate::presence::{Heartbeat, Presence};
 use crate::task::{Bell, Pulse, chain, spawn};
-use crate::{engine, pipeline};
+use crate::{alarms, engine, pipeline};
 
 /// What a station is made of.
 pub struct Parts {
@@ -31,6 +31,8 @@ pub struct Parts {
     pub engine: EngineChoice,
     /// How the executions lane behaves; `None` switches it off.
     pub executions: Option<Settings>,
+    /// How the alarms lane behaves; `None` switches it off.
+    pub alarms: Option<alarms::Setup>,
     /// Where everything is counted.
     pub metrics: Arc<Metrics>,
 }
@@ -60,6 +62,7 @@ pub struct Station {
     stop: CancellationToken,
     tracker: TaskTracker,
     flow: TaskTracker,
+    with_alarms: bool,
     pulses: Vec<Pulse>,
 }
 
@@ -81,6 +84,7 @@ impl Station {
             presence,
             engine,
             executions,
+            alarms,
             metrics,
         } = parts;
         let breaker = Arc::new(Breaker::default());
@@ -110,12 +114,16 @@ impl Station {
             stop: CancellationToken::new(),
             tracker: TaskTracker::new(),
             flow: TaskTracker::new(),
+            with_alarms: false,
             pulses: Vec::new(),
             shared,
         };
         station.spawn_keepers();
         if executions.is_some() {
             station.spawn_executions();
+        }
+        if let Some(setup) = alarms {
+            station.spawn_alarms(setup);
         }
         Ok(station)
     }
@@ -201,6 +209,36 @@ impl Station {
         }
     }
 
+    fn spawn_alarms(&mut self, setup: alarms::Setup) {
+        let parallel = setup.parallel();
+        let shared = alarms::Shared::new(
+            self.shared.database.clone(),
+            self.shared.presence.clone(),
+            Arc::clone(&self.shared.metrics),
+            setup,
+            self.shared.bells.clone(),
+        );
+        let (flow, intake) = (&self.flow, &self.shared.stop);
+        let bells = &self.shared.bells;
+        let lane = Arc::new(alarms::AlarmsLane::new(shared.clone()));
+        self.pulses
+            .push(pipeline::run(flow, intake, lane, bells.alarms.clone(), parallel));
+        let planner = alarms::Planner::new(shared.clone());
+        self.pulses
+            .push(spawn(flow, intake, bells.planner.clone(), planner));
+        let recover = alarms::Recover {
+            shared: shared.clone(),
+        };
+        self.pulses.push(spawn(flow, intake, Bell::default(), recover));
+        self.pulses.push(spawn(
+            flow,
+            intake,
+            Bell::default(),
+            alarms::Housekeeping { shared },
+        ));
+        self.with_alarms = true;
+    }
+
     /// Work was enqueued by this very process: no need to wait for a notification.
     pub fn ring(&self) {
         self.shared.bells.queue.ring();
@@ -284,6 +322,15 @@ impl Station {
         let inattention = sqlx::query(statement!("executions/inattention")).bind(self.shared.floor());
         if let Err(error) = within(inattention.execute(self.shared.database.pool())).await {
             tracing::warn!(error = chain(&error), "Could not tell the others to look");
+        }
+        let inattention = sqlx::query(statement!("alarms/inattention"));
+        if self.with_alarms
+            && let Err(error) = within(inattention.execute(self.shared.database.pool())).await
+        {
+            tracing::warn!(
+                error = chain(&error),
+                "Could not tell the others to look at the alarms"
+            );
         }
         if let Err(error) = self.shared.presence.leave(&self.shared.database).await {
             tracing::warn!(error = chain(&error), "Could not sign off");

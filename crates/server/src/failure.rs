@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use stationmaster_core::{access, catalogue, db, executions, locks};
+use stationmaster_core::{access, alarms, catalogue, db, executions, locks};
 use stationmaster_schedule::{ParseError, UnknownZone};
 
 use crate::config::{Complaint, Complaints};
@@ -168,6 +168,9 @@ impl<'a> Report<'a> {
         if let Some(error) = error.downcast_ref::<locks::Error>() {
             return of_lock(error);
         }
+        if let Some(report) = of_alarms(error) {
+            return report;
+        }
         if let Some(error) = error.downcast_ref::<catalogue::Error>() {
             return of_catalogue(error);
         }
@@ -234,6 +237,78 @@ pub(crate) fn report_usage(error: &clap::Error, format: Format) -> ExitCode {
     }
     let _ = error.print();
     ExitCode::from(Kind::Usage as u8)
+}
+
+fn of_alarms(error: &anyhow::Error) -> Option<Report<'static>> {
+    use alarms::{edit, keys, operate, set};
+    if let Some(error) = error.downcast_ref::<set::Error>() {
+        return Some(of_alarm_request(error));
+    }
+    if let Some(error) = error.downcast_ref::<operate::Error>() {
+        return Some(of_alarm_operation(error));
+    }
+    if let Some(error) = error.downcast_ref::<edit::Error>() {
+        return Some(match error {
+            edit::Error::Request(error) => of_alarm_request(error),
+            edit::Error::Operation(error) => of_alarm_operation(error),
+        });
+    }
+    let (kind, advice) = match error.downcast_ref::<keys::Error>()? {
+        keys::Error::Exists(_) => (
+            Kind::Conflict,
+            "Give it the next one: stationmaster alarms secrets rotate URL",
+        ),
+        keys::Error::NotFound(_) => (
+            Kind::NotFound,
+            "Give it one: stationmaster alarms secrets create URL",
+        ),
+        keys::Error::Database(error) => return Some(of_database(error)),
+    };
+    Some(Report::new(kind, error.to_string(), Some(advice)))
+}
+
+fn of_alarm_request(error: &alarms::set::Error) -> Report<'static> {
+    use alarms::set::Error;
+    let (kind, advice) = match error {
+        Error::Expression { pointed, at, .. } => {
+            let place = Place {
+                expression: pointed.lines().next().unwrap_or_default().to_owned(),
+                start: at.start,
+                end: at.end,
+                pointed: pointed.clone(),
+            };
+            let advice = "Try expressions out with: stationmaster alarms next EXPR";
+            return Report {
+                place: Some(place),
+                ..Report::new(Kind::Usage, error.to_string(), Some(advice))
+            };
+        }
+        Error::Invalid(_) => (Kind::Usage, "Change the request; nothing was stored"),
+        Error::Conflict => (
+            Kind::Conflict,
+            "Take another key, or repeat the first request as it was",
+        ),
+        Error::UnknownWorkspace(_) => (
+            Kind::NotFound,
+            "See which there are: stationmaster workspaces list",
+        ),
+        Error::Database(error) => return of_database(error),
+    };
+    Report::new(kind, error.to_string(), Some(advice))
+}
+
+fn of_alarm_operation(error: &alarms::operate::Error) -> Report<'static> {
+    use alarms::operate::Error;
+    let (kind, advice) = match error {
+        Error::NotFound(_) => (Kind::NotFound, "See which there are: stationmaster alarms list"),
+        Error::WrongState(_) => (
+            Kind::Conflict,
+            "See how it got there: stationmaster alarms show ID",
+        ),
+        Error::Invalid(_) => (Kind::Usage, "Change the request; nothing was done"),
+        Error::Database(error) => return of_database(error),
+    };
+    Report::new(kind, error.to_string(), Some(advice))
 }
 
 fn of_expression(BadExpression { text, error }: &BadExpression) -> Report<'static> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use stationmaster_core::access;
+use stationmaster_core::alarms;
 use stationmaster_core::db::Database;
 use stationmaster_core::engine::embedded::EmbeddedEngine;
 use stationmaster_core::locks::Locks;
@@ -57,6 +58,7 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
         presence,
         engine,
         executions: config.executions(),
+        alarms: config.alarms().map(alarms::Setup::new).transpose()?,
         metrics: Arc::clone(&metrics),
     };
     let station = Arc::new(Station::start(parts).await?);

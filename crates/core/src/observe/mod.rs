@@ -13,6 +13,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+mod alarms;
+
+use alarms::AlarmMetrics;
+
 /// The reasons for which an item may fail; a bounded set, so that the label stays bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Reason {
@@ -55,6 +59,7 @@ pub struct Metrics {
     lock_failures: Gauge,
     locks_lost: Counter,
     lock_seconds: Histogram,
+    pub(crate) alarms: AlarmMetrics,
 }
 
 impl Default for Metrics {
@@ -93,6 +98,7 @@ impl Metrics {
             lock_failures: Gauge::default(),
             locks_lost: Counter::default(),
             lock_seconds: Histogram::new(exponential_buckets(0.01, 3.0, 12)),
+            alarms: AlarmMetrics::new(),
         };
         metrics.register();
         metrics.register_locks();
@@ -187,6 +193,7 @@ impl Metrics {
             "Age of the oldest waiting item",
             self.oldest_age.clone(),
         );
+        self.alarms.register(registry);
     }
 
     fn register_locks(&mut self) {
@@ -237,7 +244,8 @@ impl Metrics {
         for status in ["COMPLETED", "FAILED", "CANCELLED", "TERMINATED", "TIMED_OUT"] {
             drop(self.finished.get_or_create(&Status { status }));
         }
-        for write in ["settle", "close"] {
+        self.alarms.show_zeroes();
+        for write in ["settle", "close", "alarm"] {
             drop(self.stale_writes.get_or_create(&Write { write }));
         }
     }

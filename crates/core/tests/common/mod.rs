@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 pub(crate) mod counting;
 pub(crate) mod listener;
+pub(crate) mod receiver;
 pub(crate) mod scripted;
 pub(crate) mod server;
 

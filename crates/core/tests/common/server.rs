@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use stationmaster_core::alarms;
 use stationmaster_core::db::Database;
 use stationmaster_core::engine::Engine;
 use stationmaster_core::engine::embedded::EmbeddedEngine;
@@ -65,11 +66,37 @@ impl Server {
             presence,
             engine: choice,
             executions: Some(settings),
+            alarms: None,
             metrics: Arc::clone(&metrics),
         };
         Self {
             station: Station::start(parts).await.unwrap(),
             engine,
+            metrics,
+        }
+    }
+
+    /// Starts a server that only fires alarms.
+    pub(crate) async fn start_alarms(url: &str, settings: alarms::Settings) -> Self {
+        Self::start_alarms_as(url, settings, Presence::new("test")).await
+    }
+
+    /// The same under a presence of one's own, for short leases.
+    pub(crate) async fn start_alarms_as(url: &str, settings: alarms::Settings, presence: Presence) -> Self {
+        let database = Database::new(url, CONNECTIONS).unwrap();
+        let embedded = Arc::new(EmbeddedEngine::new(database.clone(), presence.clone()).unwrap());
+        let metrics = Arc::new(Metrics::new());
+        let parts = Parts {
+            database,
+            presence,
+            engine: EngineChoice::Embedded(Arc::clone(&embedded)),
+            executions: None,
+            alarms: Some(alarms::Setup::new(settings).unwrap()),
+            metrics: Arc::clone(&metrics),
+        };
+        Self {
+            station: Station::start(parts).await.unwrap(),
+            engine: embedded,
             metrics,
         }
     }
@@ -118,6 +145,24 @@ impl Mortal {
         let url = url.to_owned();
         let server = runtime
             .spawn(async move { Server::start_as(&url, settings, presence).await })
+            .await
+            .unwrap();
+        Self {
+            runtime: Some(runtime),
+            server,
+        }
+    }
+
+    /// The same for a server that only fires alarms.
+    pub(crate) async fn start_alarms(url: &str, settings: alarms::Settings, presence: Presence) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let url = url.to_owned();
+        let server = runtime
+            .spawn(async move { Server::start_alarms_as(&url, settings, presence).await })
             .await
             .unwrap();
         Self {

@@ -22,11 +22,15 @@ use crate::config::{Config, bench_surroundings};
 use crate::output::Format;
 use crate::wiring;
 
+mod alarms;
+
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// The queue of executions: throughput, latency, slot use, overshoot, cost of a claim
     Executions(ExecutionsArgs),
+    /// Alarms: wakes a second, lateness, duplicates, cost of a claim
+    Alarms(alarms::AlarmsArgs),
 }
 
 /// Which scenarios, and of what size.
@@ -109,8 +113,11 @@ impl Scenario {
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
-    let Command::Executions(args) = command;
     let config = context.settings()?.config;
+    let args = match command {
+        Command::Executions(args) => args,
+        Command::Alarms(args) => return alarms::run(&args, &config, context).await,
+    };
     let bench = Bench::start(&config, args, context.format).await?;
     let scenarios = if bench.args.scenario == Scenario::All {
         Scenario::EACH.to_vec()
@@ -240,7 +247,7 @@ impl<'a> Bench<'a> {
                 self.embedded(scenario, load, 4, &settings).await
             }
             Scenario::Claim => {
-                let mut bar = Bar::new(scenario, self.format);
+                let mut bar = Bar::new(scenario.name(), self.format);
                 let cost = claim_cost::measure(&self.url, 20_000, items(1_000_000), 10_000, |part| {
                     bar.part(part, 1);
                 })
@@ -249,7 +256,7 @@ impl<'a> Bench<'a> {
             }
             Scenario::Temporal => self.temporal(items(2_000), &settings).await,
             Scenario::Idle => {
-                let mut bar = Bar::new(scenario, self.format);
+                let mut bar = Bar::new(scenario.name(), self.format);
                 let waits = idle::idle(&self.url, items(50), &settings, &mut bar).await?;
                 Ok(json!(waits))
             }
@@ -260,7 +267,7 @@ impl<'a> Bench<'a> {
                     items: items(200_000),
                     by_limit: false,
                 };
-                let mut bar = Bar::new(scenario, self.format);
+                let mut bar = Bar::new(scenario.name(), self.format);
                 let servers = self.args.servers;
                 let horizon = horizon::horizon(&self.url, &load, servers, &settings, &mut bar).await?;
                 Ok(json!(horizon))
@@ -282,13 +289,13 @@ impl<'a> Bench<'a> {
         servers: usize,
         settings: &Settings,
     ) -> Result<Value> {
-        let mut bar = Bar::new(scenario, self.format);
+        let mut bar = Bar::new(scenario.name(), self.format);
         let ran = scenario::embedded(&self.url, &load, servers, settings, &mut bar).await?;
         Ok(json!(ran))
     }
 
     async fn temporal(&self, items: usize, settings: &Settings) -> Result<Value> {
-        let mut bar = Bar::new(Scenario::Temporal, self.format);
+        let mut bar = Bar::new(Scenario::Temporal.name(), self.format);
         let mut temporal = wiring::temporal(&self.config.temporal, "bench")?;
         // A dev server of its own where its program is at hand; otherwise the one that is configured.
         let _child = match bench_surroundings().1 {
@@ -365,7 +372,7 @@ struct Bar {
 }
 
 impl Bar {
-    fn new(scenario: Scenario, format: Format) -> Self {
+    fn new(scenario: &'static str, format: Format) -> Self {
         let bar = if format == Format::People {
             ProgressBar::new(1)
         } else {
@@ -374,10 +381,7 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{msg:32} {wide_bar} {pos}/{len} {elapsed}") {
             bar.set_style(style);
         }
-        Self {
-            scenario: scenario.name(),
-            bar,
-        }
+        Self { scenario, bar }
     }
 }
 

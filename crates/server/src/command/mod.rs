@@ -40,7 +40,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Workflows(command) => workflows::run(command, &context).await,
         Command::Queue(command) => queue::run(command, &context).await,
         Command::Executions(command) => executions::run(command, &context).await,
-        Command::Alarms(command) => alarms::run(command, &context),
+        Command::Alarms(command) => alarms::run(command, &context).await,
         Command::Locks(command) => locks::run(command, &context).await,
         Command::Tokens(command) => tokens::run(command, &context).await,
         Command::Servers(command) => servers::run(&command, &context).await,

@@ -12,10 +12,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stationmaster_core::alarms;
 use stationmaster_core::executions::Settings;
 use stationmaster_core::executions::exclusive::Exclusive;
 use stationmaster_core::locks::{LockTable, Terms};
 use stationmaster_core::retry::Backoff;
+use stationmaster_core::wake::guard::Allowed;
+use stationmaster_core::wake::signature::Secret;
 
 mod complaint;
 mod flags;
@@ -213,11 +216,26 @@ pub(crate) enum Heartbeats {
     Redis,
 }
 
-/// The lane of alarms.
+/// The lane of alarms. The fields are those of [`alarms::Settings`], where they are explained. Secrets hide themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Alarms {
+    /// Fire alarms on this server at all.
+    pub(crate) enabled: bool,
     /// Where wakes go that name no target.
     pub(crate) router_url: Option<String>,
+    pub(crate) tick: Duration,
+    pub(crate) lease: Duration,
+    pub(crate) batch_size: usize,
+    pub(crate) concurrency: usize,
+    pub(crate) per_target: usize,
+    pub(crate) delivery_timeout: Duration,
+    pub(crate) max_failures: u32,
+    pub(crate) misfire_grace: Duration,
+    pub(crate) misfire_window: Duration,
+    pub(crate) allow_targets: Vec<Allowed>,
+    pub(crate) signing_secret: Option<Secret>,
+    pub(crate) previous_signing_secret: Option<Secret>,
+    pub(crate) retention: Duration,
 }
 
 /// What `stationmaster dev` needs to know.
@@ -299,6 +317,28 @@ impl Config {
     /// What works, but not as one may think; said when a server starts.
     pub(crate) fn warnings(&self) -> Vec<String> {
         relations::warnings(self)
+    }
+
+    /// How the lane of alarms behaves; `None` when it is switched off.
+    pub(crate) fn alarms(&self) -> Option<alarms::Settings> {
+        let given = &self.alarms;
+        given.enabled.then(|| alarms::Settings {
+            // It was read as a URL before.
+            router_url: given.router_url.as_deref().and_then(|url| url.parse().ok()),
+            tick: given.tick,
+            lease: given.lease,
+            batch_size: given.batch_size,
+            concurrency: given.concurrency,
+            per_target: given.per_target,
+            delivery_timeout: given.delivery_timeout,
+            max_failures: given.max_failures,
+            misfire_grace: given.misfire_grace,
+            misfire_window: given.misfire_window,
+            allow_targets: given.allow_targets.clone(),
+            signing_secret: given.signing_secret.clone(),
+            previous_secret: given.previous_signing_secret.clone(),
+            retention: given.retention,
+        })
     }
 
     /// What this server is called: as configured, or the name of its host.

@@ -53,6 +53,21 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The same within bounds.
+pub(super) fn duration_between(text: &str, range: RangeInclusive<Duration>) -> Parsed<Duration> {
+    let duration = duration(text)?;
+    if range.contains(&duration) {
+        Ok(duration)
+    } else {
+        Err(format!("{text:?} is out of range"))
+    }
+}
+
+/// Several things with commas between them.
+pub(super) fn list<T: FromStr<Err = String>>(text: &str) -> Parsed<Vec<T>> {
+    text.split(',').map(|part| part.trim().parse()).collect()
+}
+
 /// One word of a few.
 pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Parsed<T> {
     let found = choices.iter().find(|(word, _)| *word == text.trim());

@@ -62,6 +62,19 @@ static RELATIONS: &[Relation] = &[
         },
     },
     Relation {
+        between: &["alarms.lease", "alarms.delivery_timeout"],
+        check: |config| {
+            let needed = config.alarms.delivery_timeout + MARGIN;
+            (config.alarms.lease < needed).then(|| {
+                let problem = "a claim could run out while its wake is still under way".to_owned();
+                (
+                    problem,
+                    format!("Give lease at least {needed:?}, which is delivery_timeout and {MARGIN:?}."),
+                )
+            })
+        },
+    },
+    Relation {
         between: &["executions.exclusive_at_most", "executions.exclusive_at_least"],
         check: |config| {
             let executions = &config.executions;
@@ -79,6 +92,28 @@ static RELATIONS: &[Relation] = &[
                 executions.exclusive_recovery_at_most,
                 executions.exclusive_recovery_at_least,
             )
+        },
+    },
+    Relation {
+        between: &["alarms.per_target", "alarms.concurrency"],
+        check: |config| {
+            (config.alarms.per_target > config.alarms.concurrency).then(|| {
+                let problem = "one target could have more wakes under way than there are in all".to_owned();
+                (
+                    problem,
+                    "Give per_target at most what concurrency says.".to_owned(),
+                )
+            })
+        },
+    },
+    Relation {
+        between: &["alarms.signing_secret", "alarms.previous_signing_secret"],
+        check: |config| {
+            let alarms = &config.alarms;
+            (alarms.previous_signing_secret.is_some() && alarms.signing_secret.is_none()).then(|| {
+                let problem = "a secret before means nothing without the one of now".to_owned();
+                (problem, "Give signing_secret as well, or neither.".to_owned())
+            })
         },
     },
     Relation {

@@ -1,7 +1,14 @@
 //! The table: every setting there is, once. A new setting is a field of [`Config`] and a row here.
 
+use std::time::Duration;
+
+use stationmaster_core::wake::signature::Secret;
+
 use super::mask::{Secrecy, shown};
-use super::parse::{Parsed, address, boolean, choice, duration, filter, number, path, share, url, words};
+use super::parse::{
+    Parsed, address, boolean, choice, duration, duration_between, filter, list, number, path, share, url,
+    words,
+};
 use super::value::{Effective, Given, Origin, Text};
 use super::{Complaint, Config, Engine, Heartbeats, LogFormat};
 
@@ -247,9 +254,51 @@ pub(super) static SETTINGS: &[Setting] = &[
         "The table of named locks, which ShedLock applications may share; without a schema it is found by the search path",
         |c, t| put(&mut c.locks.table, t.parse())),
 
+    setting("alarms.enabled", "true", BOOLEAN,
+        "Fire alarms on this server",
+        |c, t| put(&mut c.alarms.enabled, boolean(t))),
     optional("alarms.router_url", "a URL that begins with http: or https:",
-        "Where wakes go that name no target. The lane that uses it is not part of this version yet",
+        "Where wakes go that name no target: to the path /internal/wake below it. It need not be public",
         |c, t| put(&mut c.alarms.router_url, url(t, &["http", "https"]).map(Some))),
+    setting("alarms.tick", "1s", "a duration from 10ms to 10s",
+        "Look for due alarms this often even when none is known of",
+        |c, t| put(&mut c.alarms.tick, duration_between(t, Duration::from_millis(10)..=Duration::from_secs(10)))),
+    setting("alarms.lease", "2m", DURATION,
+        "How long a claim holds; at least 5 s longer than a delivery may take",
+        |c, t| put(&mut c.alarms.lease, duration(t))),
+    setting("alarms.batch_size", "100", "a number from 1 to 10000",
+        "The most that one claim takes",
+        |c, t| put(&mut c.alarms.batch_size, number(t, 1..=10_000))),
+    setting("alarms.concurrency", "512", "a number from 1 to 10000",
+        "Wakes under way at once",
+        |c, t| put(&mut c.alarms.concurrency, number(t, 1..=10_000))),
+    setting("alarms.per_target", "32", "a number from 1 to 10000",
+        "Of these, to one target (scheme, host and port)",
+        |c, t| put(&mut c.alarms.per_target, number(t, 1..=10_000))),
+    setting("alarms.delivery_timeout", "30s", DURATION,
+        "How long one wake may take",
+        |c, t| put(&mut c.alarms.delivery_timeout, duration(t))),
+    setting("alarms.max_failures", "5", "a number from 1 to 100",
+        "Tries of an occurrence before it fails; an alarm may have its own",
+        |c, t| put(&mut c.alarms.max_failures, number(t, 1..=100))),
+    setting("alarms.misfire_grace", "30s", DURATION,
+        "An occurrence that is later than this is missed, and the misfire policy decides",
+        |c, t| put(&mut c.alarms.misfire_grace, duration(t))),
+    setting("alarms.misfire_window", "24h", DURATION,
+        "How far back missed occurrences of a series are made up for; an alarm may have its own",
+        |c, t| put(&mut c.alarms.misfire_window, duration(t))),
+    optional("alarms.allow_targets", "hosts, host:port or networks like 10.0.0.0/8, with commas between them",
+        "Targets, beside the router, that need not have public addresses",
+        |c, t| put(&mut c.alarms.allow_targets, list(t))),
+    Setting { secrecy: Secrecy::Whole, ..optional("alarms.signing_secret", "a secret like whsec_ and the base64 of 24 to 64 bytes",
+        "Signs wakes (Standard Webhooks); the secrets of targets are derived from it. Without it wakes are not signed",
+        |c, t| put(&mut c.alarms.signing_secret, Secret::parse(t).map(Some))) },
+    Setting { secrecy: Secrecy::Whole, ..optional("alarms.previous_signing_secret", "a secret like whsec_ and the base64 of 24 to 64 bytes",
+        "The signing secret before, which signs as well while receivers change over",
+        |c, t| put(&mut c.alarms.previous_signing_secret, Secret::parse(t).map(Some))) },
+    setting("alarms.retention", "30d", DURATION,
+        "How long settled occurrences and ended alarms are kept",
+        |c, t| put(&mut c.alarms.retention, duration(t))),
 
     optional("dev.data_dir", PATH,
         "Where `stationmaster dev` keeps its database",

@@ -33,6 +33,7 @@ impl Server {
             )),
             database: database.clone(),
             presence,
+            alarms: None,
             executions: Some(Settings::default()),
             metrics: Arc::new(Metrics::new()),
         };

@@ -77,6 +77,11 @@ async fn dev_completes_examples_keeps_its_data_and_leaves_no_postgresql_behind_e
     let mut dev = launch(&folder).start_ready().await;
     let url = database_url(&dev);
     eventually("an example completes", async || completed(&url).await > 0).await;
+    eventually("both alarms have fired at its own receiver", async || {
+        dev.said("a cron alarm fires") > 0 && dev.said("an alarm fires for once") > 0
+    })
+    .await;
+    assert_eq!(dev.said("not ours"), 0, "{}", dev.log());
     let before = completed(&url).await;
     let postgres = postmaster(&folder).expect("PostgreSQL runs");
     dev.signal(Signal::SIGTERM);

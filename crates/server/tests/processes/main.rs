@@ -6,6 +6,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod alarm_kills;
+mod alarm_outages;
+mod alarm_zombies;
 mod cancels;
 mod dev;
 mod dispatch;

@@ -13,15 +13,15 @@ use crate::support::{
 };
 
 /// A PostgreSQL of the test's own, to be treated badly.
-struct Cluster(Arc<Mutex<Server>>);
+pub(crate) struct Cluster(Arc<Mutex<Server>>);
 
 impl Cluster {
     /// It ends as in a crash.
-    async fn halt(&self) {
+    pub(crate) async fn halt(&self) {
         self.with(|server| server.halt(Shutdown::Immediate)).await;
     }
 
-    async fn resume(&self) {
+    pub(crate) async fn resume(&self) {
         self.with(|server| server.resume().expect("it comes back")).await;
     }
 
@@ -32,7 +32,7 @@ impl Cluster {
     }
 }
 
-async fn cluster() -> (Cluster, TestDatabase) {
+pub(crate) async fn cluster() -> (Cluster, TestDatabase) {
     let bin = PathBuf::from(setting("STATIONMASTER_TEST_POSTGRES_BIN"));
     let start = move || {
         let binaries = Binaries::find(Some(&bin)).expect("PostgreSQL is installed");

@@ -2,20 +2,124 @@
 
 use anyhow::Result;
 use clap::Subcommand;
+use serde::Serialize;
+use stationmaster_core::alarms::operate;
+use stationmaster_core::id::AlarmId;
 
 use super::Context;
+use super::arguments::id;
 
+mod backfill;
+mod edit;
 mod next;
+mod occurrences;
+mod request;
+mod secrets;
+mod set;
+mod show;
 
 /// What to do with alarms.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AlarmsCommand {
     /// When a cron expression fires next, and what clocks that move do to it; needs no server and no database
     Next(next::NextArgs),
+    /// Set an alarm, for once or by a cron expression
+    Set(Box<set::SetArgs>),
+    /// The alarms there are, newest first
+    List(show::ListArgs),
+    /// One alarm, with its coming fires, its last occurrences and what was done to it
+    Show {
+        /// The alarm
+        #[arg(value_parser = id::<AlarmId>)]
+        id: AlarmId,
+    },
+    /// Change an alarm; what is not named stays
+    Edit(Box<edit::EditArgs>),
+    /// Fire nothing more of an alarm, for good
+    Cancel {
+        /// The alarm
+        #[arg(value_parser = id::<AlarmId>)]
+        id: AlarmId,
+    },
+    /// Fire nothing more of an alarm until it is resumed
+    Pause {
+        /// The alarm
+        #[arg(value_parser = id::<AlarmId>)]
+        id: AlarmId,
+    },
+    /// Fire again; a series goes on with its next instant from now
+    Resume {
+        /// The alarm
+        #[arg(value_parser = id::<AlarmId>)]
+        id: AlarmId,
+    },
+    /// Fire an alarm now, beside its schedule
+    Fire {
+        /// The alarm
+        #[arg(value_parser = id::<AlarmId>)]
+        id: AlarmId,
+    },
+    /// Fire occurrences of the past that were not accepted, after a look at them
+    Backfill(backfill::BackfillArgs),
+    /// The occurrences of an alarm, newest first
+    Occurrences(occurrences::OccurrencesArgs),
+    /// The secrets by which wakes to a target are signed
+    #[command(subcommand)]
+    Secrets(secrets::Command),
 }
 
-pub(crate) fn run(command: AlarmsCommand, context: &Context) -> Result<()> {
+pub(crate) async fn run(command: AlarmsCommand, context: &Context) -> Result<()> {
     match command {
         AlarmsCommand::Next(args) => next::run(&args, context),
+        AlarmsCommand::Set(args) => set::run(*args, context).await,
+        AlarmsCommand::List(args) => show::list(&args, context).await,
+        AlarmsCommand::Show { id } => show::show(id, context).await,
+        AlarmsCommand::Edit(args) => edit::run(*args, context).await,
+        AlarmsCommand::Cancel { id } => cancel(id, context).await,
+        AlarmsCommand::Pause { id } => {
+            operate::pause(&context.database().await?, id, &Context::actor()).await?;
+            say(id, "paused", context)
+        }
+        AlarmsCommand::Resume { id } => {
+            operate::resume(&context.database().await?, id, &Context::actor()).await?;
+            say(id, "active", context)
+        }
+        AlarmsCommand::Fire { id } => fire(id, context).await,
+        AlarmsCommand::Backfill(args) => backfill::run(&args, context).await,
+        AlarmsCommand::Occurrences(args) => occurrences::run(&args, context).await,
+        AlarmsCommand::Secrets(command) => secrets::run(command, context).await,
     }
+}
+
+#[derive(Serialize)]
+struct Said<'a> {
+    id: AlarmId,
+    status: &'a str,
+}
+
+fn say(id: AlarmId, status: &str, context: &Context) -> Result<()> {
+    context.format.print(&Said { id, status }, |said| {
+        format!("Alarm {} is {}.", said.id, said.status)
+    })
+}
+
+async fn cancel(id: AlarmId, context: &Context) -> Result<()> {
+    let status = operate::cancel(&context.database().await?, id, &Context::actor()).await?;
+    say(id, &status, context)
+}
+
+#[derive(Serialize)]
+struct Fired {
+    id: AlarmId,
+    scheduled_for: jiff::Timestamp,
+}
+
+async fn fire(id: AlarmId, context: &Context) -> Result<()> {
+    let scheduled_for = operate::fire(&context.database().await?, id, &Context::actor()).await?;
+    context.format.print(&Fired { id, scheduled_for }, |fired| {
+        format!(
+            "Alarm {} fires now; the occurrence is {}.",
+            fired.id, fired.scheduled_for
+        )
+    })
 }

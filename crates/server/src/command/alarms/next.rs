@@ -33,7 +33,7 @@ pub(crate) struct NextArgs {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Dst {
+pub(super) enum Dst {
     /// Fires once: in a gap at the first instant after it, in an overlap the first time
     Vixie,
     /// Fires not at all in a gap, in an overlap the first time
@@ -67,7 +67,7 @@ struct Answer<'a> {
 
 /// A fire as it is shown.
 #[derive(Serialize)]
-struct Shown {
+pub(super) struct Shown {
     /// With the offset of the zone.
     at: String,
     /// The same instant in UTC.
@@ -129,12 +129,16 @@ fn for_people(answer: &Answer<'_>) -> String {
     if answer.fires.is_empty() {
         return format!("{head}\n\nIt does not fire any more.");
     }
+    format!("{head}\n\n{}", fires(&answer.fires))
+}
+
+/// Fires with their notes, as a table.
+pub(super) fn fires(fires: &[Shown]) -> String {
     let row = |fire: &Shown| {
         vec![
             cell(&fire.at),
             fire.note.as_ref().map_or_else(|| Cell::new(""), cell),
         ]
     };
-    let fires = table(&["FIRES", "NOTE"], answer.fires.iter().map(row));
-    format!("{head}\n\n{fires}")
+    table(&["FIRES", "NOTE"], fires.iter().map(row))
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use stationmaster_core::alarms::set::{SetAlarm, When, set};
 use stationmaster_core::catalogue::{self, DefinitionChange, Workspace, WorkspaceChange};
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::enqueue::{Enqueue, enqueue};
@@ -24,6 +25,9 @@ const GRAPH: &str = r#"{"nodes": [{"id": "fetch", "type": "wait", "seconds": 0.8
                         "edges": [{"from": "fetch", "to": "work"}, {"from": "work", "to": "report"}]}"#;
 /// No more is enqueued for a workspace that has this much waiting.
 const ENOUGH: i64 = 12;
+/// Every ten seconds.
+const CRON: &str = "*/10 * * * * *";
+const ONCE_IN: Duration = Duration::from_secs(5);
 const BEAT: Duration = Duration::from_secs(1);
 const SAY_EVERY: u32 = 3;
 
@@ -46,7 +50,9 @@ pub(super) fn start(database: Database) -> JoinHandle<()> {
             tracing::warn!(error = format!("{error:#}"), "The example could not be set up");
             return;
         }
-        println!("The example: three workspaces enqueue more than their plans allow at once.");
+        println!(
+            "The example: three workspaces enqueue more than their plans allow at once, and two alarms fire."
+        );
         let mut beats = 0;
         loop {
             match beat(&database, beats).await {
@@ -77,6 +83,29 @@ async fn make(database: &Database) -> Result<()> {
         if definition.current_version.is_none() {
             catalogue::add_version(database, definition.id, GRAPH).await?;
         }
+    }
+    alarms(database).await
+}
+
+/// One that fires again and again, found again by its key, and one for once at each start.
+async fn alarms(database: &Database) -> Result<()> {
+    let often = When::Cron {
+        expression: CRON.to_owned(),
+        zone: "Europe/Zurich".to_owned(),
+    };
+    let cron = SetAlarm {
+        label: "the example's cron alarm".to_owned(),
+        message: Some(format!("a cron alarm fires ({CRON})")),
+        idempotency_key: Some("dev example".to_owned()),
+        ..SetAlarm::new(workspace_id(1), often)
+    };
+    let once = SetAlarm {
+        label: "the example's alarm for once".to_owned(),
+        message: Some("an alarm fires for once".to_owned()),
+        ..SetAlarm::new(workspace_id(1), When::In(ONCE_IN))
+    };
+    for request in [cron, once] {
+        set(database, &request, "dev example").await?;
     }
     Ok(())
 }

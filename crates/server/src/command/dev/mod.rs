@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use sqlx::{Connection as _, PgConnection};
 use stationmaster_core::db::Database;
+use stationmaster_core::wake::signature::Secret;
 use stationmaster_postgres::{Binaries, Server, Settings, reachable};
 use tokio::net::TcpListener;
 
@@ -15,6 +16,7 @@ use crate::config::{Config, Log, user_data_folder};
 use crate::{telemetry, wiring};
 
 mod example;
+mod receiver;
 
 const DATABASE: &str = "stationmaster";
 
@@ -61,6 +63,7 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     config.database_url = Some(url.clone());
     // Nothing to configure: on this machine nobody is asked for a token.
     config.http.open |= config.listen.ip().is_loopback();
+    let receiver = receive_wakes(&mut config).await?;
     let listener = listen(&config).await?;
     let database = Database::new(&url, config.database_pool)?;
     let running = wiring::start(&config, database, listener).await?;
@@ -68,6 +71,9 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     println!("  api          http://{}/docs", running.address);
     if config.http.open {
         println!("  tokens       none are asked for: whoever reaches this address may do everything");
+    }
+    if let Some(url) = receiver {
+        println!("  wakes        {url}/internal/wake   (a receiver of our own, which prints them)");
     }
     println!("  try          STATIONMASTER_DATABASE_URL='{url}' stationmaster queue list");
     println!("  stop         Ctrl-C; the data stays\n");
@@ -81,6 +87,17 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     println!("\nStopped. The data stays in {}", folder.display());
     tokio::task::spawn_blocking(move || server.stop()).await?;
     result
+}
+
+/// Wakes go to a receiver of our own, unless somebody configured another.
+async fn receive_wakes(config: &mut Config) -> Result<Option<String>> {
+    if config.alarms.router_url.is_some() || !config.alarms.enabled {
+        return Ok(None);
+    }
+    let secret = config.alarms.signing_secret.get_or_insert_with(Secret::random);
+    let url = receiver::start(secret.clone()).await?;
+    config.alarms.router_url = Some(url.clone());
+    Ok(Some(url))
 }
 
 /// The user's own data folder; where the database's account could not live there, one beside the temporary files.

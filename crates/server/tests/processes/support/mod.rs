@@ -1,15 +1,19 @@
 //! What the tests stand on: a database, servers, Temporal, and a network that can be stood in the way of.
 
+mod alarms;
 mod database;
 mod http;
 mod limits;
 mod process;
 mod proxy;
+#[path = "../../../../core/tests/common/receiver.rs"]
+pub(crate) mod receiver;
 mod temporal;
 mod worker;
 
 use std::time::{Duration, Instant};
 
+pub(crate) use alarms::{Alarms, Occurrence};
 pub(crate) use database::{ENDLESS, Row, SHORT, TestDatabase};
 pub(crate) use http::get;
 pub(crate) use limits::LimitWatch;

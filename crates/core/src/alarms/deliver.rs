@@ -1,0 +1,201 @@
+//! Deliver: a claim becomes a wake and comes back as a verdict. Outside any transaction; knows no SQL.
+//!
+//! What counts as a failed try (I5): whatever left this server and was not confirmed with 2xx: an answer that is none,
+//! no answer, no connection, no name. What never left counts for nothing: a target that is full or does not answer, a
+//! server that is shutting down, a lease that is over, a server without a router. A target that may not be called at
+//! all fails the occurrence at once, without a try.
+
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use url::Url;
+
+use super::Shared;
+use super::claim::Claim;
+use super::ladder;
+use super::settle::{Settlement, Verdict};
+use crate::id::AlarmId;
+use crate::task::panic_message;
+use crate::wake::answer::Class;
+use crate::wake::targets::{Admission, Change, target_of};
+use crate::wake::{Outcome, Wake};
+
+/// A server that knows no router leaves such wakes to those that do.
+const NO_ROUTER: Duration = Duration::from_secs(30);
+/// What is kept of an error.
+const LONGEST_ERROR: usize = 500;
+
+/// The body of a wake, exactly.
+#[derive(Serialize)]
+struct Body<'a> {
+    user_id: &'a str,
+    conversation_id: Option<&'a str>,
+    message: Option<&'a str>,
+    /// As it was given, character by character.
+    payload: Option<&'a RawValue>,
+    alarm_id: AlarmId,
+    scheduled_for: Timestamp,
+    attempt: u32,
+    origin: &'a str,
+}
+
+/// Delivers what a claim holds.
+pub(crate) async fn deliver(shared: &Shared, claim: Claim) -> Settlement {
+    let verdict = decide(shared, &claim).await;
+    Settlement { claim, verdict }
+}
+
+async fn decide(shared: &Shared, claim: &Claim) -> Verdict {
+    let url = match target(shared, claim) {
+        Ok(url) => url,
+        Err(verdict) => return verdict,
+    };
+    let name = target_of(&url);
+    let pass = match shared.targets.admit(&name) {
+        Admission::Go(pass) => pass,
+        Admission::Full { wait } => {
+            return Verdict::Released {
+                wait,
+                held_back: Some("full"),
+                message: None,
+            };
+        }
+        Admission::Open { wait } => {
+            return Verdict::Released {
+                wait,
+                held_back: Some("unreachable"),
+                message: Some(format!("held back: {name} does not answer")),
+            };
+        }
+    };
+    let secrets = match shared.keyring.secrets_of(&shared.database, &name).await {
+        Ok(secrets) => secrets,
+        Err(error) => {
+            return Verdict::Released {
+                wait: Duration::from_secs(1),
+                held_back: None,
+                message: Some(format!("its secret could not be read: {error}")),
+            };
+        }
+    };
+    let id = claim.alarm_id.wake_id(claim.scheduled_for);
+    let wake = Wake {
+        url: &url,
+        id: &id,
+        body: body(claim),
+        secrets: &secrets,
+        traceparent: claim.traceparent.as_deref(),
+    };
+    // After everything that could take time: nothing stands between this look and the request.
+    if !may_send(shared, claim) {
+        return Verdict::Abandoned;
+    }
+    if claim.attempts == 0 && claim.recoveries == 0 {
+        let late = claim.late + claim.claimed.elapsed().as_secs_f64();
+        shared.metrics.alarms.late(late);
+    }
+    let asked_at = Instant::now();
+    let sent = AssertUnwindSafe(shared.client.send(&wake, shared.settings.delivery_timeout));
+    let outcome = sent
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|panic| Outcome::Unreachable {
+            message: format!("the wake panicked: {}", panic_message(&*panic)),
+        });
+    let class = Class::of(&outcome);
+    shared.metrics.alarms.answered(class.as_str(), asked_at.elapsed());
+    let change = pass.over(class != Class::Unreachable);
+    tell(shared, &name, change);
+    judge(claim, outcome, class)
+}
+
+/// The last look before the request leaves: is the claim still ours, by our own clock, for as long as the wake may take?
+fn may_send(shared: &Shared, claim: &Claim) -> bool {
+    Instant::now() + shared.settings.delivery_timeout <= claim.valid_until && shared.presence.is(claim.holder)
+}
+
+fn target(shared: &Shared, claim: &Claim) -> Result<Url, Verdict> {
+    let Some(text) = &claim.target_url else {
+        return shared.router.clone().ok_or_else(|| {
+            tracing::error!(alarm = %claim.alarm_id, "Alarm names no target, and alarms.router_url is not set");
+            Verdict::Released {
+                wait: NO_ROUTER,
+                held_back: None,
+                message: Some("it names no target, and this server's alarms.router_url is not set".to_owned()),
+            }
+        });
+    };
+    text.parse().map_err(|error| Verdict::Failed {
+        class: Class::Forbidden,
+        message: format!("its target is not a URL: {error}"),
+        answer: None,
+    })
+}
+
+fn body(claim: &Claim) -> Vec<u8> {
+    let owner = claim.workspace_id.to_string();
+    let body = Body {
+        user_id: claim.user_id.as_deref().unwrap_or(&owner),
+        conversation_id: claim.conversation_id.as_deref(),
+        message: claim.message.as_deref(),
+        payload: claim.payload.as_deref(),
+        alarm_id: claim.alarm_id,
+        scheduled_for: claim.scheduled_for,
+        attempt: claim.attempts + 1,
+        origin: &claim.origin,
+    };
+    // Strings, numbers and JSON that was parsed before: there is nothing in it that could not be written.
+    serde_json::to_vec(&body).unwrap_or_default()
+}
+
+fn tell(shared: &Shared, target: &str, change: Change) {
+    match change {
+        Change::None => return,
+        Change::Opened => tracing::error!(
+            target_origin = target,
+            "A wake target does not answer; its wakes are held back"
+        ),
+        Change::Closed => tracing::info!(target_origin = target, "A wake target answers again"),
+    }
+    shared.metrics.alarms.open_targets(shared.targets.open());
+}
+
+fn judge(claim: &Claim, outcome: Outcome, class: Class) -> Verdict {
+    let (message, answer, asked_for) = match outcome {
+        Outcome::Answered { status, body, .. } if class == Class::Accepted => {
+            return Verdict::Fired {
+                answer: (status, body),
+            };
+        }
+        Outcome::Answered {
+            status,
+            body,
+            retry_after,
+        } => (
+            format!("the target answered {status}"),
+            Some((status, body)),
+            retry_after,
+        ),
+        Outcome::Unreachable { message } => (format!("no answer: {message}"), None, None),
+        Outcome::Forbidden { message } => (message, None, None),
+    };
+    let message: String = message.replace('\0', "").chars().take(LONGEST_ERROR).collect();
+    let attempt = claim.attempts + 1;
+    if class.is_permanent() || attempt >= claim.max_failures {
+        return Verdict::Failed {
+            class,
+            message,
+            answer,
+        };
+    }
+    Verdict::Retry {
+        wait: ladder::wait(attempt, asked_for),
+        class,
+        message,
+        answer,
+    }
+}

@@ -1,0 +1,68 @@
+//! The alarms lane as the engine room sees it.
+
+use std::time::Duration;
+
+use super::Shared;
+use super::claim::{Claim, Claimer};
+use super::deliver::deliver;
+use super::settle::{Settlement, Verdict, settle};
+use crate::db;
+use crate::lane::{Claimed, Lane};
+
+/// See [`Lane`].
+pub(crate) struct AlarmsLane {
+    shared: Shared,
+    claimer: Claimer,
+}
+
+impl AlarmsLane {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self {
+            claimer: Claimer::new(shared.clone()),
+            shared,
+        }
+    }
+}
+
+impl Lane for AlarmsLane {
+    type Claim = Claim;
+    type Settlement = Settlement;
+
+    fn name(&self) -> &'static str {
+        "alarms"
+    }
+
+    fn batch(&self) -> usize {
+        self.shared.settings.batch_size
+    }
+
+    /// Slow targets hold on to what they were sent; that must not keep the others from being claimed.
+    fn window(&self) -> usize {
+        self.shared.settings.concurrency
+    }
+
+    #[tracing::instrument(name = "flow:alarm_dispatch", level = "debug", skip_all)]
+    async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
+        self.claimer.claim(room).await
+    }
+
+    #[tracing::instrument(name = "step:fire_alarm", level = "debug", skip_all, fields(alarm = %claim.alarm_id))]
+    async fn deliver(&self, claim: Claim) -> Settlement {
+        deliver(&self.shared, claim).await
+    }
+
+    fn release(&self, claim: Claim) -> Settlement {
+        Settlement {
+            claim,
+            verdict: Verdict::Released {
+                wait: Duration::ZERO,
+                held_back: None,
+                message: None,
+            },
+        }
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Vec<Settlement> {
+        settle(&self.shared, settlements).await
+    }
+}

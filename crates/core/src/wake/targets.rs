@@ -1,0 +1,307 @@
+//! One slow or dead target delays only itself: a limit of wakes under way for each target, and a breaker of its own.
+//!
+//! Whoever is not let through is told when to come back, and comes back as a claim given back, so that nothing waits here
+//! with a lease in its hands. Under a limit the times are spread by the pace at which the target answers. A breaker opens
+//! after a row of tries without any answer; then one probe at a time goes out, and the first answer closes it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rand::RngExt as _;
+use url::Url;
+
+use crate::retry::Backoff;
+
+/// Tries in a row without an answer that open a breaker.
+const FAILURES_TO_OPEN: u32 = 5;
+/// How long a breaker stays open before the next probe.
+const COOLING: Backoff = Backoff {
+    base: Duration::from_secs(1),
+    cap: Duration::from_secs(30),
+};
+/// Nobody is told to come back sooner, or later, than this.
+const SOONEST: Duration = Duration::from_millis(20);
+const LATEST: Duration = Duration::from_secs(10);
+/// Targets remembered; those with nothing to remember go first.
+const REMEMBERED: usize = 10_000;
+
+/// Scheme, host and port: what the limits of a target are counted by, and what its secret belongs to.
+#[must_use]
+pub fn target_of(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+#[derive(Debug)]
+struct State {
+    under_way: usize,
+    failures: u32,
+    open_until: Option<Instant>,
+    probing: bool,
+    /// How long a wake takes, on average.
+    pace: Duration,
+    /// When the last of those who wait was told to come back.
+    last_turn: Instant,
+}
+
+impl State {
+    fn new() -> Self {
+        Self {
+            under_way: 0,
+            failures: 0,
+            open_until: None,
+            probing: false,
+            pace: Duration::from_millis(50),
+            last_turn: Instant::now(),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.under_way == 0 && self.failures == 0
+    }
+}
+
+/// May a wake go out?
+pub enum Admission {
+    /// Now.
+    Go(Pass),
+    /// Later: the target has as many under way as it may have.
+    Full {
+        /// When to come back.
+        wait: Duration,
+    },
+    /// Later: the target does not answer.
+    Open {
+        /// When to come back.
+        wait: Duration,
+    },
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Targets {
+    limit: usize,
+    states: Arc<Mutex<HashMap<String, State>>>,
+}
+
+/// The right to have one wake under way.
+pub struct Pass {
+    targets: Targets,
+    target: String,
+    since: Instant,
+    probe: bool,
+    answered: Option<bool>,
+    ended: bool,
+}
+
+/// What an end changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    None,
+    /// The target's breaker opened just now.
+    Opened,
+    /// It closed just now.
+    Closed,
+}
+
+impl Targets {
+    /// At most `limit` wakes under way at each target.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            states: Arc::default(),
+        }
+    }
+
+    /// Asks for the right to send to a target.
+    #[must_use]
+    pub fn admit(&self, target: &str) -> Admission {
+        let mut states = self.lock();
+        if states.len() >= REMEMBERED && !states.contains_key(target) {
+            states.retain(|_, state| !state.is_idle());
+        }
+        let now = Instant::now();
+        let state = states.entry(target.to_owned()).or_insert_with(State::new);
+        let open = state.open_until.is_some();
+        if let Some(until) = state.open_until {
+            let left = until.saturating_duration_since(now);
+            if !left.is_zero() || state.probing {
+                return Admission::Open {
+                    wait: spread(left.max(COOLING.base)),
+                };
+            }
+        }
+        if state.under_way >= self.limit {
+            let step = state.pace / u32::try_from(self.limit).unwrap_or(u32::MAX).max(1);
+            let turn = (state.last_turn.max(now) + step).min(now + LATEST);
+            state.last_turn = turn;
+            return Admission::Full {
+                wait: (turn - now).max(SOONEST),
+            };
+        }
+        state.under_way += 1;
+        state.probing = open;
+        Admission::Go(Pass {
+            targets: self.clone(),
+            target: target.to_owned(),
+            since: now,
+            probe: open,
+            answered: None,
+            ended: false,
+        })
+    }
+
+    /// Targets whose breaker is open.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.lock()
+            .values()
+            .filter(|state| state.open_until.is_some())
+            .count()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, State>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A little later, so that those who wait together do not come together.
+fn spread(wait: Duration) -> Duration {
+    wait.mul_f64(rand::rng().random_range(1.0..=1.2))
+}
+
+impl Pass {
+    /// The wake is over: was there an answer, whatever it said?
+    pub fn over(mut self, answered: bool) -> Change {
+        self.answered = Some(answered);
+        self.end()
+    }
+
+    fn end(&mut self) -> Change {
+        let mut states = self.targets.lock();
+        let Some(state) = states.get_mut(&self.target).filter(|_| !self.ended) else {
+            return Change::None;
+        };
+        self.ended = true;
+        state.under_way = state.under_way.saturating_sub(1);
+        if self.probe {
+            state.probing = false;
+        }
+        match self.answered {
+            Some(true) => {
+                state.pace = (state.pace * 4 + self.since.elapsed()) / 5;
+                state.failures = 0;
+                if state.open_until.take().is_some() {
+                    return Change::Closed;
+                }
+            }
+            Some(false) => {
+                state.failures = state.failures.saturating_add(1);
+                if state.failures >= FAILURES_TO_OPEN {
+                    let was_open = state.open_until.is_some();
+                    // Those that were under way together say the same thing; only a probe makes it last longer.
+                    if !was_open || self.probe {
+                        let cooling = COOLING.step(state.failures - FAILURES_TO_OPEN + 1);
+                        state.open_until = Some(Instant::now() + cooling);
+                    }
+                    return if was_open { Change::None } else { Change::Opened };
+                }
+            }
+            // Nobody knows: it was dropped on its way.
+            None => {}
+        }
+        Change::None
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn go(targets: &Targets, target: &str) -> Pass {
+        match targets.admit(target) {
+            Admission::Go(pass) => pass,
+            Admission::Full { .. } => panic!("{target} is full"),
+            Admission::Open { .. } => panic!("{target} is open"),
+        }
+    }
+
+    #[test]
+    fn a_target_has_no_more_under_way_than_its_limit_and_the_others_go_on() {
+        let targets = Targets::new(2);
+        let (one, _two) = (go(&targets, "a"), go(&targets, "a"));
+        assert!(matches!(targets.admit("a"), Admission::Full { .. }));
+        let _other = go(&targets, "b");
+        one.over(true);
+        let _three = go(&targets, "a");
+    }
+
+    #[test]
+    fn those_who_wait_are_told_to_come_back_one_after_the_other_and_soon() {
+        let targets = Targets::new(1);
+        let _under_way = go(&targets, "a");
+        let waits: Vec<Duration> = (0..500)
+            .map(|_| match targets.admit("a") {
+                Admission::Full { wait } => wait,
+                _ => panic!("it is full"),
+            })
+            .collect();
+        assert!(waits.iter().all(|wait| (SOONEST..=LATEST).contains(wait)));
+        assert!(waits[99] > waits[0] * 2, "{:?}", &waits[..100]);
+    }
+
+    #[test]
+    fn a_row_of_silence_opens_the_breaker_and_one_answer_to_a_probe_closes_it() {
+        let targets = Targets::new(9);
+        for _ in 1..FAILURES_TO_OPEN {
+            assert_eq!(go(&targets, "a").over(false), Change::None);
+        }
+        assert_eq!(go(&targets, "a").over(false), Change::Opened);
+        assert!(matches!(targets.admit("a"), Admission::Open { .. }));
+        assert_eq!(targets.open(), 1);
+        // The cooling time is over.
+        targets.lock().get_mut("a").unwrap().open_until = Some(Instant::now());
+        let probe = go(&targets, "a");
+        assert!(
+            matches!(targets.admit("a"), Admission::Open { .. }),
+            "one probe at a time"
+        );
+        assert_eq!(probe.over(true), Change::Closed);
+        let _again = go(&targets, "a");
+        assert_eq!(targets.open(), 0);
+    }
+
+    #[test]
+    fn an_answer_between_failures_keeps_the_breaker_closed() {
+        let targets = Targets::new(9);
+        for _ in 0..20 {
+            for _ in 1..FAILURES_TO_OPEN {
+                go(&targets, "a").over(false);
+            }
+            go(&targets, "a").over(true);
+        }
+        assert_eq!(targets.open(), 0);
+    }
+
+    #[test]
+    fn a_wake_that_is_dropped_gives_its_place_back() {
+        let targets = Targets::new(1);
+        drop(go(&targets, "a"));
+        let _next = go(&targets, "a");
+    }
+
+    #[test]
+    fn a_target_is_its_scheme_host_and_port() {
+        let target = |url: &str| target_of(&url.parse().unwrap());
+        assert_eq!(target("https://A.example/x?y"), "https://a.example");
+        assert_eq!(target("http://a.example:8080/"), "http://a.example:8080");
+    }
+}

@@ -1,0 +1,183 @@
+//! What people do: pause, resume, fire now, edit.
+
+use std::time::Duration;
+
+use stationmaster_core::alarms::edit::{self, Edit, edit};
+use stationmaster_core::alarms::inspect;
+use stationmaster_core::alarms::operate::{self, fire, pause, resume};
+use stationmaster_core::alarms::set::When;
+use stationmaster_core::id::AlarmId;
+
+use crate::bed::{Bed, YEARLY};
+use crate::common::eventually;
+use crate::common::receiver::Reply;
+
+#[tokio::test]
+async fn a_paused_alarm_does_not_fire_and_a_resumed_one_goes_on_from_now() {
+    let bed = Bed::new().await;
+    let database = &bed.testbed.database;
+    let id = bed.set(bed.cron("* * * * *", "/paused")).await;
+    pause(database, id, "tester").await.unwrap();
+    pause(database, id, "tester").await.unwrap();
+    bed.testbed
+        .run("update stationmaster.alarm_standings set next_fire_at = date_trunc('minute', now() - interval '3 minutes')")
+        .await;
+    let server = bed.server().await;
+    let other = bed.now("/other").await;
+    bed.until(other, "fired").await;
+    assert!(bed.receiver.at("/paused").is_empty());
+    resume(database, id, "tester").await.unwrap();
+    let alarm = bed.alarm(id).await;
+    assert_eq!(alarm.status, "active");
+    assert!(alarm.next_fire_at > Some(jiff::Timestamp::now()));
+    let all = bed.occurrences(id).await;
+    assert!(all.len() >= 3, "{all:?}");
+    assert!(
+        all.iter()
+            .all(|one| one.status == "skipped" && one.reason.as_deref() == Some("the alarm was paused"))
+    );
+    let events: Vec<String> = inspect::events(database, id)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|event| event.event)
+        .collect();
+    assert_eq!(events, ["set", "paused", "resumed"]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_pause_parks_what_waits_for_its_next_try_and_a_resume_lets_it_go() {
+    let bed = Bed::new().await;
+    let database = &bed.testbed.database;
+    bed.receiver.next("/bad", [Reply::status(500)]);
+    let server = bed.server().await;
+    let id = bed.now("/bad").await;
+    eventually("it waits", async || bed.statuses(id).await == ["retrying"]).await;
+    pause(database, id, "tester").await.unwrap();
+    let parked = "select count(*) from stationmaster.occurrences_open where ready_at = 'infinity'";
+    assert_eq!(bed.testbed.number(parked).await, 1);
+    assert_eq!(bed.occurrences(id).await[0].retry_at, None);
+    resume(database, id, "tester").await.unwrap();
+    bed.until(id, "fired").await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn firing_by_hand_is_an_occurrence_of_its_own_beside_the_schedule() {
+    let bed = Bed::new().await;
+    let database = &bed.testbed.database;
+    let server = bed.server().await;
+    let id = bed.set(bed.cron(YEARLY, "/now")).await;
+    let next = bed.alarm(id).await.next_fire_at;
+    let at = fire(database, id, "tester").await.unwrap();
+    let wakes = bed.wakes("/now", 1).await;
+    assert_eq!(wakes[0].id(), format!("{id}:{at}"));
+    assert_eq!(wakes[0].json()["origin"], "manual");
+    eventually("it is settled", async || bed.statuses(id).await == ["fired"]).await;
+    let alarm = bed.alarm(id).await;
+    assert_eq!((alarm.status.as_str(), alarm.next_fire_at), ("active", next));
+    pause(database, id, "tester").await.unwrap();
+    fire(database, id, "tester").await.unwrap();
+    bed.wakes("/now", 2).await;
+    operate::cancel(database, id, "tester").await.unwrap();
+    assert!(matches!(
+        fire(database, id, "tester").await,
+        Err(operate::Error::WrongState(_))
+    ));
+    assert!(matches!(
+        fire(database, AlarmId::new(), "tester").await,
+        Err(operate::Error::NotFound(_))
+    ));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_edit_changes_what_is_named_and_nothing_else() {
+    let bed = Bed::new().await;
+    let database = &bed.testbed.database;
+    let mut request = bed.cron(YEARLY, "/old");
+    request.message = Some("before".to_owned());
+    request.payload = Some(crate::common::raw("[1]"));
+    let id = bed.set(request).await;
+    let next = bed.alarm(id).await.next_fire_at;
+    let change = Edit {
+        message: Some(Some("after".to_owned())),
+        payload: Some(None),
+        label: Some("renamed".to_owned()),
+        ..Edit::default()
+    };
+    let alarm = edit(database, id, &change, "tester").await.unwrap();
+    assert_eq!(
+        (alarm.message.as_deref(), alarm.label.as_str()),
+        (Some("after"), "renamed")
+    );
+    assert!(alarm.payload.is_none());
+    assert_eq!(
+        (alarm.next_fire_at, alarm.target_url),
+        (next, Some(bed.receiver.url("/old")))
+    );
+    let sooner = Edit {
+        when: Some(When::In(Duration::ZERO)),
+        target_url: Some(Some(bed.receiver.url("/new"))),
+        ..Edit::default()
+    };
+    let alarm = edit(database, id, &sooner, "tester").await.unwrap();
+    assert_eq!((alarm.kind.as_str(), alarm.cron_expr), ("once", None));
+    let server = bed.server().await;
+    let wakes = bed.wakes("/new", 1).await;
+    assert_eq!(wakes[0].json()["message"], "after");
+    bed.until(id, "fired").await;
+    let over = edit(database, id, &sooner, "tester").await;
+    assert!(
+        matches!(over, Err(edit::Error::Operation(operate::Error::WrongState(_)))),
+        "{over:?}"
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_edit_that_cannot_be_changes_nothing() {
+    let bed = Bed::new().await;
+    let database = &bed.testbed.database;
+    let id = bed.set(bed.cron(YEARLY, "/same")).await;
+    let before = bed.alarm(id).await;
+    let cron = |expression: &str| When::Cron {
+        expression: expression.to_owned(),
+        zone: "UTC".to_owned(),
+    };
+    for change in [
+        Edit {
+            when: Some(cron("0 0 30 2 *")),
+            ..Edit::default()
+        },
+        Edit {
+            target_url: Some(Some("ftp://a/".to_owned())),
+            ..Edit::default()
+        },
+        Edit {
+            max_failures: Some(Some(0)),
+            ..Edit::default()
+        },
+        Edit {
+            end_at: Some(Some("2020-01-01T00:00:00Z".parse().unwrap())),
+            ..Edit::default()
+        },
+    ] {
+        let refused = edit(database, id, &change, "tester").await;
+        assert!(
+            matches!(refused, Err(edit::Error::Request(_))),
+            "{change:?}: {refused:?}"
+        );
+    }
+    let after = bed.alarm(id).await;
+    assert_eq!(
+        (before.next_fire_at, before.updated_at),
+        (after.next_fire_at, after.updated_at)
+    );
+    let unknown = edit(database, AlarmId::new(), &Edit::default(), "tester").await;
+    assert!(matches!(
+        unknown,
+        Err(edit::Error::Operation(operate::Error::NotFound(_)))
+    ));
+}

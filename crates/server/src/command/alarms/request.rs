@@ -1,0 +1,187 @@
+//! What `set` and `edit` share: when an alarm fires, what its wake says, and its policies, as arguments.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use serde_json::value::RawValue;
+use stationmaster_core::alarms::set::When;
+use stationmaster_core::alarms::{Misfire, Overlap};
+
+use super::next::Dst;
+use crate::command::arguments::{duration, instant, json, read, text};
+use crate::failure::Refusal;
+
+/// How many missed occurrences are caught up with when nobody says.
+const CATCH_UP: u32 = 10;
+
+/// When it fires: one of these.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(super) struct WhenArgs {
+    /// Once, at this instant
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    at: Option<Timestamp>,
+    /// Once, after this much time
+    #[arg(long = "in", id = "after", value_name = "DURATION", value_parser = duration)]
+    after: Option<Duration>,
+    /// Once, when the clocks of --zone show this time, as in 2026-03-29T02:30
+    #[arg(long, value_name = "TIME", value_parser = civil, requires = "zone")]
+    civil: Option<DateTime>,
+    /// Again and again, by this cron expression in --zone (UTC when left out)
+    #[arg(long, value_name = "EXPR")]
+    cron: Option<String>,
+}
+
+fn civil(text: &str) -> Result<DateTime, String> {
+    text.parse()
+        .map_err(|_| "not a local time: write it like 2026-03-29T02:30".to_owned())
+}
+
+impl WhenArgs {
+    /// What was said; `None`: nothing.
+    pub(super) fn when(self, zone: Option<String>) -> Option<When> {
+        let zone = || zone.unwrap_or_else(|| "UTC".to_owned());
+        match self {
+            Self { at: Some(at), .. } => Some(When::At(at)),
+            Self {
+                after: Some(after), ..
+            } => Some(When::In(after)),
+            Self { civil: Some(at), .. } => Some(When::Civil { at, zone: zone() }),
+            Self {
+                cron: Some(expression),
+                ..
+            } => Some(When::Cron {
+                expression,
+                zone: zone(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// What the wake says, and where it goes.
+#[derive(Debug, Args)]
+pub(super) struct WakeArgs {
+    /// What people call it
+    #[arg(long)]
+    pub(super) label: Option<String>,
+    /// The IANA time zone of --cron or --civil
+    #[arg(long)]
+    pub(super) zone: Option<String>,
+    /// Where the wake goes; to the router (alarms.router_url) when left out
+    #[arg(long, value_name = "URL")]
+    pub(super) target: Option<String>,
+    /// The message in the wake
+    #[arg(long)]
+    pub(super) message: Option<String>,
+    /// The payload in the wake, as JSON; sent as it is written
+    #[arg(long, value_name = "JSON", conflicts_with = "payload_file")]
+    payload: Option<String>,
+    /// The file that holds the payload; - for the standard input
+    #[arg(long, value_name = "FILE")]
+    payload_file: Option<String>,
+    /// The user in the wake; the workspace's id when left out
+    #[arg(long, value_name = "ID", value_parser = text)]
+    pub(super) user: Option<String>,
+    /// The conversation in the wake
+    #[arg(long, value_name = "ID", value_parser = text)]
+    pub(super) conversation: Option<String>,
+}
+
+impl WakeArgs {
+    pub(super) fn payload(&self) -> Result<Option<Box<RawValue>>> {
+        let text = match (&self.payload, &self.payload_file) {
+            (Some(payload), _) => Some(payload.clone()),
+            (None, Some(path)) => Some(read(path)?),
+            (None, None) => None,
+        };
+        text.map(|text| json("the payload", &text)).transpose()
+    }
+}
+
+/// What happens when something does not go as planned.
+#[derive(Debug, Args)]
+pub(super) struct PolicyArgs {
+    /// Tries before an occurrence fails; the setting `alarms.max_failures` when left out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) max_failures: Option<u32>,
+    /// What happens to occurrences that were missed
+    #[arg(long, value_enum)]
+    misfire: Option<MisfireName>,
+    /// How many of them, with --misfire `catch_up` (10 when left out)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    catch_up: Option<u32>,
+    /// How far back they are made up for; the setting `alarms.misfire_window` when left out
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(super) misfire_window: Option<Duration>,
+    /// What happens to an occurrence that comes while an earlier one is not settled
+    #[arg(long, value_enum)]
+    overlap: Option<OverlapName>,
+    /// What becomes of fixed local times that do not exist or come twice
+    #[arg(long, value_enum)]
+    pub(super) dst: Option<Dst>,
+    /// Each occurrence is due up to so much later, always by the same amount
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(super) jitter: Option<Duration>,
+    /// The series begins not before this instant
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    pub(super) start: Option<Timestamp>,
+    /// The series ends not after this instant
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    pub(super) end: Option<Timestamp>,
+    /// Pause the alarm after so many failed occurrences in a row; never when left out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(super) pause_after: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum MisfireName {
+    /// One wake for all of them: the newest
+    Coalesce,
+    /// One wake each for the newest of them
+    CatchUp,
+    /// None
+    Skip,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum OverlapName {
+    /// It fires all the same
+    Allow,
+    /// It waits
+    Queue,
+    /// It is skipped
+    Skip,
+}
+
+impl PolicyArgs {
+    pub(super) fn misfire(&self) -> Result<Option<Misfire>> {
+        let misfire = match (self.misfire, self.catch_up) {
+            (None | Some(MisfireName::CatchUp), Some(many)) => Some(Misfire::CatchUp(many)),
+            (Some(MisfireName::CatchUp), None) => Some(Misfire::CatchUp(CATCH_UP)),
+            (Some(MisfireName::Coalesce), None) => Some(Misfire::Coalesce),
+            (Some(MisfireName::Skip), None) => Some(Misfire::Skip),
+            (None, None) => None,
+            (Some(_), Some(_)) => {
+                let message = "--catch-up means nothing with this --misfire";
+                return Err(
+                    Refusal::usage(message, "Give --misfire catch_up, or leave out --catch-up").into(),
+                );
+            }
+        };
+        Ok(misfire)
+    }
+
+    pub(super) fn overlap(&self) -> Option<Overlap> {
+        self.overlap.map(|overlap| match overlap {
+            OverlapName::Allow => Overlap::Allow,
+            OverlapName::Queue => Overlap::Queue,
+            OverlapName::Skip => Overlap::Skip,
+        })
+    }
+}

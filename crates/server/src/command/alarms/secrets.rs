@@ -1,0 +1,116 @@
+//! The secrets by which wakes are signed: shown when they are made, and never again.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde::Serialize;
+use stationmaster_core::alarms::keys::{self, Key, Made};
+use stationmaster_core::wake::signature::Secret;
+use url::Url;
+
+use crate::command::Context;
+use crate::command::arguments::duration;
+use crate::failure::Refusal;
+use crate::output::{cell, maybe, moment, table};
+
+/// What to do with secrets.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print a new secret for the setting `alarms.signing_secret`; it is stored nowhere
+    Generate,
+    /// Give a target a secret of its own, and print it: this once
+    Create {
+        /// The target: only scheme, host and port of it count
+        url: Url,
+    },
+    /// Give a target its next secret, and print it: this once. The one before counts for a while beside it
+    Rotate {
+        /// The target: only scheme, host and port of it count
+        url: Url,
+        /// For how long both sign
+        #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
+        overlap: Duration,
+    },
+    /// The targets that have a secret of their own, without the secrets
+    List,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<i32>,
+    secret: String,
+}
+
+pub(super) async fn run(command: Command, context: &Context) -> Result<()> {
+    match command {
+        Command::Generate => show(
+            &Shown {
+                target: None,
+                generation: None,
+                secret: Secret::random().reveal(),
+            },
+            context,
+        ),
+        Command::Create { url } => {
+            let master = master(context)?;
+            let made = keys::create(&context.database().await?, &master, &url).await?;
+            show(&Shown::from(made), context)
+        }
+        Command::Rotate { url, overlap } => {
+            let master = master(context)?;
+            let made = keys::rotate(&context.database().await?, &master, &url, overlap).await?;
+            show(&Shown::from(made), context)
+        }
+        Command::List => {
+            let keys = keys::list(&context.database().await?).await?;
+            context.format.print(&keys[..], rows)
+        }
+    }
+}
+
+impl From<Made> for Shown {
+    fn from(made: Made) -> Self {
+        Self {
+            target: Some(made.target),
+            generation: Some(made.generation),
+            secret: made.secret.reveal(),
+        }
+    }
+}
+
+/// The secrets of targets are derived from the servers' own.
+fn master(context: &Context) -> Result<Secret> {
+    let config = context.settings()?.config;
+    config.alarms.signing_secret.ok_or_else(|| {
+        Refusal::usage(
+            "no signing secret is configured: the setting alarms.signing_secret is missing",
+            "Make one with `stationmaster alarms secrets generate`, and give the same to every server",
+        )
+        .into()
+    })
+}
+
+fn show(shown: &Shown, context: &Context) -> Result<()> {
+    context.format.print(shown, |shown| shown.secret.clone())?;
+    context.format.hint("Keep it: it is not shown again.");
+    Ok(())
+}
+
+fn rows(keys: &[Key]) -> String {
+    let row = |key: &Key| {
+        vec![
+            cell(&key.target),
+            cell(key.generation),
+            cell(moment(key.rotated_at)),
+            maybe(key.previous_until.map(moment)),
+        ]
+    };
+    table(
+        &["TARGET", "GENERATION", "MADE", "THE ONE BEFORE UNTIL"],
+        keys.iter().map(row),
+    )
+}
