@@ -40,6 +40,8 @@ pub struct Burst {
     pub targets: usize,
     /// Servers.
     pub servers: usize,
+    /// How long a target takes for an answer.
+    pub answer_after: Duration,
 }
 
 /// What came of it.
@@ -65,7 +67,7 @@ pub struct Ran {
 pub async fn run(url: &str, burst: Burst, settings: &Settings, progress: &mut dyn Progress) -> Result<Ran> {
     let mut receivers = Vec::new();
     for _ in 0..burst.targets {
-        receivers.push(Receiver::start().await?);
+        receivers.push(Receiver::start(burst.answer_after).await?);
     }
     let mut settings = settings.clone();
     settings.allow_targets = vec!["127.0.0.0/8".parse().map_err(anyhow::Error::msg)?];

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Result;
 use jiff::Timestamp;
@@ -29,8 +30,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Starts one on a free port.
-    pub async fn start() -> Result<Self> {
+    /// Starts one on a free port, which takes so long for an answer.
+    pub async fn start(answer_after: Duration) -> Result<Self> {
         let socket = TcpListener::bind("127.0.0.1:0").await?;
         let address = socket.local_addr()?;
         let arrivals = Arc::<Mutex<Arrivals>>::default();
@@ -39,7 +40,7 @@ impl Receiver {
             while let Ok((stream, _)) = socket.accept().await {
                 let arrivals = Arc::clone(&shared);
                 // A client that goes away ends its connection, nothing else.
-                tokio::spawn(async move { drop(serve(stream, &arrivals).await) });
+                tokio::spawn(async move { drop(serve(stream, &arrivals, answer_after).await) });
             }
         });
         Ok(Self {
@@ -62,7 +63,11 @@ impl Drop for Receiver {
     }
 }
 
-async fn serve(mut stream: TcpStream, arrivals: &Mutex<Arrivals>) -> std::io::Result<()> {
+async fn serve(
+    mut stream: TcpStream,
+    arrivals: &Mutex<Arrivals>,
+    answer_after: Duration,
+) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = Vec::with_capacity(4096);
     loop {
@@ -96,6 +101,9 @@ async fn serve(mut stream: TcpStream, arrivals: &Mutex<Arrivals>) -> std::io::Re
             }
         }
         buffer.drain(..head + length);
+        if !answer_after.is_zero() {
+            tokio::time::sleep(answer_after).await;
+        }
         stream.write_all(ANSWER).await?;
     }
 }

@@ -55,7 +55,7 @@ async fn decide(shared: &Shared, claim: &Claim) -> Verdict {
         Err(verdict) => return verdict,
     };
     let name = target_of(&url);
-    let pass = match shared.targets.admit(&name) {
+    let pass = match shared.targets.admit(&name).await {
         Admission::Go(pass) => pass,
         Admission::Full { wait } => {
             return Verdict::Released {

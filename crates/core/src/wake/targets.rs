@@ -1,14 +1,16 @@
 //! One slow or dead target delays only itself: a limit of wakes under way for each target, and a breaker of its own.
 //!
-//! Whoever is not let through is told when to come back, and comes back as a claim given back, so that nothing waits here
-//! with a lease in its hands. Under a limit the times are spread by the pace at which the target answers. A breaker opens
-//! after a row of tries without any answer; then one probe at a time goes out, and the first answer closes it.
+//! A quick target is waited for: its turn comes in a moment. Whoever would wait for longer is told when to come back, and
+//! comes back as a claim given back, so that nothing stays here with a lease in its hands; the times are spread by the
+//! pace at which the target answers. A breaker opens after a row of tries without any answer; then one probe at a time
+//! goes out, and the first answer closes it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rand::RngExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 
 use crate::retry::Backoff;
@@ -20,6 +22,8 @@ const COOLING: Backoff = Backoff {
     base: Duration::from_secs(1),
     cap: Duration::from_secs(30),
 };
+/// Whose turn comes within this time waits for it.
+const PATIENCE: Duration = Duration::from_millis(250);
 /// Nobody is told to come back sooner, or later, than this.
 const SOONEST: Duration = Duration::from_millis(20);
 const LATEST: Duration = Duration::from_secs(10);
@@ -34,20 +38,22 @@ pub fn target_of(url: &Url) -> String {
 
 #[derive(Debug)]
 struct State {
-    under_way: usize,
+    room: Arc<Semaphore>,
+    waiting: u32,
     failures: u32,
     open_until: Option<Instant>,
     probing: bool,
     /// How long a wake takes, on average.
     pace: Duration,
-    /// When the last of those who wait was told to come back.
+    /// When the last of those who were sent away was told to come back.
     last_turn: Instant,
 }
 
 impl State {
-    fn new() -> Self {
+    fn new(limit: usize) -> Self {
         Self {
-            under_way: 0,
+            room: Arc::new(Semaphore::new(limit)),
+            waiting: 0,
             failures: 0,
             open_until: None,
             probing: false,
@@ -56,8 +62,20 @@ impl State {
         }
     }
 
-    fn is_idle(&self) -> bool {
-        self.under_way == 0 && self.failures == 0
+    fn is_idle(&self, limit: usize) -> bool {
+        self.room.available_permits() == limit && self.waiting == 0 && self.failures == 0
+    }
+
+    /// The time between two turns.
+    fn step(&self, limit: usize) -> Duration {
+        self.pace / u32::try_from(limit).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Sends somebody away, until after those who were sent away before.
+    fn later(&mut self, limit: usize, now: Instant) -> Duration {
+        let turn = (self.last_turn.max(now) + self.step(limit)).min(now + LATEST);
+        self.last_turn = turn;
+        (turn - now).max(SOONEST)
     }
 }
 
@@ -91,7 +109,7 @@ pub struct Pass {
     since: Instant,
     probe: bool,
     answered: Option<bool>,
-    ended: bool,
+    room: Option<OwnedSemaphorePermit>,
 }
 
 /// What an end changed.
@@ -105,6 +123,13 @@ pub enum Change {
     Closed,
 }
 
+/// What the first look at a target says.
+enum Look {
+    Decided(Admission),
+    /// Its turn comes soon.
+    Wait(Arc<Semaphore>),
+}
+
 impl Targets {
     /// At most `limit` wakes under way at each target.
     #[must_use]
@@ -115,42 +140,67 @@ impl Targets {
         }
     }
 
-    /// Asks for the right to send to a target.
-    #[must_use]
-    pub fn admit(&self, target: &str) -> Admission {
+    /// Asks for the right to send to a target; waits a moment for it when that is enough.
+    pub async fn admit(&self, target: &str) -> Admission {
+        let room = match self.look(target) {
+            Look::Decided(admission) => return admission,
+            Look::Wait(room) => room,
+        };
+        let turn = tokio::time::timeout(PATIENCE * 2, room.acquire_owned()).await;
+        let mut states = self.lock();
+        let state = states
+            .entry(target.to_owned())
+            .or_insert_with(|| State::new(self.limit));
+        state.waiting = state.waiting.saturating_sub(1);
+        match turn {
+            // The breaker may have opened meanwhile.
+            Ok(Ok(room)) if state.open_until.is_none() => Admission::Go(self.pass(target, room, false)),
+            Ok(Ok(_)) => Admission::Open {
+                wait: spread(COOLING.base),
+            },
+            Ok(Err(_)) | Err(_) => Admission::Full {
+                wait: state.later(self.limit, Instant::now()),
+            },
+        }
+    }
+
+    fn look(&self, target: &str) -> Look {
         let mut states = self.lock();
         if states.len() >= REMEMBERED && !states.contains_key(target) {
-            states.retain(|_, state| !state.is_idle());
+            states.retain(|_, state| !state.is_idle(self.limit));
         }
         let now = Instant::now();
-        let state = states.entry(target.to_owned()).or_insert_with(State::new);
-        let open = state.open_until.is_some();
+        let state = states
+            .entry(target.to_owned())
+            .or_insert_with(|| State::new(self.limit));
         if let Some(until) = state.open_until {
             let left = until.saturating_duration_since(now);
             if !left.is_zero() || state.probing {
-                return Admission::Open {
-                    wait: spread(left.max(COOLING.base)),
-                };
+                let wait = spread(left.max(COOLING.base));
+                return Look::Decided(Admission::Open { wait });
             }
         }
-        if state.under_way >= self.limit {
-            let step = state.pace / u32::try_from(self.limit).unwrap_or(u32::MAX).max(1);
-            let turn = (state.last_turn.max(now) + step).min(now + LATEST);
-            state.last_turn = turn;
-            return Admission::Full {
-                wait: (turn - now).max(SOONEST),
-            };
+        if let Ok(room) = Arc::clone(&state.room).try_acquire_owned() {
+            state.probing = state.open_until.is_some();
+            return Look::Decided(Admission::Go(self.pass(target, room, state.probing)));
         }
-        state.under_way += 1;
-        state.probing = open;
-        Admission::Go(Pass {
+        if state.step(self.limit) * (state.waiting + 1) > PATIENCE {
+            let wait = state.later(self.limit, now);
+            return Look::Decided(Admission::Full { wait });
+        }
+        state.waiting += 1;
+        Look::Wait(Arc::clone(&state.room))
+    }
+
+    fn pass(&self, target: &str, room: OwnedSemaphorePermit, probe: bool) -> Pass {
+        Pass {
             targets: self.clone(),
             target: target.to_owned(),
-            since: now,
-            probe: open,
+            since: Instant::now(),
+            probe,
             answered: None,
-            ended: false,
-        })
+            room: Some(room),
+        }
     }
 
     /// Targets whose breaker is open.
@@ -174,18 +224,20 @@ fn spread(wait: Duration) -> Duration {
 
 impl Pass {
     /// The wake is over: was there an answer, whatever it said?
+    #[must_use]
     pub fn over(mut self, answered: bool) -> Change {
         self.answered = Some(answered);
         self.end()
     }
 
     fn end(&mut self) -> Change {
+        if self.room.take().is_none() {
+            return Change::None;
+        }
         let mut states = self.targets.lock();
-        let Some(state) = states.get_mut(&self.target).filter(|_| !self.ended) else {
+        let Some(state) = states.get_mut(&self.target) else {
             return Change::None;
         };
-        self.ended = true;
-        state.under_way = state.under_way.saturating_sub(1);
         if self.probe {
             state.probing = false;
         }
@@ -226,76 +278,105 @@ impl Drop for Pass {
 mod tests {
     use super::*;
 
-    fn go(targets: &Targets, target: &str) -> Pass {
-        match targets.admit(target) {
+    async fn go(targets: &Targets, target: &str) -> Pass {
+        match targets.admit(target).await {
             Admission::Go(pass) => pass,
             Admission::Full { .. } => panic!("{target} is full"),
             Admission::Open { .. } => panic!("{target} is open"),
         }
     }
 
-    #[test]
-    fn a_target_has_no_more_under_way_than_its_limit_and_the_others_go_on() {
+    /// A target that takes its time.
+    fn slow(targets: &Targets, target: &str) {
+        targets.lock().get_mut(target).unwrap().pace = Duration::from_secs(10);
+    }
+
+    #[tokio::test]
+    async fn a_slow_target_has_no_more_under_way_than_its_limit_and_the_others_go_on() {
         let targets = Targets::new(2);
-        let (one, _two) = (go(&targets, "a"), go(&targets, "a"));
-        assert!(matches!(targets.admit("a"), Admission::Full { .. }));
-        let _other = go(&targets, "b");
-        one.over(true);
-        let _three = go(&targets, "a");
+        let (one, _two) = (go(&targets, "a").await, go(&targets, "a").await);
+        slow(&targets, "a");
+        assert!(matches!(targets.admit("a").await, Admission::Full { .. }));
+        let _other = go(&targets, "b").await;
+        assert_eq!(one.over(true), Change::None);
+        let _three = go(&targets, "a").await;
     }
 
-    #[test]
-    fn those_who_wait_are_told_to_come_back_one_after_the_other_and_soon() {
+    #[tokio::test]
+    async fn a_quick_target_is_waited_for() {
         let targets = Targets::new(1);
-        let _under_way = go(&targets, "a");
-        let waits: Vec<Duration> = (0..500)
-            .map(|_| match targets.admit("a") {
-                Admission::Full { wait } => wait,
-                _ => panic!("it is full"),
-            })
-            .collect();
-        assert!(waits.iter().all(|wait| (SOONEST..=LATEST).contains(wait)));
-        assert!(waits[99] > waits[0] * 2, "{:?}", &waits[..100]);
+        let first = go(&targets, "a").await;
+        let (next, _) = tokio::join!(go(&targets, "a"), async {
+            tokio::task::yield_now().await;
+            first.over(true)
+        });
+        drop(next);
+        assert_eq!(targets.lock()["a"].waiting, 0);
     }
 
-    #[test]
-    fn a_row_of_silence_opens_the_breaker_and_one_answer_to_a_probe_closes_it() {
+    #[tokio::test]
+    async fn those_who_are_sent_away_are_told_to_come_back_one_after_the_other_and_soon() {
+        let targets = Targets::new(1);
+        let _under_way = go(&targets, "a").await;
+        slow(&targets, "a");
+        let mut waits = Vec::new();
+        for _ in 0..500 {
+            match targets.admit("a").await {
+                Admission::Full { wait } => waits.push(wait),
+                _ => panic!("it is full"),
+            }
+        }
+        assert!(waits.iter().all(|wait| (SOONEST..=LATEST).contains(wait)));
+        slow(&targets, "a");
+        targets.lock().get_mut("a").unwrap().pace = Duration::from_secs(1);
+        targets.lock().get_mut("a").unwrap().last_turn = Instant::now();
+        let Admission::Full { wait: first } = targets.admit("a").await else {
+            panic!("it is full");
+        };
+        let Admission::Full { wait: second } = targets.admit("a").await else {
+            panic!("it is full");
+        };
+        assert!(second > first, "{first:?} {second:?}");
+    }
+
+    #[tokio::test]
+    async fn a_row_of_silence_opens_the_breaker_and_one_answer_to_a_probe_closes_it() {
         let targets = Targets::new(9);
         for _ in 1..FAILURES_TO_OPEN {
-            assert_eq!(go(&targets, "a").over(false), Change::None);
+            assert_eq!(go(&targets, "a").await.over(false), Change::None);
         }
-        assert_eq!(go(&targets, "a").over(false), Change::Opened);
-        assert!(matches!(targets.admit("a"), Admission::Open { .. }));
+        assert_eq!(go(&targets, "a").await.over(false), Change::Opened);
+        assert!(matches!(targets.admit("a").await, Admission::Open { .. }));
         assert_eq!(targets.open(), 1);
         // The cooling time is over.
         targets.lock().get_mut("a").unwrap().open_until = Some(Instant::now());
-        let probe = go(&targets, "a");
+        let probe = go(&targets, "a").await;
         assert!(
-            matches!(targets.admit("a"), Admission::Open { .. }),
+            matches!(targets.admit("a").await, Admission::Open { .. }),
             "one probe at a time"
         );
         assert_eq!(probe.over(true), Change::Closed);
-        let _again = go(&targets, "a");
+        let _again = go(&targets, "a").await;
         assert_eq!(targets.open(), 0);
     }
 
-    #[test]
-    fn an_answer_between_failures_keeps_the_breaker_closed() {
+    #[tokio::test]
+    async fn an_answer_between_failures_keeps_the_breaker_closed() {
         let targets = Targets::new(9);
         for _ in 0..20 {
             for _ in 1..FAILURES_TO_OPEN {
-                go(&targets, "a").over(false);
+                assert_eq!(go(&targets, "a").await.over(false), Change::None);
             }
-            go(&targets, "a").over(true);
+            assert_eq!(go(&targets, "a").await.over(true), Change::None);
         }
         assert_eq!(targets.open(), 0);
     }
 
-    #[test]
-    fn a_wake_that_is_dropped_gives_its_place_back() {
+    #[tokio::test]
+    async fn a_wake_that_is_dropped_gives_its_place_back() {
         let targets = Targets::new(1);
-        drop(go(&targets, "a"));
-        let _next = go(&targets, "a");
+        drop(go(&targets, "a").await);
+        let _next = go(&targets, "a").await;
     }
 
     #[test]

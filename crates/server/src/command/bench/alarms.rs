@@ -25,6 +25,9 @@ pub(crate) struct AlarmsArgs {
     /// Targets
     #[arg(long, default_value_t = 10)]
     targets: usize,
+    /// How long a target takes for an answer, in milliseconds
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 50)]
+    answer_after: u64,
     /// Servers
     #[arg(long, default_value_t = 1)]
     servers: usize,
@@ -97,6 +100,7 @@ async fn one(
         within: Duration::from_secs(within),
         targets: args.targets,
         servers: args.servers,
+        answer_after: Duration::from_millis(args.answer_after),
     };
     match scenario {
         Scenario::Burst | Scenario::All => Ok(json!(
