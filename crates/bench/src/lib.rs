@@ -7,6 +7,7 @@
 pub mod bare;
 pub mod claim_cost;
 pub mod fixture;
+pub mod lists;
 pub mod measure;
 pub mod run;
 pub mod scenario;

@@ -7,6 +7,7 @@ use crate::cli::{Cli, Command};
 
 mod arguments;
 pub(crate) mod bench;
+mod bench_api;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod context;
