@@ -10,6 +10,7 @@ pub mod claim_cost;
 pub mod fixture;
 pub mod horizon;
 pub mod idle;
+pub mod lists;
 pub mod measure;
 pub mod run;
 pub mod scenario;

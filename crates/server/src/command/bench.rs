@@ -17,7 +17,7 @@ use stationmaster_core::executions::Settings;
 use stationmaster_postgres::{Afterwards, Binaries, Server};
 use stationmaster_temporal::TemporalEngine;
 
-use super::Context;
+use super::{Context, bench_api};
 use crate::config::{Config, bench_surroundings};
 use crate::output::Format;
 use crate::wiring;
@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Executions(ExecutionsArgs),
     /// Alarms: wakes a second, lateness, duplicates, cost of a claim
     Alarms(alarms::AlarmsArgs),
+    /// The HTTP API: how long its lists take beside a million rows
+    Api(bench_api::ApiArgs),
 }
 
 /// Which scenarios, and of what size.
@@ -117,6 +119,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     let args = match command {
         Command::Executions(args) => args,
         Command::Alarms(args) => return alarms::run(&args, &config, context).await,
+        Command::Api(args) => return bench_api::run(&args, context).await,
     };
     let bench = Bench::start(&config, args, context.format).await?;
     let scenarios = if bench.args.scenario == Scenario::All {
@@ -134,7 +137,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 }
 
 /// One row for each figure.
-fn table(results: &Value) -> String {
+pub(super) fn table(results: &Value) -> String {
     let mut table = Table::new();
     table.set_header(["scenario", "figure", "value"]);
     for (scenario, figures) in results.as_object().into_iter().flatten() {
@@ -320,7 +323,7 @@ impl<'a> Bench<'a> {
 }
 
 /// A PostgreSQL of its own with durable commits, removed afterwards.
-async fn private_postgres(config: &Config) -> Result<Server> {
+pub(super) async fn private_postgres(config: &Config) -> Result<Server> {
     let (hint, parent) = (config.dev.postgres_bin.clone(), bench_surroundings().0);
     let server = tokio::task::spawn_blocking(move || -> Result<Server> {
         let binaries = Binaries::find(hint.as_deref())?;

@@ -8,6 +8,7 @@ use crate::cli::{Cli, Command};
 pub(crate) mod alarms;
 mod arguments;
 pub(crate) mod bench;
+mod bench_api;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod context;

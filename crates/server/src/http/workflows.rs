@@ -73,8 +73,8 @@ async fn show(
 /// Make a workflow or change it; what is left out stays as it is
 #[utoipa::path(put, path = "/v1/workflows/{id}", operation_id = "put_workflow", tag = "workflows",
     params(("id" = Uuid, Path, description = "The workflow"),
-           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag"),
-           ("If-None-Match" = Option<String>, Header, description = "`*`: only if it is not there")),
+           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#),
+           ("If-None-Match" = Option<String>, Header, description = "`*`: only if it is not there", pattern = r"^\*$")),
     request_body = wire::WorkflowChange,
     responses((status = 200, description = "The workflow as it is now", body = wire::Workflow, headers(("etag" = String, description = "For If-Match"))),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer),

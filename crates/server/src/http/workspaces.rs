@@ -68,8 +68,8 @@ async fn show(
 /// Make a workspace or change it; what is left out stays as it is
 #[utoipa::path(put, path = "/v1/workspaces/{id}", operation_id = "put_workspace", tag = "workspaces",
     params(("id" = Uuid, Path, description = "The workspace"),
-           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag"),
-           ("If-None-Match" = Option<String>, Header, description = "`*`: only if it is not there")),
+           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#),
+           ("If-None-Match" = Option<String>, Header, description = "`*`: only if it is not there", pattern = r"^\*$")),
     request_body = wire::WorkspaceChange,
     responses((status = 200, description = "The workspace as it is now", body = wire::Workspace, headers(("etag" = String, description = "For If-Match"))),
               (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]

@@ -143,7 +143,7 @@ fn a_relation_with_an_unreadable_side_is_not_complained_about() {
 fn all_complaints_are_told_together() {
     let file = "engine = 'steam'\ncolour = 'red'\n[executions]\nbatch_size = [1]\n";
     let environment = [
-        ("STATIONMASTER_LISTEN", "0.0.0.0:1"),
+        ("STATIONMASTER_LISTEN", "somewhere:1"),
         ("STATIONMASTER_SHOUT", "yes"),
     ];
     let flags = set(&["executions.retry_base=1h", "database_pool=0", "nonsense"]);
