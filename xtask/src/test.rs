@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 use stationmaster_postgres::{Binaries, Server, Settings};
 
-use crate::components::{POSTGRES, TEMPORAL, TEMPORAL_SETTING};
+use crate::components::{POSTGRES, REDIS, REDIS_SETTING, TEMPORAL, TEMPORAL_SETTING};
 use crate::repository::{self, Repository, code_of};
 
 /// Tests run at the same time, and each has pools of its own.
@@ -32,6 +32,7 @@ const PACKAGE_CHOICES: [&str; 2] = ["-p", "--package"];
 pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
     let bin_dir = POSTGRES.provide(repository)?;
     let temporal = TEMPORAL.provide(repository)?;
+    let redis = REDIS.provide(repository)?;
     let binaries = Binaries::find(Some(&bin_dir))?;
     let settings = Settings {
         max_connections: MAX_CONNECTIONS,
@@ -50,7 +51,8 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
         command
             .env("STATIONMASTER_TEST_DATABASE_URL", server.url("postgres"))
             .env("STATIONMASTER_TEST_POSTGRES_BIN", &bin_dir)
-            .env(TEMPORAL_SETTING, &temporal);
+            .env(TEMPORAL_SETTING, &temporal)
+            .env(REDIS_SETTING, &redis);
         let status = repository::run(&mut command)?;
         if !status.success() {
             return Ok(code_of(status));

@@ -42,6 +42,7 @@ pub async fn start_servers(
             presence,
             engine,
             executions: Some(settings.clone()),
+            dispatchers: None,
             metrics: Arc::new(Metrics::new()),
         };
         stations.push(Station::start(parts).await?);

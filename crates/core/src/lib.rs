@@ -12,13 +12,14 @@
 //! * pure: [`id`], [`graph`], [`retry`], [`capacity`]
 //! * the engine room: [`task`] (one contract for every loop), `lane`, `pipeline`
 //! * exclusive things: [`presence`] (a server's own lease), `duty` (work that one server does for all)
-//! * the lanes: [`executions`]
+//! * the lanes: [`executions`]; [`signals`] and the [`dispatchers`] that route them
 //! * outside: [`engine`]
 //! * the rest: [`catalogue`], [`db`], [`observe`], and [`station`], which puts it all together
 
 pub mod capacity;
 pub mod catalogue;
 pub mod db;
+pub mod dispatchers;
 mod duty;
 pub mod engine;
 pub mod executions;
@@ -30,5 +31,7 @@ pub mod observe;
 mod pipeline;
 pub mod presence;
 pub mod retry;
+pub mod signals;
 pub mod station;
 pub mod task;
+pub mod webhook;

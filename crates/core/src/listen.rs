@@ -21,6 +21,7 @@ const RECONNECT: Backoff = Backoff {
 pub(crate) struct Bells {
     pub(crate) queue: Bell,
     pub(crate) cancel: Bell,
+    pub(crate) signals: Bell,
     /// Rung from inside: the engine has come or gone, and the others should know.
     pub(crate) heartbeat: Bell,
 }
@@ -42,6 +43,7 @@ pub(crate) async fn run(database: Database, bells: Bells, stop: CancellationToke
         // Something may have been missed while nobody listened.
         bells.queue.ring();
         bells.cancel.ring();
+        bells.signals.ring();
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(RECONNECT.wait(failures.max(1)).max(RECONNECT.base)) => {}
@@ -60,9 +62,13 @@ async fn listen(database: &Database, bells: &Bells) -> Result<(), sqlx::Error> {
     listener.listen("stationmaster").await?;
     bells.queue.ring();
     bells.cancel.ring();
+    bells.signals.ring();
     while let Some(notification) = listener.try_recv().await? {
         match notification.payload() {
             "cancel" => bells.cancel.ring(),
+            "signals" => bells.signals.ring(),
+            // What happened to dispatchers is for those who watch, not for those who work.
+            "dispatchers" => {}
             _ => bells.queue.ring(),
         }
     }

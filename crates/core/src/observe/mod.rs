@@ -11,6 +11,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+mod dispatchers;
+
+use dispatchers::DispatcherMetrics;
+
 /// The reasons for which an item may fail; a bounded set, so that the label stays bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Reason {
@@ -47,6 +51,8 @@ pub struct Metrics {
     pending: Gauge,
     active: Gauge,
     oldest_age: Gauge<f64, AtomicU64>,
+    /// Of dispatchers and signals.
+    pub(crate) dispatchers: DispatcherMetrics,
 }
 
 impl Default for Metrics {
@@ -79,6 +85,7 @@ impl Metrics {
             pending: Gauge::default(),
             active: Gauge::default(),
             oldest_age: Gauge::default(),
+            dispatchers: DispatcherMetrics::new(),
         };
         metrics.register();
         metrics.show_zeroes();
@@ -172,6 +179,7 @@ impl Metrics {
             "Age of the oldest waiting item",
             self.oldest_age.clone(),
         );
+        self.dispatchers.register(registry);
     }
 
     /// What has not happened yet is shown as zero, so that an alert can tell it from a metric that is not there.
@@ -188,7 +196,7 @@ impl Metrics {
         for status in ["COMPLETED", "FAILED", "CANCELLED", "TERMINATED", "TIMED_OUT"] {
             drop(self.finished.get_or_create(&Status { status }));
         }
-        for write in ["settle", "close"] {
+        for write in ["settle", "close", "route", "evict", "lease", "run", "heartbeat"] {
             drop(self.stale_writes.get_or_create(&Write { write }));
         }
     }

@@ -65,6 +65,7 @@ impl Server {
             presence,
             engine: choice,
             executions: Some(settings),
+            dispatchers: None,
             metrics: Arc::clone(&metrics),
         };
         Self {
