@@ -33,7 +33,7 @@ create table stationmaster.dispatchers (
     task_queue     text not null check (task_queue <> '' and length(task_queue) <= 200),
     owner          uuid,
     epoch          bigint not null default 0,
-    lease_until    timestamptz not null default '-infinity',
+    lease_until    timestamptz,
     handed_over_at timestamptz,
     engine         text,
     run_id         text,
@@ -45,6 +45,7 @@ create table stationmaster.dispatchers (
 ) with (fillfactor = 40);
 
 comment on column stationmaster.dispatchers.epoch is 'the fence: grows with every owner, and every write of a dispatcher names it';
+comment on column stationmaster.dispatchers.lease_until is 'null: it never had an owner';
 comment on column stationmaster.dispatchers.handed_over_at is 'the owner gave it up in good order; anybody may take it';
 
 -- Which servers stand by a dispatcher, its owner among them.

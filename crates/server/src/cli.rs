@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    bench, completions, config as show_config, dev, docs, executions, migrate, plans, queue, serve, servers,
-    workflows, workspaces,
+    bench, completions, config as show_config, dev, dispatchers, docs, executions, migrate, plans, queue,
+    serve, servers, signals, triggers, workflows, workspaces,
 };
 use crate::config::Flags;
 use crate::failure;
@@ -68,6 +68,18 @@ pub(crate) enum Command {
     /// The servers that share the work
     #[command(subcommand)]
     Servers(servers::Command),
+
+    /// Events that came in: send, look, replay what could not be routed
+    #[command(subcommand)]
+    Signals(signals::Command),
+
+    /// Which workflow a signal's name leads to
+    #[command(subcommand)]
+    Triggers(triggers::Command),
+
+    /// The routers of signals: who owns them, what happened to them, what is left behind
+    #[command(subcommand)]
+    Dispatchers(dispatchers::Command),
 
     /// The effective settings and where they came from
     #[command(subcommand)]

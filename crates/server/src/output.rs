@@ -131,9 +131,12 @@ pub(crate) fn short(text: Option<&str>) -> Cell {
 pub(crate) fn status(text: &str) -> Cell {
     let cell = cell(text);
     match text {
-        "COMPLETED" | "RUNNING" | "DISPATCHED" | "up" => cell.fg(Color::Green),
-        "FAILED" | "TERMINATED" | "TIMED_OUT" | "gone" => cell.fg(Color::Red),
-        "PENDING" | "CLAIMED" | "STARTING" | "leaving" | "engine down" | "paused" => cell.fg(Color::Yellow),
+        "COMPLETED" | "RUNNING" | "DISPATCHED" | "ROUTED" | "up" | "owned" | "healthy" => {
+            cell.fg(Color::Green)
+        }
+        "FAILED" | "TERMINATED" | "TIMED_OUT" | "DEAD" | "gone" | "stale" | "orphan" => cell.fg(Color::Red),
+        "PENDING" | "CLAIMED" | "STARTING" | "leaving" | "engine down" | "paused" | "vacant" | "silent"
+        | "legacy" => cell.fg(Color::Yellow),
         _ => cell,
     }
 }

@@ -1,7 +1,7 @@
 -- Dispatchers with their inbox and their servers, for people. Locks nothing.
 -- The table has a row per dispatcher, so it is read whole. $1 only this one, $2 project, $3 how many.
-select d.id, d.project, d.task_queue, d.owner, o.name as owner_name, d.epoch, nullif(d.lease_until, '-infinity') as lease_until,
-       d.lease_until > now() and d.handed_over_at is null as owned, d.engine, d.run_id, d.taken_at, d.run_started_at,
+select d.id, d.project, d.task_queue, d.owner, o.name as owner_name, d.epoch, d.lease_until,
+       (d.lease_until > now() and d.handed_over_at is null) is true as owned, d.engine, d.run_id, d.taken_at, d.run_started_at,
        w.waiting, w.oldest as oldest_waiting_at, h.beat_at as heartbeat_at, h.epoch as heartbeat_epoch,
        coalesce(r.servers, '[]')::text as servers
 from stationmaster.dispatchers d

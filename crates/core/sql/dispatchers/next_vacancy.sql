@@ -2,4 +2,4 @@
 -- Locks nothing. The table has a row per dispatcher, so it is read whole. $1 server.
 select greatest(extract(epoch from min(lease_until) - now()), 0)::double precision
 from stationmaster.dispatchers
-where owner is distinct from $1 and lease_until > '-infinity'
+where owner is distinct from $1 and lease_until > now()

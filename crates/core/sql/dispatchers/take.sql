@@ -6,7 +6,7 @@ with vacant as materialized (
     select id, owner, epoch, run_id, handed_over_at,
            case when epoch = 0 then created_at else coalesce(handed_over_at, lease_until) end as since
     from stationmaster.dispatchers
-    where lease_until <= now() or handed_over_at is not null
+    where (lease_until > now() and handed_over_at is null) is not true
     order by id
     limit $3
     for update skip locked

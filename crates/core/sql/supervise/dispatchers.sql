@@ -1,7 +1,7 @@
 -- Every dispatcher as the supervisor sees it: who owns it, under which epoch, and for how long nobody has. Locks nothing.
 -- The table has a row per dispatcher, so it is read whole. Called by the supervisor.
-select id, project, task_queue, owner, epoch, run_id,
-       lease_until > now() and handed_over_at is null as owned,
+select id, project, task_queue, owner, epoch, engine,
+       (lease_until > now() and handed_over_at is null) is true as owned,
        case when lease_until > now() and handed_over_at is null or epoch = 0 then 0
             else greatest(extract(epoch from now() - least(lease_until, coalesce(handed_over_at, lease_until))), 0)
        end::double precision as vacant_for

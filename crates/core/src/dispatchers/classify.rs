@@ -30,6 +30,15 @@ pub struct Row {
     pub owned: bool,
     /// For how long none has.
     pub vacant_for: Duration,
+    /// Does its run outlive its server? One on an engine of its own does.
+    pub runs_outlive: bool,
+}
+
+impl Row {
+    /// Is it known which runs are open?
+    fn runs_known(&self, survey: &Survey) -> bool {
+        !self.runs_outlive || survey.runs.is_some()
+    }
 }
 
 /// Everything that was seen.
@@ -39,10 +48,8 @@ pub struct Survey {
     pub rows: Vec<Row>,
     /// The heartbeats; `None`: the store did not answer.
     pub heartbeats: Option<Vec<Heartbeat>>,
-    /// The open runs; `None`: the engine did not answer, or has none to tell of.
+    /// The open runs; `None`: the engine did not answer, or cannot tell of those that outlive their servers.
     pub runs: Option<Vec<OpenRun>>,
-    /// Does the engine hold runs that outlive their server?
-    pub runs_outlive: bool,
 }
 
 /// What a dispatcher, a run or a heartbeat is.
@@ -271,7 +278,7 @@ fn of_heartbeat(row: &Row, beat: &Heartbeat, survey: &Survey, stale_after: Durat
     let old = beat.age > stale_after;
     let left_over = beat.epoch < row.epoch || (beat.epoch == row.epoch && abandoned(row, stale_after));
     // Runs first: while it is not known that none is left, the heartbeat stays as the trace of it.
-    let runs_known = !survey.runs_outlive || survey.runs.is_some();
+    let runs_known = row.runs_known(survey);
     let class = if beat.epoch < row.epoch {
         Class::Orphan
     } else {
@@ -299,7 +306,7 @@ fn release(row: &Row, survey: &Survey, stale_after: Duration) -> Option<Finding>
         beats
             .iter()
             .all(|beat| beat.dispatcher_id != row.id || beat.age > stale_after)
-    }) && (!survey.runs_outlive || survey.runs.is_some());
+    }) && row.runs_known(survey);
     nothing_left.then(|| {
         let words = format!("nothing is left of its owner {owner}");
         finding(row, Class::Stale, words, Some(Act::Release))

@@ -20,6 +20,7 @@ fn row(vacant_for: Option<u64>) -> Row {
         epoch: Epoch(5),
         owned: vacant_for.is_none(),
         vacant_for: Duration::from_secs(vacant_for.unwrap_or_default()),
+        runs_outlive: true,
     }
 }
 
@@ -49,7 +50,6 @@ fn survey(row: Row, runs: &[OpenRun], heartbeats: &[Heartbeat]) -> Survey {
         rows: vec![row],
         heartbeats: Some(heartbeats.to_vec()),
         runs: Some(runs.to_vec()),
-        runs_outlive: true,
     }
 }
 
@@ -140,10 +140,13 @@ fn without_word_from_the_engine_no_heartbeat_is_removed_and_no_row_released() {
         ..survey(row(Some(60)), &[], &[beat(5, 60)])
     };
     assert_eq!(judged(&seen).1, []);
+    let embedded = Row {
+        runs_outlive: false,
+        ..row(Some(60))
+    };
     let embedded = Survey {
         runs: None,
-        runs_outlive: false,
-        ..survey(row(Some(60)), &[], &[beat(5, 60)])
+        ..survey(embedded, &[], &[beat(5, 60)])
     };
     assert_eq!(
         judged(&embedded).1,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::ownership::Ownership;
+use super::ownership::{Ownership, Standing};
 use super::state::Registration;
 use super::{Settings, Tenure};
 use crate::db::{self, Database, statement, within};
@@ -96,7 +96,9 @@ impl Desk {
         let mut all = Routed::default();
         let mut attended = None::<Instant>;
         loop {
-            self.may_act(tenure)?;
+            if !self.may_act(tenure)? {
+                return Ok(self.superseded(tenure, all));
+            }
             let batch = route_batch(&self.database, tenure, self.settings.batch_size, |reason| {
                 self.metrics.dispatchers.dead(reason);
             })
@@ -143,13 +145,11 @@ impl Desk {
 
     /// Looks whether the run is still the owner's, who stands by, and who was not heard of.
     pub async fn check(&self, tenure: &Tenure) -> Result<Checked, Error> {
-        self.may_act(tenure)?;
         let query = sqlx::query_scalar(statement!("dispatchers/holds"))
             .bind(&tenure.dispatcher_id.0)
             .bind(tenure.epoch)
             .bind(tenure.owner);
-        let holds: bool = within(query.fetch_one(self.database.pool())).await?;
-        if !holds {
+        if !self.may_act(tenure)? || !within(query.fetch_one(self.database.pool())).await? {
             return Ok(Checked {
                 superseded: true,
                 ..Checked::default()
@@ -176,7 +176,13 @@ impl Desk {
 
     /// Takes silent servers off the list.
     pub async fn evict(&self, tenure: &Tenure, servers: &[ServerId]) -> Result<Evicted, Error> {
-        self.may_act(tenure)?;
+        if !self.may_act(tenure)? {
+            self.metrics.stale_write("evict");
+            return Ok(Evicted {
+                superseded: true,
+                ..Evicted::default()
+            });
+        }
         let ids: Vec<uuid::Uuid> = servers.iter().map(|server| server.0).collect();
         let query = sqlx::query_as(statement!("dispatchers/evict"))
             .bind(&tenure.dispatcher_id.0)
@@ -198,11 +204,12 @@ impl Desk {
         })
     }
 
-    fn may_act(&self, tenure: &Tenure) -> Result<(), Error> {
-        if self.ownership.holds(tenure) {
-            Ok(())
-        } else {
-            Err(Error::NotNow)
+    /// May this process act? `false`: it is not the owner any more.
+    fn may_act(&self, tenure: &Tenure) -> Result<bool, Error> {
+        match self.ownership.standing(tenure) {
+            Standing::Holds => Ok(true),
+            Standing::Lapsed => Err(Error::NotNow),
+            Standing::Lost => Ok(false),
         }
     }
 

@@ -116,13 +116,15 @@ impl Shared {
 pub(crate) struct Dispatchers {
     shared: Shared,
     office: Office,
-    /// Ends what keeps ownership alive; after the hand-over.
+    /// Ends what takes, keeps and looks after dispatchers.
     stop: CancellationToken,
+    owner: TaskTracker,
     pub(crate) pulses: Vec<Pulse>,
 }
 
-/// The longest that leaving one dispatcher may take.
-const LEAVE: Duration = Duration::from_secs(3);
+/// The longest that leaving one dispatcher may take, and each step of it that others have to answer.
+const LEAVE: Duration = Duration::from_secs(5);
+const MOMENT: Duration = Duration::from_secs(1);
 const PARALLEL: usize = 16;
 
 impl Dispatchers {
@@ -165,12 +167,13 @@ impl Dispatchers {
             shared,
             office,
             stop: CancellationToken::new(),
+            owner: TaskTracker::new(),
             pulses: Vec::new(),
         };
         lane.spawn_keepers(&around, webhook);
         if lane.shared.settings.enabled {
             lane.ensure().await?;
-            lane.spawn_owner(&around);
+            lane.spawn_owner();
         }
         Ok(lane)
     }
@@ -208,7 +211,7 @@ impl Dispatchers {
         }
     }
 
-    fn spawn_owner(&mut self, around: &Surroundings<'_>) {
+    fn spawn_owner(&mut self) {
         let shared = &self.shared;
         let desk = Desk::new(
             shared.database.clone(),
@@ -229,7 +232,7 @@ impl Dispatchers {
             last: None,
             written: Vec::new(),
         };
-        let (tracker, stop) = (around.tracker, &self.stop);
+        let (tracker, stop) = (&self.owner, &self.stop);
         let bells = shared.bells.clone();
         self.pulses.push(spawn(tracker, stop, bells.keep, keep));
         self.pulses.push(spawn(tracker, stop, bells.runs, runs));
@@ -270,6 +273,9 @@ impl Dispatchers {
         if !self.shared.settings.enabled {
             return;
         }
+        // Nothing may be taken after the hand-over has begun.
+        self.owner.close();
+        let _ = tokio::time::timeout(MOMENT, self.owner.wait()).await;
         stream::iter(self.shared.ownership.held())
             .for_each_concurrent(PARALLEL, |held| async move {
                 if tokio::time::timeout(LEAVE, self.hand_over(&held)).await.is_err() {
@@ -290,17 +296,16 @@ impl Dispatchers {
                 dispatcher_id: tenure.dispatcher_id.clone(),
                 run_id,
             };
-            let ended = shared.engine.end(&run, "its server was shut down").await;
-            if let Err(error) = ended {
-                tracing::warn!(dispatcher = %tenure.dispatcher_id, %error, "Could not end a dispatcher's run; the next owner will");
+            let end = shared.engine.end(&run, "its server was shut down");
+            if !matches!(tokio::time::timeout(MOMENT * 2, end).await, Ok(Ok(()))) {
+                tracing::warn!(dispatcher = %tenure.dispatcher_id, "Could not end a dispatcher's run; the next owner will");
             }
         }
-        let removed = shared
+        let remove = shared
             .heartbeats
-            .remove(&tenure.dispatcher_id, tenure.epoch, tenure.owner)
-            .await;
-        if let Err(error) = removed {
-            tracing::warn!(dispatcher = %tenure.dispatcher_id, %error, "Could not remove a heartbeat; the supervisor will");
+            .remove(&tenure.dispatcher_id, tenure.epoch, tenure.owner);
+        if !matches!(tokio::time::timeout(MOMENT, remove).await, Ok(Ok(_))) {
+            tracing::warn!(dispatcher = %tenure.dispatcher_id, "Could not remove a heartbeat; the supervisor will");
         }
         let query = sqlx::query_scalar::<_, i64>(statement!("dispatchers/hand_over"))
             .bind(&tenure.dispatcher_id)

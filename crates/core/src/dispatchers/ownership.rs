@@ -46,6 +46,17 @@ impl Kind {
     }
 }
 
+/// What a process may believe of a tenure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// There is time left on its lease.
+    Holds,
+    /// There is none, as far as it knows; the lease may still be renewed.
+    Lapsed,
+    /// It is not the owner any more.
+    Lost,
+}
+
 /// A dispatcher in this server's hands.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
@@ -70,6 +81,17 @@ pub(super) struct Held {
 pub(crate) struct Ownership(Arc<Mutex<BTreeMap<DispatcherId, Held>>>);
 
 impl Ownership {
+    /// What this process may believe of a tenure.
+    pub(super) fn standing(&self, tenure: &Tenure) -> Standing {
+        if self.holds(tenure) {
+            return Standing::Holds;
+        }
+        match self.lock().get(&tenure.dispatcher_id) {
+            Some(held) if held.tenure == *tenure => Standing::Lapsed,
+            _ => Standing::Lost,
+        }
+    }
+
     /// May this process act for this tenure now?
     pub(super) fn holds(&self, tenure: &Tenure) -> bool {
         self.time_left(tenure).is_some()

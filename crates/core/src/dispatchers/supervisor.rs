@@ -140,6 +140,7 @@ struct Seen {
     epoch: Epoch,
     owned: bool,
     vacant_for: f64,
+    engine: Option<String>,
 }
 
 impl Office {
@@ -170,7 +171,6 @@ impl Office {
             rows: rows.into_iter().map(Row::from).collect(),
             heartbeats,
             runs,
-            runs_outlive,
         };
         let findings = classify(&survey, self.settings.stale_after, legacy);
         let stale = findings
@@ -364,6 +364,7 @@ impl From<Seen> for Row {
             epoch: seen.epoch,
             owned: seen.owned,
             vacant_for: Duration::try_from_secs_f64(seen.vacant_for).unwrap_or_default(),
+            runs_outlive: seen.engine.as_deref() != Some("embedded"),
         }
     }
 }

@@ -42,11 +42,12 @@ Durations are written with their unit: `250ms`, `5s`, `1h 30m`, `7d`. They are l
 ";
 
 /// The sections of the page: the part of the key before the dot, and a title.
-const SECTIONS: [(&str, &str); 6] = [
+const SECTIONS: [(&str, &str); 7] = [
     ("", "General"),
     ("log", "Logging"),
     ("temporal", "Temporal"),
     ("executions", "Executions"),
+    ("dispatchers", "Dispatchers and signals"),
     ("alarms", "Alarms"),
     ("dev", "Development"),
 ];

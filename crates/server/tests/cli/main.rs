@@ -3,5 +3,6 @@
 mod errors;
 mod server;
 mod settings;
+mod signals;
 mod support;
 mod walk;

@@ -137,9 +137,13 @@ mod tests {
         let sent = start(&request, "default", "me", "mine").unwrap();
         assert_eq!(sent.workflow_id, "dispatcher-shop-default");
         assert_eq!(sent.request_id, "dispatcher-shop-default:7:0");
-        assert_eq!(sent.workflow_id_conflict_policy(), WorkflowIdConflictPolicy::TerminateExisting);
+        assert_eq!(
+            sent.workflow_id_conflict_policy(),
+            WorkflowIdConflictPolicy::TerminateExisting
+        );
         assert_eq!(sent.task_queue.as_ref().unwrap().name, "mine");
-        let input: serde_json::Value = serde_json::from_slice(&sent.input.as_ref().unwrap().payloads[0].data).unwrap();
+        let input: serde_json::Value =
+            serde_json::from_slice(&sent.input.as_ref().unwrap().payloads[0].data).unwrap();
         assert_eq!(input["epoch"], 7);
         assert_eq!(input["serverId"], request.tenure.owner.to_string());
         assert_eq!(input["dispatcherId"], "dispatcher-shop-default");
@@ -147,7 +151,10 @@ mod tests {
             memo: sent.memo,
             ..WorkflowExecutionInfo::default()
         };
-        assert_eq!(read_memo(&info), (Some(Epoch(7)), Some(request.tenure.owner), Some(0)));
+        assert_eq!(
+            read_memo(&info),
+            (Some(Epoch(7)), Some(request.tenure.owner), Some(0))
+        );
     }
 
     #[test]

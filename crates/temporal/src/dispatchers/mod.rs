@@ -12,7 +12,7 @@
 //! inbox of PostgreSQL, so a run that is terminated takes nothing along.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -55,6 +55,8 @@ pub struct TemporalDispatchers {
     engine: Arc<TemporalEngine>,
     config: TemporalConfig,
     task_queue: String,
+    desk: OnceLock<Arc<Desk>>,
+    /// Started with the first run: a server without dispatchers polls nothing.
     worker: Mutex<Option<WorkerThread>>,
     /// Starts of which nobody knows whether they arrived: before such a one is repeated, Temporal is asked.
     in_doubt: Mutex<HashSet<String>>,
@@ -68,6 +70,7 @@ impl TemporalDispatchers {
             engine,
             config: config.clone(),
             task_queue: format!("stationmaster-dispatchers-{}", Uuid::now_v7()),
+            desk: OnceLock::new(),
             worker: Mutex::default(),
             in_doubt: Mutex::default(),
         })
@@ -75,6 +78,7 @@ impl TemporalDispatchers {
 
     async fn start(&self, request: &RunRequest, deadline: Duration) -> Result<String, String> {
         let ends_at = Instant::now() + deadline;
+        self.man_the_desk()?;
         let request_id = message::request_id(request);
         if self.doubts().contains(&request_id)
             && let Some(run_id) = self.started_before(request, ends_at).await?
@@ -82,8 +86,13 @@ impl TemporalDispatchers {
             self.doubts().remove(&request_id);
             return Ok(run_id);
         }
-        let sent = message::start(request, &self.engine.namespace, &self.engine.identity, &self.task_queue)
-            .map_err(|error| error.to_string())?;
+        let sent = message::start(
+            request,
+            &self.engine.namespace,
+            &self.engine.identity,
+            &self.task_queue,
+        )
+        .map_err(|error| error.to_string())?;
         for _ in 0..IN_THE_WAY {
             let answer = self
                 .engine
@@ -157,7 +166,9 @@ impl TemporalDispatchers {
     }
 
     async fn run_state(&self, run: &Run) -> Result<RunState, CallError> {
-        let info = self.describe(&run.dispatcher_id, self.engine.rpc_ends_at()).await?;
+        let info = self
+            .describe(&run.dispatcher_id, self.engine.rpc_ends_at())
+            .await?;
         let runs = info.is_some_and(|info| {
             info.status() == WorkflowExecutionStatus::Running && first_run(&info) == run.run_id
         });
@@ -171,7 +182,13 @@ impl TemporalDispatchers {
         signal: &'static str,
         value: &T,
     ) -> Result<(), CallError> {
-        let message = message::signal(dispatcher, signal, value, &self.engine.namespace, &self.engine.identity);
+        let message = message::signal(
+            dispatcher,
+            signal,
+            value,
+            &self.engine.namespace,
+            &self.engine.identity,
+        );
         let answer = self
             .engine
             .link
@@ -253,6 +270,13 @@ impl TemporalDispatchers {
         }
     }
 
+    fn man_the_desk(&self) -> Result<(), String> {
+        let desk = self.desk.get().ok_or("the desk is not open")?;
+        self.worker()
+            .get_or_insert_with(|| WorkerThread::start(&self.config, &self.task_queue, Arc::clone(desk)));
+        Ok(())
+    }
+
     fn doubts(&self) -> MutexGuard<'_, HashSet<String>> {
         self.in_doubt.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -318,10 +342,8 @@ impl DispatcherEngine for TemporalDispatchers {
     }
 
     fn open(&self, desk: Arc<Desk>) {
-        let mut worker = self.worker();
-        if worker.is_none() {
-            *worker = Some(WorkerThread::start(&self.config, &self.task_queue, desk));
-        }
+        // A second desk would be the same one.
+        let _ = self.desk.set(desk);
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

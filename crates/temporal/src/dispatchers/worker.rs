@@ -2,7 +2,6 @@
 //! of its own. It connects when Temporal is there, and again whenever it was not, for ever.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use stationmaster_core::dispatchers::desk::Desk;
@@ -12,9 +11,10 @@ use temporalio_common::worker::WorkerDeploymentOptions;
 use temporalio_sdk::runtime::{PollerBehavior, RuntimeOptions};
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::workflow::{DispatcherWorkflow, Deskwork};
+use super::workflow::{Deskwork, DispatcherWorkflow};
 use crate::config::TemporalConfig;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -31,7 +31,8 @@ const AGAIN: Backoff = Backoff {
 /// See the module.
 pub(super) struct WorkerThread {
     stop: CancellationToken,
-    thread: Option<JoinHandle<()>>,
+    /// Answers when the thread has ended, however it did.
+    ended: oneshot::Receiver<()>,
 }
 
 impl WorkerThread {
@@ -44,21 +45,23 @@ impl WorkerThread {
             server: Handle::current(),
             stop: stop.clone(),
         };
-        let thread = std::thread::Builder::new()
-            .name("dispatchers".to_owned())
-            .spawn(move || post.man())
-            .inspect_err(|error| tracing::error!(%error, "Could not start the thread of the dispatchers"))
-            .ok();
-        Self { stop, thread }
+        let (end, ended) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new().name("dispatchers".to_owned());
+        let started = thread.spawn(move || {
+            post.man();
+            drop(end);
+        });
+        if let Err(error) = started {
+            tracing::error!(%error, "Could not start the thread of the dispatchers");
+        }
+        Self { stop, ended }
     }
 
     /// Stops, and waits until it has.
-    pub(super) async fn stop(mut self) {
+    pub(super) async fn stop(self) {
         self.stop.cancel();
-        if let Some(thread) = self.thread.take() {
-            // A thread that panicked has stopped as well.
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
-        }
+        // Its end of the channel is dropped with the thread, whether it returned or panicked.
+        let _ = self.ended.await;
     }
 }
 

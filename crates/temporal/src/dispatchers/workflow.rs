@@ -168,7 +168,10 @@ fn ended(error: ActivityExecutionError) -> WorkflowTermination {
     }
 }
 
-async fn route(ctx: &WorkflowContext<DispatcherWorkflow>, input: &Input) -> Result<Turn, WorkflowTermination> {
+async fn route(
+    ctx: &WorkflowContext<DispatcherWorkflow>,
+    input: &Input,
+) -> Result<Turn, WorkflowTermination> {
     if !ctx.state(|this| this.state.wants_to_route()) {
         return Ok(Turn::Go);
     }
@@ -178,10 +181,17 @@ async fn route(ctx: &WorkflowContext<DispatcherWorkflow>, input: &Input) -> Resu
         .await
         .map_err(ended)?;
     ctx.state_mut(|this| this.state.has_routed(routed.routed, routed.dead, routed.more));
-    Ok(if routed.superseded { Turn::Superseded } else { Turn::Go })
+    Ok(if routed.superseded {
+        Turn::Superseded
+    } else {
+        Turn::Go
+    })
 }
 
-async fn check(ctx: &WorkflowContext<DispatcherWorkflow>, input: &Input) -> Result<Turn, WorkflowTermination> {
+async fn check(
+    ctx: &WorkflowContext<DispatcherWorkflow>,
+    input: &Input,
+) -> Result<Turn, WorkflowTermination> {
     let seen = ctx
         .execute_activity(Deskwork::check, input.tenure.clone(), options())
         .await
@@ -190,8 +200,12 @@ async fn check(ctx: &WorkflowContext<DispatcherWorkflow>, input: &Input) -> Resu
         return Ok(Turn::Superseded);
     }
     let servers = ctx.state_mut(|this| {
-        this.state
-            .check(input.tenure.owner, seen.registered, &seen.silent, input.evict_batch)
+        this.state.check(
+            input.tenure.owner,
+            seen.registered,
+            &seen.silent,
+            input.evict_batch,
+        )
     });
     if servers.is_empty() {
         return Ok(Turn::Go);
@@ -205,7 +219,11 @@ async fn check(ctx: &WorkflowContext<DispatcherWorkflow>, input: &Input) -> Resu
         .await
         .map_err(ended)?;
     ctx.state_mut(|this| this.state.evict(&evicted.servers));
-    Ok(if evicted.superseded { Turn::Superseded } else { Turn::Go })
+    Ok(if evicted.superseded {
+        Turn::Superseded
+    } else {
+        Turn::Go
+    })
 }
 
 /// The activities: the desk, reached from the worker's thread. The desk's connections belong to the server's own runtime, so its
@@ -227,19 +245,31 @@ impl Deskwork {
 #[activities]
 impl Deskwork {
     #[activity(name = "route")]
-    pub async fn route(self: Arc<Self>, _ctx: ActivityContext, tenure: Tenure) -> Result<Routed, ActivityError> {
+    pub async fn route(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        tenure: Tenure,
+    ) -> Result<Routed, ActivityError> {
         let desk = Arc::clone(&self.desk);
         self.at_the_desk(async move { desk.route(&tenure).await }).await
     }
 
     #[activity(name = "check")]
-    pub async fn check(self: Arc<Self>, _ctx: ActivityContext, tenure: Tenure) -> Result<Checked, ActivityError> {
+    pub async fn check(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        tenure: Tenure,
+    ) -> Result<Checked, ActivityError> {
         let desk = Arc::clone(&self.desk);
         self.at_the_desk(async move { desk.check(&tenure).await }).await
     }
 
     #[activity(name = "evict")]
-    pub async fn evict(self: Arc<Self>, _ctx: ActivityContext, asked: Eviction) -> Result<Evicted, ActivityError> {
+    pub async fn evict(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        asked: Eviction,
+    ) -> Result<Evicted, ActivityError> {
         let desk = Arc::clone(&self.desk);
         self.at_the_desk(async move { desk.evict(&asked.tenure, &asked.servers).await })
             .await

@@ -9,6 +9,9 @@ use stationmaster_core::db::Database;
 use stationmaster_core::executions::enqueue::{Enqueue, enqueue};
 use stationmaster_core::executions::inspect;
 use stationmaster_core::id::{DefinitionId, WorkspaceId};
+use stationmaster_core::signals;
+use stationmaster_core::signals::send::{Signal, send};
+use stationmaster_core::signals::triggers::{self, NewTrigger};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -26,6 +29,10 @@ const GRAPH: &str = r#"{"nodes": [{"id": "fetch", "type": "wait", "seconds": 0.8
 const ENOUGH: i64 = 12;
 const BEAT: Duration = Duration::from_secs(1);
 const SAY_EVERY: u32 = 3;
+/// Its signals start the workflow of the second workspace.
+const PROJECT: &str = "example";
+const SIGNAL: &str = "order.paid";
+const SIGNAL_EVERY: u32 = 9;
 
 fn workspace_id(number: u128) -> WorkspaceId {
     WorkspaceId(Uuid::from_u128(
@@ -46,10 +53,12 @@ pub(super) fn start(database: Database) -> JoinHandle<()> {
             tracing::warn!(error = format!("{error:#}"), "The example could not be set up");
             return;
         }
-        println!("The example: three workspaces enqueue more than their plans allow at once.");
-        let mut beats = 0;
+        println!(
+            "The example: three workspaces enqueue more than their plans allow at once; now and then a signal starts one more."
+        );
+        let (mut beats, mut signal) = (0, None);
         loop {
-            match beat(&database, beats).await {
+            match beat(&database, beats, &mut signal).await {
                 Ok(()) => beats += 1,
                 // The database restarts, or we are about to stop.
                 Err(error) => tracing::debug!(error = format!("{error:#}"), "The example missed a beat"),
@@ -78,10 +87,24 @@ async fn make(database: &Database) -> Result<()> {
             catalogue::add_version(database, definition.id, GRAPH).await?;
         }
     }
+    let trigger = NewTrigger {
+        project: PROJECT.to_owned(),
+        task_queue: None,
+        name: SIGNAL.to_owned(),
+        definition_id: definition_id(2),
+        payload_schema: None,
+        priority: 10,
+    };
+    triggers::set(database, &trigger).await?;
     Ok(())
 }
 
-async fn beat(database: &Database, beats: u32) -> Result<()> {
+async fn beat(database: &Database, beats: u32, signal: &mut Option<String>) -> Result<()> {
+    if beats.is_multiple_of(SIGNAL_EVERY) {
+        let new = Signal::new(PROJECT, SIGNAL);
+        send(database, &new, "dev example").await?;
+        *signal = Some(new.id);
+    }
     let mut tenants = Vec::new();
     for (_, _, number) in TENANTS {
         let workspace = catalogue::workspace(database, workspace_id(number)).await?;
@@ -101,6 +124,7 @@ async fn beat(database: &Database, beats: u32) -> Result<()> {
         }
         tenants.push(workspace);
     }
+    tell_of(database, signal).await?;
     if beats % SAY_EVERY == SAY_EVERY - 1 {
         let overview = inspect::overview(database).await?;
         println!(
@@ -109,6 +133,25 @@ async fn beat(database: &Database, beats: u32) -> Result<()> {
             overview.completed_last_minute
         );
     }
+    Ok(())
+}
+
+/// Says what became of the last signal, once it has led somewhere.
+async fn tell_of(database: &Database, signal: &mut Option<String>) -> Result<()> {
+    let Some(id) = signal.as_deref() else {
+        return Ok(());
+    };
+    let Some(seen) = signals::inspect::show(database, id).await? else {
+        return Ok(());
+    };
+    let Some(execution) = seen.execution_id else {
+        return Ok(());
+    };
+    println!(
+        "signal {} -> {} -> execution {execution}   (stationmaster signals show {id})",
+        seen.name, seen.dispatcher_id
+    );
+    *signal = None;
     Ok(())
 }
 
