@@ -19,8 +19,8 @@ use super::runs::Runs;
 use super::supervisor::{self, Office, Supervise};
 use super::{DispatcherId, Settings};
 use crate::db::{self, Database, statement, within};
-use crate::engine::Reach;
-use crate::engine::breaker::Breaker;
+use crate::engine::breaker::{Breaker, Change};
+use crate::engine::{EngineUnavailable, Reach};
 use crate::observe::Metrics;
 use crate::presence::Presence;
 use crate::signals;
@@ -106,6 +106,24 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Notes whether the engine answered; three failures in a row open its breaker, and the prober closes it again.
+    pub(super) fn heard<T>(&self, answer: &Result<T, EngineUnavailable>) {
+        match answer {
+            Ok(_) => {
+                if self.breaker.succeeded() == Change::Closed {
+                    self.metrics.engine_breaker(false);
+                    tracing::info!(engine = self.engine.name(), "The engine is back");
+                }
+            }
+            Err(error) => {
+                if self.breaker.failed(&error.0) == Change::Opened {
+                    self.metrics.engine_breaker(true);
+                    tracing::error!(engine = self.engine.name(), error = %error.0, "The engine is away; dispatchers wait for it");
+                }
+            }
+        }
+    }
+
     /// Dispatchers that have not been told yet that this server stands by.
     pub(super) fn newcomers(&self) -> MutexGuard<'_, Vec<DispatcherId>> {
         self.newcomers.lock().unwrap_or_else(PoisonError::into_inner)

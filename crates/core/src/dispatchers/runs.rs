@@ -46,9 +46,15 @@ impl Pass for Runs {
         let held = shared.ownership.held();
         if look {
             self.looked = Some(Instant::now());
-            stream::iter(held.iter().filter(|held| held.run.is_some()))
-                .for_each_concurrent(PARALLEL, |held| find_lost(shared, held))
+            let answered: Vec<bool> = stream::iter(held.into_iter().filter(|held| held.run.is_some()))
+                .map(|held| find_lost(shared, held))
+                .buffer_unordered(PARALLEL)
+                .collect()
                 .await;
+            if answered.contains(&false) {
+                // An engine that does not answer is asked again soon, so that its breaker opens.
+                self.looked = None;
+            }
         }
         let results: Vec<Result<(), db::Error>> = stream::iter(shared.ownership.held())
             .filter(|held| std::future::ready(held.run.is_none() && is_due(held)))
@@ -76,19 +82,25 @@ fn run_of(held: &Held) -> Option<Run> {
     })
 }
 
-/// A run that ended without us is started again, under the same epoch.
-async fn find_lost(shared: &Shared, held: &Held) {
-    let Some(run) = run_of(held) else { return };
-    match shared.engine.state(&run).await {
+/// A run that ended without us is started again, under the same epoch. Answers whether the engine did.
+async fn find_lost(shared: &Shared, held: Held) -> bool {
+    let Some(run) = run_of(&held) else { return true };
+    let state = shared.engine.state(&run).await;
+    shared.heard(&state);
+    match state {
         Ok(RunState::Gone) => {
             tracing::warn!(dispatcher = %run.dispatcher_id, run = run.run_id, "The run of a dispatcher is gone; it is started again");
             shared.ownership.note(&held.tenure, |held| {
                 held.run = None;
                 held.attempt += 1;
             });
+            true
         }
-        Ok(RunState::Running) => {}
-        Err(error) => tracing::debug!(dispatcher = %run.dispatcher_id, %error, "Could not ask for a run"),
+        Ok(RunState::Running) => true,
+        Err(error) => {
+            tracing::debug!(dispatcher = %run.dispatcher_id, %error, "Could not ask for a run");
+            false
+        }
     }
 }
 
@@ -104,7 +116,9 @@ async fn start(shared: &Shared, held: Held) -> Result<(), db::Error> {
         evict_batch: shared.settings.evict_batch,
         continue_after: shared.settings.continue_after,
     };
-    match shared.engine.replace(&request, left.min(START_TIMEOUT)).await {
+    let answer = shared.engine.replace(&request, left.min(START_TIMEOUT)).await;
+    shared.heard(&answer);
+    match answer {
         Ok(run_id) => started(shared, &held, run_id).await,
         Err(error) => {
             failed(shared, &held, &error);
@@ -215,7 +229,9 @@ impl Runs {
                         signals: signals.unsigned_abs(),
                         newest,
                     };
-                    if let Err(error) = shared.engine.announce(run, news).await {
+                    let told = shared.engine.announce(run, news).await;
+                    shared.heard(&told);
+                    if let Err(error) = told {
                         tracing::debug!(dispatcher = %run.dispatcher_id, %error, "Could not announce signals; trying on");
                     }
                 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use temporalio_client::tonic::IntoRequest as _;
 use temporalio_common::protos::temporal::api::common::v1::WorkflowExecution;
 use temporalio_common::protos::temporal::api::enums::v1::{EventType, WorkflowExecutionStatus};
+use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use temporalio_common::protos::temporal::api::workflowservice::v1::GetWorkflowExecutionHistoryRequest;
 use uuid::Uuid;
@@ -118,6 +119,29 @@ impl Line {
 
     /// When the run's last event was written, and what it was.
     pub(crate) async fn end_of(&self, run_id: &str) -> (EventType, (i64, i32)) {
+        let events = self.history(run_id).await;
+        let last = events.last().unwrap();
+        let at = last.event_time.unwrap();
+        (last.event_type(), (at.seconds, at.nanos))
+    }
+
+    /// When a worker first took up the run.
+    pub(crate) async fn first_step_of(&self, run_id: &str) -> (i64, i32) {
+        let mut first = None;
+        eventually("the run is taken up", async || {
+            let events = self.history(run_id).await;
+            let step = events
+                .iter()
+                .find(|event| event.event_type() == EventType::WorkflowTaskStarted);
+            first = step.map(|event| event.event_time.unwrap());
+            first.is_some()
+        })
+        .await;
+        let at = first.unwrap();
+        (at.seconds, at.nanos)
+    }
+
+    async fn history(&self, run_id: &str) -> Vec<HistoryEvent> {
         let message = GetWorkflowExecutionHistoryRequest {
             namespace: self.temporal.namespace.clone(),
             execution: Some(WorkflowExecution {
@@ -131,10 +155,7 @@ impl Line {
             .service()
             .get_workflow_execution_history(message.into_request())
             .await;
-        let events = answer.unwrap().into_inner().history.unwrap().events;
-        let last = events.last().unwrap();
-        let at = last.event_time.unwrap();
-        (last.event_type(), (at.seconds, at.nanos))
+        answer.unwrap().into_inner().history.unwrap().events
     }
 }
 

@@ -61,6 +61,9 @@ pub trait Heartbeats: Send + Sync + 'static {
     /// Writes a heartbeat, unless there is one of a newer epoch.
     fn beat<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Beat, Unavailable>>;
 
+    /// Is the store there?
+    fn check(&self) -> BoxFuture<'_, Result<(), Unavailable>>;
+
     /// Every heartbeat there is.
     fn list(&self) -> BoxFuture<'_, Result<Vec<Heartbeat>, Unavailable>>;
 
@@ -147,6 +150,11 @@ impl Pass for Beats {
                 // The rest would have to wait as long; they are tried at the next round.
                 Err(_) => break,
             }
+        }
+        if due && held.is_empty() {
+            // Whoever stands by needs the store as soon as it takes over, so it should say before that it is away.
+            let answer = self.shared.heartbeats.check().await;
+            self.shared.health.note(&answer);
         }
         if due {
             self.last = Some(Instant::now());

@@ -43,6 +43,11 @@ impl Heartbeats for PostgresHeartbeats {
         .boxed()
     }
 
+    /// A database that is away is told by everything else.
+    fn check(&self) -> BoxFuture<'_, Result<(), Unavailable>> {
+        async { Ok(()) }.boxed()
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<Heartbeat>, Unavailable>> {
         async move {
             let query = sqlx::query_as(statement!("heartbeats/list"));

@@ -166,6 +166,11 @@ impl Heartbeats for RedisHeartbeats {
         .boxed()
     }
 
+    fn check(&self) -> BoxFuture<'_, Result<(), Unavailable>> {
+        self.call(async |mut connection| cmd("PING").query_async::<()>(&mut connection).await)
+            .boxed()
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<Heartbeat>, Unavailable>> {
         async move {
             let (now, values) = self.call(read_all).await?;
