@@ -29,6 +29,8 @@ pub(crate) const TEMPORAL_SETTING: &str = "STATIONMASTER_TEST_TEMPORAL_CLI";
 
 /// The setting by which a user names the fuzzer of HTTP APIs.
 pub(crate) const SCHEMATHESIS_SETTING: &str = "STATIONMASTER_TEST_SCHEMATHESIS";
+/// The setting by which a user names Redis's server.
+pub(crate) const REDIS_SETTING: &str = "STATIONMASTER_TEST_REDIS_SERVER";
 
 /// One thing that has to be on the machine.
 pub(crate) struct Component {
@@ -84,8 +86,17 @@ pub(crate) const SCHEMATHESIS: Component = Component {
              STATIONMASTER_TEST_SCHEMATHESIS",
 };
 
+/// Redis's server; the path is the program.
+pub(crate) const REDIS: Component = Component {
+    name: "Redis server",
+    find: |_| find_redis(),
+    install: |_| apt::install(&["redis-server"]),
+    remedy: "Install it by hand (Debian, Ubuntu: apt-get install redis-server; Fedora: dnf install redis; macOS: brew install \
+             redis), or name it in STATIONMASTER_TEST_REDIS_SERVER",
+};
+
 /// What `setup` provides: everything that a test needs.
-const NEEDED_BY_TESTS: [&Component; 3] = [&POSTGRES, &TEMPORAL, &SCHEMATHESIS];
+const NEEDED_BY_TESTS: [&Component; 4] = [&POSTGRES, &TEMPORAL, &REDIS, &SCHEMATHESIS];
 
 /// Finds or installs everything.
 pub(crate) fn set_up(repository: &Repository) -> Result<ExitCode> {
@@ -145,6 +156,21 @@ fn find_temporal(repository: &Repository) -> Result<Option<PathBuf>> {
     let installed = env::split_paths(&path).map(|directory| directory.join("temporal"));
     let mut candidates = installed.chain([temporal_environment(repository).join("bin/temporal")]);
     Ok(candidates.find(|program| has_dev_server(program)))
+}
+
+fn find_redis() -> Result<Option<PathBuf>> {
+    if let Some(program) = env::var_os(REDIS_SETTING).map(PathBuf::from) {
+        if program.is_file() {
+            return Ok(Some(program));
+        }
+        bail!(
+            "{REDIS_SETTING} names {}, but there is no such program",
+            program.display()
+        );
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut installed = env::split_paths(&path).map(|directory| directory.join("redis-server"));
+    Ok(installed.find(|program| program.is_file()))
 }
 
 fn has_dev_server(program: &Path) -> bool {

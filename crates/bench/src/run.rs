@@ -43,6 +43,7 @@ pub async fn start_servers(
             engine,
             executions: Some(settings.clone()),
             alarms: None,
+            dispatchers: None,
             metrics: Arc::new(Metrics::new()),
         };
         stations.push(Station::start(parts).await?);

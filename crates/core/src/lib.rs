@@ -13,7 +13,7 @@
 //! * the engine room: [`task`] (one contract for every loop), `lane`, `pipeline`
 //! * exclusive things: [`presence`] (a server's own lease), `duty` (work that one server does for all), [`locks`] (named,
 //!   shared with ShedLock applications)
-//! * the lanes: [`executions`], [`alarms`]
+//! * the lanes: [`executions`], [`alarms`]; [`signals`] and the [`dispatchers`] that route them
 //! * outside: [`engine`], [`wake`]
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
 //! * the rest: [`catalogue`], [`db`], [`observe`], and [`station`], which puts it all together
@@ -24,6 +24,7 @@ pub mod audit;
 pub mod capacity;
 pub mod catalogue;
 pub mod db;
+pub mod dispatchers;
 mod duty;
 pub mod engine;
 pub mod events;
@@ -38,6 +39,8 @@ mod pipeline;
 pub mod presence;
 pub mod retry;
 pub mod session;
+pub mod signals;
 pub mod station;
 pub mod task;
 pub mod wake;
+pub mod webhook;

@@ -26,6 +26,7 @@ pub(crate) struct Bells {
     pub(crate) alarms: Bell,
     /// Rung from inside: there are alarms whose next fire is not known.
     pub(crate) planner: Bell,
+    pub(crate) signals: Bell,
     /// Rung from inside: the engine has come or gone, and the others should know.
     pub(crate) heartbeat: Bell,
 }
@@ -48,6 +49,7 @@ pub(crate) async fn run(database: Database, bells: Bells, stop: CancellationToke
         bells.queue.ring();
         bells.cancel.ring();
         bells.alarms.ring();
+        bells.signals.ring();
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(RECONNECT.wait(failures.max(1)).max(RECONNECT.base)) => {}
@@ -67,11 +69,15 @@ async fn listen(database: &Database, bells: &Bells) -> Result<(), sqlx::Error> {
     bells.queue.ring();
     bells.cancel.ring();
     bells.alarms.ring();
+    bells.signals.ring();
     while let Some(notification) = listener.try_recv().await? {
         match notification.payload() {
             "cancel" => bells.cancel.ring(),
             "access" => bells.access.ring(),
             "alarms" => bells.alarms.ring(),
+            "signals" => bells.signals.ring(),
+            // What happened to dispatchers is for those who watch, not for those who work.
+            "dispatchers" => {}
             _ => bells.queue.ring(),
         }
     }

@@ -8,6 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::capacity::LowWater;
 use crate::db::{self, Database, statement, within};
+use crate::dispatchers::{self, Dispatchers, Surroundings, supervisor};
 use crate::engine::breaker::Breaker;
 use crate::engine::{Engine, Reach};
 use crate::executions::{
@@ -33,6 +34,8 @@ pub struct Parts {
     pub executions: Option<Settings>,
     /// How the alarms lane behaves; `None` switches it off.
     pub alarms: Option<alarms::Setup>,
+    /// The lane of dispatchers and signals; `None` switches it off.
+    pub dispatchers: Option<dispatchers::Parts>,
     /// Where everything is counted.
     pub metrics: Arc<Metrics>,
 }
@@ -64,6 +67,7 @@ pub struct Station {
     flow: TaskTracker,
     with_alarms: bool,
     pulses: Vec<Pulse>,
+    dispatchers: Option<Dispatchers>,
 }
 
 /// What readiness is made of.
@@ -85,6 +89,7 @@ impl Station {
             engine,
             executions,
             alarms,
+            dispatchers,
             metrics,
         } = parts;
         let breaker = Arc::new(Breaker::default());
@@ -116,14 +121,21 @@ impl Station {
             flow: TaskTracker::new(),
             with_alarms: false,
             pulses: Vec::new(),
+            dispatchers: None,
             shared,
         };
         station.spawn_keepers();
+        if executions.is_some() || dispatchers.is_some() {
+            station.spawn_prober();
+        }
         if executions.is_some() {
             station.spawn_executions();
         }
         if let Some(setup) = alarms {
             station.spawn_alarms(setup);
+        }
+        if let Some(parts) = dispatchers {
+            station.spawn_dispatchers(parts).await?;
         }
         Ok(station)
     }
@@ -151,6 +163,32 @@ impl Station {
             .push(spawn(&self.tracker, &self.stop, Bell::default(), prober));
         let listener = listen::run(shared.database.clone(), shared.bells.clone(), self.stop.clone());
         self.tracker.spawn(listener);
+    }
+
+    fn spawn_prober(&mut self) {
+        let prober = Prober {
+            shared: self.shared.clone(),
+            asked: false,
+        };
+        self.pulses
+            .push(spawn(&self.tracker, &self.stop, Bell::default(), prober));
+    }
+
+    async fn spawn_dispatchers(&mut self, parts: dispatchers::Parts) -> Result<(), db::Error> {
+        let shared = &self.shared;
+        let around = Surroundings {
+            database: &shared.database,
+            presence: &shared.presence,
+            breaker: &shared.breaker,
+            metrics: &shared.metrics,
+            signals: shared.bells.signals.clone(),
+            tracker: &self.tracker,
+            intake: &shared.stop,
+        };
+        let lane = Dispatchers::start(parts, around).await?;
+        self.pulses.extend(lane.pulses.iter().cloned());
+        self.dispatchers = Some(lane);
+        Ok(())
     }
 
     fn spawn_executions(&mut self) {
@@ -249,6 +287,26 @@ impl Station {
         self.shared.bells.access.clone()
     }
 
+    /// Signals were sent by this very process: no need to wait for a notification.
+    pub fn ring_for_signals(&self) {
+        self.shared.bells.signals.ring();
+    }
+
+    /// Compares dispatchers, heartbeats and the engine's runs now; `None` when this server has no such lane.
+    pub async fn reconcile_dispatchers(
+        &self,
+        options: supervisor::Options,
+        actor: &str,
+    ) -> Option<Result<supervisor::Report, db::Error>> {
+        let lane = self.dispatchers.as_ref()?;
+        Some(lane.reconcile(options, actor).await)
+    }
+
+    /// The engine of the dispatchers, for status queries; `None` when this server has no such lane.
+    pub fn dispatcher_engine(&self) -> Option<&Arc<dyn dispatchers::contract::DispatcherEngine>> {
+        self.dispatchers.as_ref().map(Dispatchers::engine)
+    }
+
     /// Who this server is.
     pub fn presence(&self) -> &Presence {
         &self.shared.presence
@@ -269,6 +327,7 @@ impl Station {
                 self.shared.engine.name()
             ));
         }
+        problems.extend(self.dispatchers.iter().flat_map(Dispatchers::problems));
         let silent = self
             .pulses
             .iter()
@@ -291,6 +350,10 @@ impl Station {
         self.shared.stop.cancel();
         self.flow.close();
         let began = tokio::time::Instant::now();
+        if let Some(lane) = &self.dispatchers {
+            // First of all, so that a standby goes on while this server finishes what is in its hands.
+            let _ = tokio::time::timeout(deadline.mul_f64(0.3), lane.leave()).await;
+        }
         let drained = tokio::time::timeout(deadline.mul_f64(0.8), self.flow.wait())
             .await
             .is_ok();

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    alarms, bench, completions, config as show_config, dev, docs, executions, locks, migrate, plans, queue,
-    serve, servers, tokens, workflows, workspaces,
+    alarms, bench, completions, config as show_config, dev, dispatchers, docs, executions, locks, migrate,
+    plans, queue, serve, servers, signals, tokens, triggers, workflows, workspaces,
 };
 use crate::config::Flags;
 use crate::failure;
@@ -80,6 +80,18 @@ pub(crate) enum Command {
     /// The servers that share the work
     #[command(subcommand)]
     Servers(servers::Command),
+
+    /// Events that came in: send, look, replay what could not be routed
+    #[command(subcommand)]
+    Signals(signals::Command),
+
+    /// Which workflow a signal's name leads to
+    #[command(subcommand)]
+    Triggers(triggers::Command),
+
+    /// The routers of signals: who owns them, what happened to them, what is left behind
+    #[command(subcommand)]
+    Dispatchers(dispatchers::Command),
 
     /// The effective settings and where they came from
     #[command(subcommand)]

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use stationmaster_core::{access, alarms, catalogue, db, executions, locks};
+use stationmaster_core::{access, alarms, catalogue, db, executions, locks, signals};
 use stationmaster_schedule::{ParseError, UnknownZone};
 
 use crate::config::{Complaint, Complaints};
@@ -182,6 +182,15 @@ impl<'a> Report<'a> {
         }
         if let Some(error) = error.downcast_ref::<access::Error>() {
             return of_access(error);
+        }
+        if let Some(error) = error.downcast_ref::<signals::send::Error>() {
+            return of_send(error);
+        }
+        if let Some(error) = error.downcast_ref::<signals::triggers::Error>() {
+            return of_trigger(error);
+        }
+        if let Some(error) = error.downcast_ref::<signals::replay::Error>() {
+            return of_replay(error);
         }
         if let Some(error) = error.downcast_ref::<db::Error>() {
             return of_database(error);
@@ -415,6 +424,52 @@ fn of_access(error: &access::Error) -> Report<'static> {
     Report::new(kind, error.to_string(), Some(advice))
 }
 
+fn of_send(error: &signals::send::Error) -> Report<'static> {
+    use signals::send::Error;
+    let (kind, advice) = match error {
+        Error::TooLarge { .. } | Error::BadName { .. } | Error::BadPayload(_) => {
+            (Kind::Usage, "Change the signal; nothing was sent")
+        }
+        Error::Conflict { .. } => (
+            Kind::Conflict,
+            "Take another id, or send the first signal again as it was",
+        ),
+        Error::Database(error) => return of_database(error),
+    };
+    Report::new(kind, error.to_string(), Some(advice))
+}
+
+fn of_trigger(error: &signals::triggers::Error) -> Report<'static> {
+    use signals::triggers::Error;
+    let (kind, advice) = match error {
+        Error::BadName(_) | Error::BadSchema(_) => (Kind::Usage, "Change it; nothing was set"),
+        Error::UnknownDefinition(_) => (
+            Kind::NotFound,
+            "See which there are: stationmaster workflows list --workspace ID",
+        ),
+        Error::OtherWorkspace(_) => (
+            Kind::Conflict,
+            "A project belongs to the workspace of its first trigger: take another project, or a workflow of that workspace",
+        ),
+        Error::NotFound { .. } => (Kind::NotFound, "See which there are: stationmaster triggers list"),
+        Error::Database(error) => return of_database(error),
+    };
+    Report::new(kind, error.to_string(), Some(advice))
+}
+
+fn of_replay(error: &signals::replay::Error) -> Report<'static> {
+    use signals::replay::Error;
+    let (kind, advice) = match error {
+        Error::NotFound(_) => (Kind::NotFound, "See which there are: stationmaster signals dead"),
+        Error::WrongState { .. } => (
+            Kind::Conflict,
+            "See what became of it: stationmaster signals show ID",
+        ),
+        Error::Database(error) => return of_database(error),
+    };
+    Report::new(kind, error.to_string(), Some(advice))
+}
+
 const AWAY: &str =
     "Is PostgreSQL running, and does the setting database_url name it? See: stationmaster config show";
 
@@ -507,6 +562,15 @@ mod tests {
         assert_eq!(kind(operate::Error::Database(refused())), Kind::Unavailable);
         assert_eq!(kind(enqueue::Error::Unknown("no".into())), Kind::NotFound);
         assert_eq!(kind(enqueue::Error::TooLarge { index: 0, size: 1 }), Kind::Usage);
+        assert_eq!(
+            kind(signals::send::Error::Conflict {
+                index: 0,
+                id: "a".into()
+            }),
+            Kind::Conflict
+        );
+        assert_eq!(kind(signals::replay::Error::NotFound("a".into())), Kind::NotFound);
+        assert_eq!(kind(signals::triggers::Error::BadName("name")), Kind::Usage);
         assert_eq!(kind(db::Error::Schema { found: 1, needed: 2 }), Kind::Unavailable);
         assert_eq!(kind(locks::Error::Invalid("no".into())), Kind::Usage);
         assert_eq!(kind(locks::Error::Table("no".into())), Kind::Unavailable);

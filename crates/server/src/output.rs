@@ -131,10 +131,13 @@ pub(crate) fn short(text: Option<&str>) -> Cell {
 pub(crate) fn status(text: &str) -> Cell {
     let cell = cell(text);
     match text {
-        "COMPLETED" | "RUNNING" | "DISPATCHED" | "up" | "free" | "active" | "fired" => cell.fg(Color::Green),
-        "FAILED" | "TERMINATED" | "TIMED_OUT" | "gone" | "failed" => cell.fg(Color::Red),
+        "COMPLETED" | "RUNNING" | "DISPATCHED" | "ROUTED" | "up" | "free" | "active" | "fired" | "owned"
+        | "healthy" => cell.fg(Color::Green),
+        "FAILED" | "TERMINATED" | "TIMED_OUT" | "DEAD" | "gone" | "failed" | "stale" | "orphan" => {
+            cell.fg(Color::Red)
+        }
         "PENDING" | "CLAIMED" | "STARTING" | "held" | "takes no work" | "engine down" | "paused"
-        | "pending" | "claimed" | "retrying" => cell.fg(Color::Yellow),
+        | "pending" | "claimed" | "retrying" | "vacant" | "silent" | "legacy" => cell.fg(Color::Yellow),
         _ => cell,
     }
 }

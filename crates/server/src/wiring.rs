@@ -9,18 +9,24 @@ use anyhow::{Context as _, Result};
 use stationmaster_core::access;
 use stationmaster_core::alarms;
 use stationmaster_core::db::Database;
+use stationmaster_core::dispatchers::contract::DispatcherEngine;
+use stationmaster_core::dispatchers::embedded::EmbeddedDispatchers;
+use stationmaster_core::dispatchers::heartbeats::redis::RedisHeartbeats;
+use stationmaster_core::dispatchers::{self, HeartbeatChoice, Webhook};
 use stationmaster_core::engine::embedded::EmbeddedEngine;
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
 use stationmaster_core::session::Wall;
 use stationmaster_core::station::{EngineChoice, Parts, Station};
-use stationmaster_temporal::{ClientIdentity, TemporalConfig, TemporalEngine, TemporalTls};
+use stationmaster_temporal::{
+    ClientIdentity, TemporalConfig, TemporalDispatchers, TemporalEngine, TemporalTls,
+};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, Engine, Temporal};
+use crate::config::{Config, Engine, Heartbeats, Temporal};
 use crate::failure::Refusal;
 use crate::http;
 
@@ -47,7 +53,7 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
     admit_nobody_unknown(config, &database, address).await?;
     let tls = http::tls(&config.http)?;
     let presence = Presence::new(&config.server_name());
-    let engine = engine(config, &database, &presence)?;
+    let (engine, dispatcher_engine) = engine(config, &database, &presence)?;
     let metrics = Arc::new(Metrics::new());
     look_at_locks(config, &database, &metrics).await;
     for warning in config.warnings() {
@@ -59,6 +65,12 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
         engine,
         executions: config.executions(),
         alarms: config.alarms().map(alarms::Setup::new).transpose()?,
+        dispatchers: Some(dispatchers::Parts {
+            settings: config.dispatchers(),
+            engine: dispatcher_engine,
+            heartbeats: heartbeats(config)?,
+            webhook: webhook(config),
+        }),
         metrics: Arc::clone(&metrics),
     };
     let station = Arc::new(Station::start(parts).await?);
@@ -153,17 +165,54 @@ fn is_away(error: &stationmaster_core::db::Error) -> bool {
     }
 }
 
-fn engine(config: &Config, database: &Database, presence: &Presence) -> Result<EngineChoice> {
+type Engines = (EngineChoice, Arc<dyn DispatcherEngine>);
+
+fn engine(config: &Config, database: &Database, presence: &Presence) -> Result<Engines> {
     match config.engine {
         Engine::Embedded => {
             let engine = EmbeddedEngine::new(database.clone(), presence.clone())?;
-            Ok(EngineChoice::Embedded(Arc::new(engine)))
+            Ok((
+                EngineChoice::Embedded(Arc::new(engine)),
+                Arc::new(EmbeddedDispatchers::new()),
+            ))
         }
         Engine::Temporal => {
             let settings = temporal(&config.temporal, &config.server_name())?;
-            Ok(EngineChoice::Outside(Arc::new(TemporalEngine::new(&settings)?)))
+            let engine = Arc::new(TemporalEngine::new(&settings)?);
+            let dispatchers = TemporalDispatchers::new(Arc::clone(&engine), &settings)?;
+            Ok((EngineChoice::Outside(engine), Arc::new(dispatchers)))
         }
     }
+}
+
+/// The engine of the dispatchers alone, for commands that only ask or reconcile.
+pub(crate) fn dispatcher_engine(config: &Config) -> Result<Arc<dyn DispatcherEngine>> {
+    match config.engine {
+        Engine::Embedded => Ok(Arc::new(EmbeddedDispatchers::new())),
+        Engine::Temporal => {
+            let settings = temporal(&config.temporal, &config.server_name())?;
+            let engine = Arc::new(TemporalEngine::new(&settings)?);
+            Ok(Arc::new(TemporalDispatchers::new(engine, &settings)?))
+        }
+    }
+}
+
+/// Where heartbeats are kept.
+pub(crate) fn heartbeats(config: &Config) -> Result<HeartbeatChoice> {
+    match (config.heartbeats, &config.redis_url) {
+        (Heartbeats::Redis, Some(url)) => {
+            let store = RedisHeartbeats::new(url).context("the setting redis_url cannot be used")?;
+            Ok(HeartbeatChoice::Redis(Arc::new(store)))
+        }
+        _ => Ok(HeartbeatChoice::Postgres),
+    }
+}
+
+fn webhook(config: &Config) -> Option<Webhook> {
+    Some(Webhook {
+        url: config.dispatchers.webhook_url.clone()?,
+        secret: config.dispatchers.webhook_secret.clone(),
+    })
 }
 
 /// Temporal's settings, with the files that they name read in.

@@ -83,7 +83,17 @@ impl TemporalConfig {
         }
     }
 
+    /// For calls that are ours to repeat: a request goes out once or not at all.
     pub(crate) fn connection_options(&self) -> Result<ConnectionOptions, ConfigError> {
+        self.options(RetryOptions::no_retries())
+    }
+
+    /// For a worker, whose polls the library itself repeats.
+    pub(crate) fn worker_options(&self) -> Result<ConnectionOptions, ConfigError> {
+        self.options(RetryOptions::default())
+    }
+
+    fn options(&self, retries: RetryOptions) -> Result<ConnectionOptions, ConfigError> {
         if self.namespace.is_empty() {
             return Err(ConfigError::EmptyNamespace);
         }
@@ -96,7 +106,7 @@ impl TemporalConfig {
             .identity(self.identity.as_str())
             .maybe_tls_options(tls)
             .maybe_api_key(self.api_key.clone())
-            .retry_options(RetryOptions::no_retries())
+            .retry_options(retries)
             // Dispatches are small, and the server's time is what limits how many it takes.
             .grpc_compression(GrpcCompression::None)
             .build())

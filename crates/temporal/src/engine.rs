@@ -31,7 +31,7 @@ const REASON_LIMIT: usize = 1_000;
 pub struct TemporalEngine {
     pub(crate) link: Link,
     pub(crate) namespace: String,
-    identity: String,
+    pub(crate) identity: String,
     rpc_timeout: Duration,
     pub(crate) sweeps: Sweeps,
 }

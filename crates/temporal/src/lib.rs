@@ -15,6 +15,7 @@
 //!    |- sweep        which runs have closed, again and again
 //!    |- visibility   the store that lists many runs
 //!    `- link         the one connection, made when first needed
+//!   dispatchers  dispatchers as workflows, and the worker that runs them
 //!   config       what the outside has to say, checked once
 //! ```
 //!
@@ -24,6 +25,7 @@
 mod close;
 mod config;
 mod dispatch;
+mod dispatchers;
 mod engine;
 mod link;
 mod outcome;
@@ -33,4 +35,5 @@ mod sweep;
 mod visibility;
 
 pub use config::{ClientIdentity, ConfigError, TemporalConfig, TemporalTls};
+pub use dispatchers::TemporalDispatchers;
 pub use engine::TemporalEngine;

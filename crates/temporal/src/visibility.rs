@@ -99,7 +99,7 @@ impl TemporalEngine {
         Ok(false)
     }
 
-    async fn list_page(
+    pub(crate) async fn list_page(
         &self,
         query: String,
         next_page_token: Vec<u8>,

@@ -116,6 +116,7 @@ async fn start(url: &str, servers: usize, settings: &Settings) -> Result<Vec<Sta
             presence,
             engine: EngineChoice::Embedded(Arc::new(engine)),
             executions: None,
+            dispatchers: None,
             alarms: Some(Setup::new(settings.clone())?),
             metrics: Arc::new(Metrics::new()),
         };

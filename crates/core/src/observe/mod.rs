@@ -14,8 +14,10 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 mod alarms;
+mod dispatchers;
 
 use alarms::AlarmMetrics;
+use dispatchers::DispatcherMetrics;
 
 /// The reasons for which an item may fail; a bounded set, so that the label stays bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -60,6 +62,8 @@ pub struct Metrics {
     locks_lost: Counter,
     lock_seconds: Histogram,
     pub(crate) alarms: AlarmMetrics,
+    /// Of dispatchers and signals.
+    pub(crate) dispatchers: DispatcherMetrics,
 }
 
 impl Default for Metrics {
@@ -99,6 +103,7 @@ impl Metrics {
             locks_lost: Counter::default(),
             lock_seconds: Histogram::new(exponential_buckets(0.01, 3.0, 12)),
             alarms: AlarmMetrics::new(),
+            dispatchers: DispatcherMetrics::new(),
         };
         metrics.register();
         metrics.register_locks();
@@ -194,6 +199,7 @@ impl Metrics {
             self.oldest_age.clone(),
         );
         self.alarms.register(registry);
+        self.dispatchers.register(registry);
     }
 
     fn register_locks(&mut self) {
@@ -245,7 +251,16 @@ impl Metrics {
             drop(self.finished.get_or_create(&Status { status }));
         }
         self.alarms.show_zeroes();
-        for write in ["settle", "close", "alarm"] {
+        for write in [
+            "settle",
+            "close",
+            "alarm",
+            "route",
+            "evict",
+            "lease",
+            "run",
+            "heartbeat",
+        ] {
             drop(self.stale_writes.get_or_create(&Write { write }));
         }
     }

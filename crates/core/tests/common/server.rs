@@ -67,6 +67,7 @@ impl Server {
             engine: choice,
             executions: Some(settings),
             alarms: None,
+            dispatchers: None,
             metrics: Arc::clone(&metrics),
         };
         Self {

@@ -13,6 +13,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 mod context;
 pub(crate) mod dev;
+pub(crate) mod dispatchers;
 pub(crate) mod docs;
 pub(crate) mod executions;
 mod inspection;
@@ -22,7 +23,9 @@ pub(crate) mod plans;
 pub(crate) mod queue;
 pub(crate) mod serve;
 pub(crate) mod servers;
+pub(crate) mod signals;
 pub(crate) mod tokens;
+pub(crate) mod triggers;
 pub(crate) mod workflows;
 pub(crate) mod workspaces;
 
@@ -45,6 +48,9 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Locks(command) => locks::run(command, &context).await,
         Command::Tokens(command) => tokens::run(command, &context).await,
         Command::Servers(command) => servers::run(&command, &context).await,
+        Command::Signals(command) => signals::run(command, &context).await,
+        Command::Triggers(command) => triggers::run(command, &context).await,
+        Command::Dispatchers(command) => dispatchers::run(command, &context).await,
         Command::Config(command) => config::run(&command, &context),
         Command::Completions(args) => completions::run(&args),
         Command::Docs(command) => docs::run(&command),

@@ -13,12 +13,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use stationmaster_core::alarms;
+use stationmaster_core::dispatchers;
 use stationmaster_core::executions::Settings;
 use stationmaster_core::executions::exclusive::Exclusive;
 use stationmaster_core::locks::{LockTable, Terms};
 use stationmaster_core::retry::Backoff;
 use stationmaster_core::wake::guard::Allowed;
 use stationmaster_core::wake::signature::Secret;
+use stationmaster_core::webhook;
 
 mod complaint;
 mod flags;
@@ -72,6 +74,8 @@ pub(crate) struct Config {
     pub(crate) redis_url: Option<String>,
     /// Where dispatchers write their heartbeats.
     pub(crate) heartbeats: Heartbeats,
+    /// The lane of dispatchers and signals.
+    pub(crate) dispatchers: Dispatchers,
     /// The lane of alarms.
     pub(crate) alarms: Alarms,
     /// What `stationmaster dev` needs to know.
@@ -216,6 +220,31 @@ pub(crate) enum Heartbeats {
     Redis,
 }
 
+/// The lane of dispatchers and signals. The fields are those of [`stationmaster_core::dispatchers::Settings`].
+#[derive(Debug, Default)]
+pub(crate) struct Dispatchers {
+    pub(crate) enabled: bool,
+    pub(crate) projects: Vec<(String, String)>,
+    pub(crate) lease: Duration,
+    pub(crate) heartbeat_interval: Duration,
+    pub(crate) stale_after: Duration,
+    pub(crate) scan_interval: Duration,
+    pub(crate) second_look: Duration,
+    pub(crate) cleanup_timeout: Duration,
+    /// What the four before it must fit in.
+    pub(crate) sla: Duration,
+    pub(crate) check_interval: Duration,
+    pub(crate) poll_interval: Duration,
+    pub(crate) batch_size: usize,
+    pub(crate) evict_batch: usize,
+    pub(crate) continue_after: u32,
+    pub(crate) retention: Duration,
+    /// Where events are posted; there is one whenever there is a secret.
+    pub(crate) webhook_url: Option<String>,
+    /// What signs them.
+    pub(crate) webhook_secret: Option<webhook::Secret>,
+}
+
 /// The lane of alarms. The fields are those of [`alarms::Settings`], where they are explained. Secrets hide themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Alarms {
@@ -268,6 +297,7 @@ impl Config {
             locks: Locks::default(),
             redis_url: None,
             heartbeats: Heartbeats::default(),
+            dispatchers: Dispatchers::default(),
             alarms: Alarms::default(),
             dev: Dev::default(),
         }
@@ -339,6 +369,27 @@ impl Config {
             previous_secret: given.previous_signing_secret.clone(),
             retention: given.retention,
         })
+    }
+
+    /// How the lane of dispatchers behaves.
+    pub(crate) fn dispatchers(&self) -> dispatchers::Settings {
+        let given = &self.dispatchers;
+        dispatchers::Settings {
+            enabled: given.enabled,
+            projects: given.projects.clone(),
+            lease: given.lease,
+            heartbeat_interval: given.heartbeat_interval,
+            stale_after: given.stale_after,
+            scan_interval: given.scan_interval,
+            second_look: given.second_look,
+            cleanup_timeout: given.cleanup_timeout,
+            check_interval: given.check_interval,
+            poll_interval: given.poll_interval,
+            batch_size: given.batch_size,
+            evict_batch: given.evict_batch,
+            continue_after: given.continue_after,
+            retention: given.retention,
+        }
     }
 
     /// What this server is called: as configured, or the name of its host.

@@ -8,6 +8,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::{Span, SpanRelativeTo};
+use stationmaster_core::signals::MAX_NAME;
+use stationmaster_core::webhook;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
@@ -109,6 +111,29 @@ pub(super) fn url(text: &str, schemes: &[&str]) -> Parsed<String> {
     Ok(text.to_owned())
 }
 
+/// Projects and their task queues: `shop/default, crm/night`.
+pub(super) fn pairs(text: &str) -> Parsed<Vec<(String, String)>> {
+    let pair = |part: &str| {
+        let (project, task_queue) = part
+            .split_once('/')
+            .ok_or_else(|| format!("{part:?} has no slash"))?;
+        let bad = |name: &str| name.is_empty() || name.chars().count() > MAX_NAME;
+        if bad(project) || bad(task_queue) {
+            return Err(format!(
+                "{part:?} has a name that is empty or longer than {MAX_NAME} characters"
+            ));
+        }
+        Ok((project.to_owned(), task_queue.to_owned()))
+    };
+    words(text)?;
+    text.split(',').map(|part| pair(part.trim())).collect()
+}
+
+/// A key that signs webhooks. Its words are never repeated.
+pub(super) fn webhook_secret(text: &str) -> Parsed<webhook::Secret> {
+    webhook::Secret::read(text).map_err(str::to_owned)
+}
+
 /// An address to listen on.
 pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
     text.trim()
@@ -189,6 +214,18 @@ mod tests {
         ] {
             let refusal = url(text, &["postgres", "postgresql"]).unwrap_err();
             assert!(!refusal.contains("s3cret"), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn projects_and_task_queues_come_in_pairs() {
+        let pair = |project: &str, queue: &str| (project.to_owned(), queue.to_owned());
+        assert_eq!(
+            pairs("shop/default, crm/a/b"),
+            Ok(vec![pair("shop", "default"), pair("crm", "a/b")])
+        );
+        for text in ["", "shop", "shop/", "/default", "shop/default,"] {
+            assert!(pairs(text).is_err(), "{text}");
         }
     }
 

@@ -42,7 +42,7 @@ Durations are written with their unit: `250ms`, `5s`, `1h 30m`, `7d`. They are l
 ";
 
 /// The sections of the page: the part of the key before the dot, and a title.
-const SECTIONS: [(&str, &str); 9] = [
+const SECTIONS: [(&str, &str); 10] = [
     ("", "General"),
     ("log", "Logging"),
     ("traces", "Traces"),
@@ -50,6 +50,7 @@ const SECTIONS: [(&str, &str); 9] = [
     ("temporal", "Temporal"),
     ("executions", "Executions"),
     ("locks", "Locks"),
+    ("dispatchers", "Dispatchers and signals"),
     ("alarms", "Alarms"),
     ("dev", "Development"),
 ];

@@ -126,6 +126,65 @@ static RELATIONS: &[Relation] = &[
         },
     },
     Relation {
+        between: &["dispatchers.heartbeat_interval", "dispatchers.lease"],
+        check: |config| {
+            let lane = &config.dispatchers;
+            (lane.heartbeat_interval >= lane.lease).then(|| {
+                let problem = "an owner would write its heartbeat less often than its lease ends".to_owned();
+                (
+                    problem,
+                    "Give heartbeat_interval less than what lease says.".to_owned(),
+                )
+            })
+        },
+    },
+    Relation {
+        between: &[
+            "dispatchers.stale_after",
+            "dispatchers.lease",
+            "dispatchers.heartbeat_interval",
+        ],
+        check: |config| {
+            let lane = &config.dispatchers;
+            let needed = lane.lease.max(lane.heartbeat_interval * 2);
+            (lane.stale_after < needed).then(|| {
+                let problem = "a healthy dispatcher could look stale".to_owned();
+                (
+                    problem,
+                    format!("Give stale_after at least {needed:?}: the lease, and two heartbeats."),
+                )
+            })
+        },
+    },
+    Relation {
+        between: &[
+            "dispatchers.sla",
+            "dispatchers.stale_after",
+            "dispatchers.scan_interval",
+            "dispatchers.second_look",
+            "dispatchers.cleanup_timeout",
+        ],
+        check: |config| {
+            let lane = &config.dispatchers;
+            let sum = lane.stale_after + lane.scan_interval + lane.second_look + lane.cleanup_timeout;
+            (sum > lane.sla).then(|| {
+                let problem = format!("what a killed server leaves could stay for {sum:?}, and {:?} are allowed", lane.sla);
+                let remedy = "Shorten stale_after, scan_interval, second_look or cleanup_timeout, or allow more by sla.";
+                (problem, remedy.to_owned())
+            })
+        },
+    },
+    Relation {
+        between: &["dispatchers.webhook_secret", "dispatchers.webhook_url"],
+        check: |config| {
+            let lane = &config.dispatchers;
+            (lane.webhook_secret.is_some() && lane.webhook_url.is_none()).then(|| {
+                let problem = "a key signs nothing while nothing is posted".to_owned();
+                (problem, "Give webhook_url, or take the secret out.".to_owned())
+            })
+        },
+    },
+    Relation {
         between: &["temporal.tls_cert_file", "temporal.tls_key_file"],
         check: |config| {
             (config.temporal.tls_cert_file.is_some() != config.temporal.tls_key_file.is_some()).then(|| {

@@ -5,5 +5,6 @@ mod errors;
 mod locks;
 mod server;
 mod settings;
+mod signals;
 mod support;
 mod walk;

@@ -35,6 +35,7 @@ impl Server {
             presence,
             alarms: None,
             executions: Some(Settings::default()),
+            dispatchers: None,
             metrics: Arc::new(Metrics::new()),
         };
         let station = runtime.block_on(Station::start(parts)).expect("a server starts");

@@ -10,6 +10,9 @@ use stationmaster_core::db::Database;
 use stationmaster_core::executions::enqueue::{Enqueue, enqueue};
 use stationmaster_core::executions::inspect;
 use stationmaster_core::id::{DefinitionId, WorkspaceId};
+use stationmaster_core::signals;
+use stationmaster_core::signals::send::{Signal, send};
+use stationmaster_core::signals::triggers::{self, NewTrigger};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -30,6 +33,10 @@ const CRON: &str = "*/10 * * * * *";
 const ONCE_IN: Duration = Duration::from_secs(5);
 const BEAT: Duration = Duration::from_secs(1);
 const SAY_EVERY: u32 = 3;
+/// Its signals start the workflow of the second workspace.
+const PROJECT: &str = "example";
+const SIGNAL: &str = "order.paid";
+const SIGNAL_EVERY: u32 = 9;
 
 fn workspace_id(number: u128) -> WorkspaceId {
     WorkspaceId(Uuid::from_u128(
@@ -51,11 +58,12 @@ pub(super) fn start(database: Database) -> JoinHandle<()> {
             return;
         }
         println!(
-            "The example: three workspaces enqueue more than their plans allow at once, and two alarms fire."
+            "The example: three workspaces enqueue more than their plans allow at once, two alarms fire, and now and then a \
+             signal starts one more."
         );
-        let mut beats = 0;
+        let (mut beats, mut signal) = (0, None);
         loop {
-            match beat(&database, beats).await {
+            match beat(&database, beats, &mut signal).await {
                 Ok(()) => beats += 1,
                 // The database restarts, or we are about to stop.
                 Err(error) => tracing::debug!(error = format!("{error:#}"), "The example missed a beat"),
@@ -84,6 +92,15 @@ async fn make(database: &Database) -> Result<()> {
             catalogue::add_version(database, definition.id, GRAPH).await?;
         }
     }
+    let trigger = NewTrigger {
+        project: PROJECT.to_owned(),
+        task_queue: None,
+        name: SIGNAL.to_owned(),
+        definition_id: definition_id(2),
+        payload_schema: None,
+        priority: 10,
+    };
+    triggers::set(database, &trigger).await?;
     alarms(database).await
 }
 
@@ -110,7 +127,12 @@ async fn alarms(database: &Database) -> Result<()> {
     Ok(())
 }
 
-async fn beat(database: &Database, beats: u32) -> Result<()> {
+async fn beat(database: &Database, beats: u32, signal: &mut Option<String>) -> Result<()> {
+    if beats.is_multiple_of(SIGNAL_EVERY) {
+        let new = Signal::new(PROJECT, SIGNAL);
+        send(database, &new, "dev example").await?;
+        *signal = Some(new.id);
+    }
     let mut tenants = Vec::new();
     for (_, _, number) in TENANTS {
         let workspace = catalogue::workspace(database, workspace_id(number)).await?;
@@ -130,6 +152,7 @@ async fn beat(database: &Database, beats: u32) -> Result<()> {
         }
         tenants.push(workspace);
     }
+    tell_of(database, signal).await?;
     if beats % SAY_EVERY == SAY_EVERY - 1 {
         let overview = inspect::overview(database, None).await?;
         println!(
@@ -138,6 +161,25 @@ async fn beat(database: &Database, beats: u32) -> Result<()> {
             overview.completed_last_minute
         );
     }
+    Ok(())
+}
+
+/// Says what became of the last signal, once it has led somewhere.
+async fn tell_of(database: &Database, signal: &mut Option<String>) -> Result<()> {
+    let Some(id) = signal.as_deref() else {
+        return Ok(());
+    };
+    let Some(seen) = signals::inspect::show(database, id).await? else {
+        return Ok(());
+    };
+    let Some(execution) = seen.execution_id else {
+        return Ok(());
+    };
+    println!(
+        "signal {} -> {} -> execution {execution}   (stationmaster signals show {id})",
+        seen.name, seen.dispatcher_id
+    );
+    *signal = None;
     Ok(())
 }
 

@@ -80,6 +80,11 @@ fn values_that_cannot_be_are_refused_with_what_can() {
         ("executions.close_interval=0ms", "a duration"),
         ("executions.task_queue=", "a name"),
         ("heartbeats=smoke", "postgres or redis"),
+        ("dispatchers.projects=shop", "project/task-queue"),
+        ("dispatchers.batch_size=0", "1 to 5000"),
+        ("dispatchers.continue_after=10", "50 to 40000"),
+        ("dispatchers.webhook_url=ftp://tower", "http: or https:"),
+        ("dispatchers.webhook_secret=short", "whsec_<base64>"),
         ("redis_url=http://cache", "redis://"),
         ("alarms.router_url=ftp://router", "http: or https:"),
     ] {
@@ -107,6 +112,22 @@ fn values_that_cannot_work_together_are_refused() {
         &["temporal.tls_key_file=k.pem"],
         &["temporal.tls_server_name=temporal"],
         &["heartbeats=redis"],
+        &[
+            "dispatchers.lease=30s",
+            "dispatchers.stale_after=60s",
+            "dispatchers.heartbeat_interval=30s",
+        ],
+        &["dispatchers.lease=21s"],
+        &[
+            "dispatchers.heartbeat_interval=12s",
+            "dispatchers.stale_after=23s",
+        ],
+        &["dispatchers.stale_after=99s"],
+        &["dispatchers.scan_interval=94s"],
+        &["dispatchers.second_look=81s"],
+        &["dispatchers.cleanup_timeout=84s"],
+        &["dispatchers.sla=41s"],
+        &["dispatchers.webhook_secret=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
     ] {
         let wrong = complaint(from_set(pairs));
         let key = pairs.last().unwrap().split('=').next().unwrap();
@@ -119,6 +140,9 @@ fn values_that_cannot_work_together_are_refused() {
         &["executions.claim_lease=15s"][..],
         &["executions.start_timeout=25s"],
         &["heartbeats=redis", "redis_url=rediss://cache"],
+        &["dispatchers.stale_after=98s"],
+        &["dispatchers.sla=42s"],
+        &["dispatchers.lease=20s"],
         &["temporal.tls_ca_file=ca.pem", "temporal.tls_server_name=temporal"],
         &[
             "temporal.tls=true",

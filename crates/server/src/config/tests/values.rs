@@ -10,6 +10,10 @@ fn the_defaults_are_valid_and_are_those_of_the_core() {
         format!("{:?}", loaded.config.executions().unwrap()),
         format!("{:?}", Settings::default())
     );
+    assert_eq!(
+        format!("{:?}", loaded.config.dispatchers()),
+        format!("{:?}", dispatchers::Settings::default())
+    );
     assert_eq!(loaded.config.engine, Engine::Embedded);
     assert_eq!(loaded.config.listen.to_string(), "127.0.0.1:7373");
     assert_eq!(loaded.config.database_pool, 16);
@@ -224,6 +228,8 @@ fn every_field_follows_its_setting() {
         "shutdown_timeout=1m",
         "executions.retention=1h",
         "executions.retry_cap=2m",
+        "dispatchers.projects=shop/default",
+        "dispatchers.webhook_url=https://tower/incidents",
     ])
     .ok()
     .unwrap();
@@ -234,8 +240,14 @@ fn every_field_follows_its_setting() {
         dev,
         shutdown_timeout,
         executions,
+        dispatchers,
         ..
     } = loaded.config;
+    assert_eq!(dispatchers.projects, [("shop".to_owned(), "default".to_owned())]);
+    assert_eq!(
+        dispatchers.webhook_url.as_deref(),
+        Some("https://tower/incidents")
+    );
     assert!(!migrate_at_start && !dev.example);
     assert_eq!(log.format, LogFormat::Json);
     assert_eq!(alarms.router_url.as_deref(), Some("https://router/wake"));

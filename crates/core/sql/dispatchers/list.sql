@@ -1,0 +1,24 @@
+-- Dispatchers with their inbox and their servers, for people. Locks nothing.
+-- The table has a row per dispatcher, so it is read whole. $1 only this one, $2 project, $3 how many.
+select d.id, d.project, d.task_queue, d.owner, o.name as owner_name, d.epoch, d.lease_until,
+       (d.lease_until > now() and d.handed_over_at is null) is true as owned, d.engine, d.run_id, d.taken_at, d.run_started_at,
+       w.waiting, w.oldest as oldest_waiting_at, h.beat_at as heartbeat_at, h.epoch as heartbeat_epoch,
+       coalesce(r.servers, '[]')::text as servers
+from stationmaster.dispatchers d
+left join stationmaster.servers o on o.id = d.owner
+left join stationmaster.dispatcher_heartbeats h on h.dispatcher_id = d.id
+cross join lateral (
+    select count(*) as waiting, min(p.received_at) as oldest
+    from (select received_at from stationmaster.signals_pending s where s.dispatcher_id = d.id order by seq limit 1000) p
+) w
+left join lateral (
+    select jsonb_agg(jsonb_build_object('server_id', s.server_id, 'name', v.name, 'task_queue', s.task_queue,
+                                        'registered_at', s.registered_at,
+                                        'alive', coalesce(v.lease_until > now(), false)) order by s.registered_at) as servers
+    from stationmaster.dispatcher_servers s
+    left join stationmaster.servers v on v.id = s.server_id
+    where s.dispatcher_id = d.id
+) r on true
+where ($1::text is null or d.id = $1) and ($2::text is null or d.project = $2)
+order by d.id
+limit $3

@@ -1,0 +1,10 @@
+-- Every dispatcher as the supervisor sees it: who owns it, under which epoch, and for how long nobody has. Locks nothing.
+-- The table has a row per dispatcher, so it is read whole. Called by the supervisor.
+select id, project, task_queue, owner, epoch, engine,
+       (lease_until > now() and handed_over_at is null) is true as owned,
+       case when lease_until > now() and handed_over_at is null or epoch = 0 then 0
+            else greatest(extract(epoch from now() - least(lease_until, coalesce(handed_over_at, lease_until))), 0)
+       end::double precision as vacant_for
+from stationmaster.dispatchers
+order by id
+limit 10000

@@ -1,0 +1,349 @@
+//! What the supervisor makes of what it saw. Pure.
+//!
+//! Three things are compared: the row (who owns the dispatcher, under which epoch, or for how long nobody has), the heartbeats, and
+//! the runs that the engine holds open. Only what belongs to an older epoch, or to nobody for long enough, is ever ended; a
+//! dispatcher whose lease holds is left alone, however silent its heartbeat is. What has no row of ours is somebody else's.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::contract::OpenRun;
+use super::heartbeats::Heartbeat;
+use super::{DispatcherId, Epoch};
+use crate::id::ServerId;
+
+/// A dispatcher as its row tells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its id.
+    pub id: DispatcherId,
+    /// Its project.
+    pub project: String,
+    /// Its task queue.
+    pub task_queue: String,
+    /// Its owner, now or last.
+    pub owner: Option<ServerId>,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// Does a lease hold?
+    pub owned: bool,
+    /// For how long none has.
+    pub vacant_for: Duration,
+    /// Does its run outlive its server? One on an engine of its own does.
+    pub runs_outlive: bool,
+}
+
+impl Row {
+    /// Is it known which runs are open?
+    fn runs_known(&self, survey: &Survey) -> bool {
+        !self.runs_outlive || survey.runs.is_some()
+    }
+}
+
+/// Everything that was seen.
+#[derive(Debug, Clone, Default)]
+pub struct Survey {
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// The heartbeats; `None`: the store did not answer.
+    pub heartbeats: Option<Vec<Heartbeat>>,
+    /// The open runs; `None`: the engine did not answer, or cannot tell of those that outlive their servers.
+    pub runs: Option<Vec<OpenRun>>,
+}
+
+/// What a dispatcher, a run or a heartbeat is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// Owned, with a fresh heartbeat.
+    Healthy,
+    /// Owned, but its heartbeat is old or missing: the store was flushed, or the owner cannot reach it. Left alone.
+    Silent,
+    /// Nobody owns it, and not for long: a standby is about to take it.
+    Vacant,
+    /// Its owner is gone and nobody took over: it has to go.
+    Stale,
+    /// Left over from an older epoch: it has to go.
+    Orphan,
+    /// Looks like the dispatcher of an older deployment, with a random suffix: it goes when somebody says so.
+    Legacy,
+    /// Not ours: there is no row of that id, or it tells no epoch. Left alone.
+    Foreign,
+}
+
+/// What has to be ended, removed or written, by its exact name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "act", rename_all = "snake_case")]
+pub enum Act {
+    /// End a run.
+    Terminate {
+        /// Its name on the engine.
+        workflow_id: String,
+        /// The run.
+        run_id: String,
+    },
+    /// Remove a heartbeat.
+    RemoveHeartbeat {
+        /// Its epoch.
+        epoch: Epoch,
+        /// Who wrote it.
+        server_id: ServerId,
+    },
+    /// Say that nobody owns the dispatcher.
+    Release,
+}
+
+/// One thing that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Which dispatcher, or what looks like one.
+    pub dispatcher_id: DispatcherId,
+    /// What it is.
+    pub class: Class,
+    /// Why, in words.
+    pub reason: String,
+    /// The epoch of the row when it was seen; acts are conditional on it.
+    pub epoch: Option<Epoch>,
+    /// Whether a lease held when it was seen; acts are conditional on it.
+    pub owned: bool,
+    /// What to do about it: runs before heartbeats before the row. Empty: nothing.
+    #[serde(flatten)]
+    pub act: Option<Act>,
+}
+
+/// Whether what older deployments left behind is to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Legacy {
+    /// Found and shown.
+    #[default]
+    Leave,
+    /// Removed.
+    Remove,
+}
+
+/// Judges everything that was seen, in the order in which it has to be acted on.
+#[must_use]
+pub fn classify(survey: &Survey, stale_after: Duration, legacy: Legacy) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for row in &survey.rows {
+        findings.push(of_row(row, survey, stale_after));
+        findings.extend(runs_of(row, survey).filter_map(|run| of_run(row, run, stale_after)));
+        findings.extend(
+            survey
+                .heartbeats
+                .iter()
+                .flatten()
+                .filter(|beat| beat.dispatcher_id == row.id)
+                .filter_map(|beat| of_heartbeat(row, beat, survey, stale_after)),
+        );
+        findings.extend(release(row, survey, stale_after));
+    }
+    let known = |id: &str| survey.rows.iter().any(|row| row.id.0 == id);
+    for run in survey
+        .runs
+        .iter()
+        .flatten()
+        .filter(|run| !known(&run.workflow_id))
+    {
+        findings.push(of_unknown(run, &survey.rows, legacy));
+    }
+    let unknown = survey
+        .heartbeats
+        .iter()
+        .flatten()
+        .filter(|beat| !known(&beat.dispatcher_id.0));
+    findings.extend(unknown.map(|beat| Finding {
+        dispatcher_id: beat.dispatcher_id.clone(),
+        class: Class::Foreign,
+        reason: "a heartbeat of a dispatcher that this database does not know".to_owned(),
+        epoch: None,
+        owned: false,
+        act: None,
+    }));
+    findings
+}
+
+fn runs_of<'a>(row: &'a Row, survey: &'a Survey) -> impl Iterator<Item = &'a OpenRun> {
+    survey
+        .runs
+        .iter()
+        .flatten()
+        .filter(|run| run.workflow_id == row.id.0)
+}
+
+fn finding(row: &Row, class: Class, reason: String, act: Option<Act>) -> Finding {
+    Finding {
+        dispatcher_id: row.id.clone(),
+        class,
+        reason,
+        epoch: Some(row.epoch),
+        owned: row.owned,
+        act,
+    }
+}
+
+/// Nobody has owned it for so long that nobody will be disturbed.
+fn abandoned(row: &Row, stale_after: Duration) -> bool {
+    !row.owned && row.vacant_for >= stale_after
+}
+
+fn of_row(row: &Row, survey: &Survey, stale_after: Duration) -> Finding {
+    if !row.owned {
+        let class = if abandoned(row, stale_after) && row.owner.is_some() {
+            Class::Stale
+        } else {
+            Class::Vacant
+        };
+        let reason = match row.owner {
+            _ if row.epoch.0 == 0 => "it never had an owner".to_owned(),
+            Some(owner) => format!(
+                "its owner {owner} has had no lease for {} s",
+                row.vacant_for.as_secs()
+            ),
+            None => "it has no owner".to_owned(),
+        };
+        return finding(row, class, reason, None);
+    }
+    let Some(heartbeats) = &survey.heartbeats else {
+        return finding(
+            row,
+            Class::Silent,
+            "heartbeats cannot be read; its lease holds".to_owned(),
+            None,
+        );
+    };
+    let beat = heartbeats
+        .iter()
+        .find(|beat| beat.dispatcher_id == row.id && beat.epoch == row.epoch);
+    match beat {
+        Some(beat) if beat.age <= stale_after => finding(
+            row,
+            Class::Healthy,
+            "its lease holds and its heartbeat is fresh".to_owned(),
+            None,
+        ),
+        Some(beat) => {
+            let words = format!(
+                "its lease holds, but its heartbeat is {} s old",
+                beat.age.as_secs()
+            );
+            finding(row, Class::Silent, words, None)
+        }
+        None => finding(
+            row,
+            Class::Silent,
+            "its lease holds, but it has no heartbeat".to_owned(),
+            None,
+        ),
+    }
+}
+
+fn of_run(row: &Row, run: &OpenRun, stale_after: Duration) -> Option<Finding> {
+    let terminate = || {
+        Some(Act::Terminate {
+            workflow_id: run.workflow_id.clone(),
+            run_id: run.run_id.clone(),
+        })
+    };
+    let Some(epoch) = run.epoch else {
+        let words = format!("the run {} does not tell an epoch: it is not ours", run.run_id);
+        return Some(finding(row, Class::Foreign, words, None));
+    };
+    if epoch < row.epoch {
+        let words = format!(
+            "the run {} is of epoch {}, and the dispatcher is at {}",
+            run.run_id, epoch.0, row.epoch.0
+        );
+        return Some(finding(row, Class::Orphan, words, terminate()));
+    }
+    if epoch > row.epoch {
+        let words = format!(
+            "the run {} is of epoch {}, ahead of our {}: it is not ours",
+            run.run_id, epoch.0, row.epoch.0
+        );
+        return Some(finding(row, Class::Foreign, words, None));
+    }
+    abandoned(row, stale_after).then(|| {
+        let words = format!(
+            "nobody has owned the run {} for {} s",
+            run.run_id,
+            row.vacant_for.as_secs()
+        );
+        finding(row, Class::Stale, words, terminate())
+    })
+}
+
+fn of_heartbeat(row: &Row, beat: &Heartbeat, survey: &Survey, stale_after: Duration) -> Option<Finding> {
+    let old = beat.age > stale_after;
+    let left_over = beat.epoch < row.epoch || (beat.epoch == row.epoch && abandoned(row, stale_after));
+    // Runs first: while it is not known that none is left, the heartbeat stays as the trace of it.
+    let runs_known = row.runs_known(survey);
+    let class = if beat.epoch < row.epoch {
+        Class::Orphan
+    } else {
+        Class::Stale
+    };
+    (old && left_over && runs_known).then(|| {
+        let words = format!(
+            "the heartbeat of epoch {} by {} is {} s old",
+            beat.epoch.0,
+            beat.server_id,
+            beat.age.as_secs()
+        );
+        let act = Act::RemoveHeartbeat {
+            epoch: beat.epoch,
+            server_id: beat.server_id,
+        };
+        finding(row, class, words, Some(act))
+    })
+}
+
+/// Once nothing is left of its last owner, the row says so too.
+fn release(row: &Row, survey: &Survey, stale_after: Duration) -> Option<Finding> {
+    let owner = row.owner.filter(|_| abandoned(row, stale_after))?;
+    let nothing_left = survey.heartbeats.as_ref().is_some_and(|beats| {
+        beats
+            .iter()
+            .all(|beat| beat.dispatcher_id != row.id || beat.age > stale_after)
+    }) && row.runs_known(survey);
+    nothing_left.then(|| {
+        let words = format!("nothing is left of its owner {owner}");
+        finding(row, Class::Stale, words, Some(Act::Release))
+    })
+}
+
+fn of_unknown(run: &OpenRun, rows: &[Row], legacy: Legacy) -> Finding {
+    let like = rows
+        .iter()
+        .find(|row| DispatcherId::is_legacy_of(&run.workflow_id, &row.project, &row.task_queue));
+    let Some(row) = like.filter(|_| run.epoch.is_none()) else {
+        return Finding {
+            dispatcher_id: DispatcherId(run.workflow_id.clone()),
+            class: Class::Foreign,
+            reason: "this database does not know such a dispatcher".to_owned(),
+            epoch: None,
+            owned: false,
+            act: None,
+        };
+    };
+    let act = Act::Terminate {
+        workflow_id: run.workflow_id.clone(),
+        run_id: run.run_id.clone(),
+    };
+    Finding {
+        dispatcher_id: DispatcherId(run.workflow_id.clone()),
+        class: Class::Legacy,
+        reason: format!(
+            "an older deployment's dispatcher of project {:?}, task queue {:?}",
+            row.project, row.task_queue
+        ),
+        epoch: None,
+        owned: false,
+        act: (legacy == Legacy::Remove).then_some(act),
+    }
+}
+
+#[cfg(test)]
+#[path = "classify_tests.rs"]
+mod tests;

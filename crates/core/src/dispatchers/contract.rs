@@ -1,0 +1,121 @@
+//! What an engine must offer so that dispatchers can run on it. `temporal` and `embedded` both keep it.
+//!
+//! An engine knows nothing of leases. It makes the run of one tenure the only one under the dispatcher's id, passes news on to
+//! it, and ends runs by their run id, never by their name alone. What a run does, it does through the
+//! [`Desk`](super::desk::Desk), which is fenced.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+
+use super::desk::Desk;
+use super::state::{Announcement, Registration, Status};
+use super::{DispatcherId, Epoch, Tenure};
+use crate::engine::{EngineUnavailable, Page, Reach};
+use crate::id::ServerId;
+
+/// Everything an engine needs to start a dispatcher's run.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// Whose run it is.
+    pub tenure: Tenure,
+    /// Which start under this epoch it is: a repeat of the same one finds the run of the first.
+    pub attempt: u32,
+    /// How often it checks itself.
+    pub check_interval: Duration,
+    /// The most servers that one check evicts.
+    pub evict_batch: usize,
+    /// Continue as new after this many events of history.
+    pub continue_after: u32,
+}
+
+/// A run of ours: the dispatcher and the engine's id of its first run. A run that continued as new keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Which dispatcher.
+    pub dispatcher_id: DispatcherId,
+    /// The first run of the tenure.
+    pub run_id: String,
+}
+
+/// A run that an engine holds open under an id that begins like a dispatcher's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenRun {
+    /// Its name on the engine: a dispatcher's id, or one that looks like it.
+    pub workflow_id: String,
+    /// The run; a destructive act names it.
+    pub run_id: String,
+    /// The epoch that it was started under, when it says so: ours do.
+    pub epoch: Option<Epoch>,
+    /// The server that it was started by, when it says so.
+    pub server_id: Option<ServerId>,
+    /// When it was started.
+    pub started_at: Option<Timestamp>,
+}
+
+/// What became of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunState {
+    /// It runs.
+    Running,
+    /// It has ended, or another has taken its name.
+    Gone,
+}
+
+/// Whether an act was done.
+pub type Done = Result<(), EngineUnavailable>;
+
+/// An engine for dispatchers. Every call is bounded in time by the engine itself; `deadline` bounds a start.
+pub trait DispatcherEngine: Send + Sync + 'static {
+    /// `temporal` or `embedded`.
+    fn name(&self) -> &'static str;
+
+    /// Whose runs it tells of.
+    fn reach(&self) -> Reach;
+
+    /// The task queue that this process polls for runs. Nobody else polls it, so a zombie gets no task of a newer owner.
+    fn task_queue(&self) -> String;
+
+    /// From now on runs of this process may work, through this desk.
+    fn open(&self, desk: Arc<Desk>);
+
+    /// Stops working on runs. They are not ended.
+    fn close(&self) -> BoxFuture<'_, ()>;
+
+    /// Makes the run of this tenure the only one under the dispatcher's id: whatever runs there is terminated first. Answers the
+    /// run id. A repeat of the same request finds the same run.
+    fn replace<'a>(
+        &'a self,
+        request: &'a RunRequest,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<String, EngineUnavailable>>;
+
+    /// Does this run still run?
+    fn state<'a>(&'a self, run: &'a Run) -> BoxFuture<'a, Result<RunState, EngineUnavailable>>;
+
+    /// Tells a run that there is something in the inbox. A run that is gone is no error.
+    fn announce<'a>(&'a self, run: &'a Run, news: Announcement) -> BoxFuture<'a, Done>;
+
+    /// Tells whatever run the dispatcher has that a server stands by. No run is no error.
+    fn register<'a>(&'a self, dispatcher: &'a DispatcherId, server: Registration) -> BoxFuture<'a, Done>;
+
+    /// Tells whatever run the dispatcher has that a server leaves. No run is no error.
+    fn leave<'a>(&'a self, dispatcher: &'a DispatcherId, server: ServerId) -> BoxFuture<'a, Done>;
+
+    /// Ends a run of ours, and no other. A run that is gone is no error.
+    fn end<'a>(&'a self, run: &'a Run, reason: &'a str) -> BoxFuture<'a, Done>;
+
+    /// Ends exactly this run, whoever started it. A run that is gone is no error.
+    fn terminate<'a>(&'a self, run: &'a OpenRun, reason: &'a str) -> BoxFuture<'a, Done>;
+
+    /// The open runs whose names begin like a dispatcher's, page by page.
+    fn open_runs(&self, page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>>;
+
+    /// What the dispatcher's run tells of itself; `None` when there is no run that answers here.
+    fn status<'a>(
+        &'a self,
+        dispatcher: &'a DispatcherId,
+    ) -> BoxFuture<'a, Result<Option<Status>, EngineUnavailable>>;
+}

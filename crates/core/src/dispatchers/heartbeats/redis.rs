@@ -1,0 +1,216 @@
+//! Heartbeats in Redis, under `dispatcher:heartbeat:<dispatcher id>`. Redis's own clock dates them; scripts make every write
+//! conditional on the epoch. A key outlives any stale threshold by far, so that an orphan is seen and removed, not hidden.
+
+use std::time::Duration;
+
+use ::redis::aio::MultiplexedConnection;
+use ::redis::{AsyncConnectionConfig, Client, RedisError, Script, cmd};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::Mutex;
+
+use super::{Beat, Heartbeat, Heartbeats, Unavailable, Written};
+use crate::dispatchers::{DispatcherId, Epoch, Tenure};
+use crate::id::ServerId;
+
+const PREFIX: &str = "dispatcher:heartbeat:";
+/// The longest that a call may take, connecting included.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// What nobody removes is gone after a day.
+const EXPIRY: Duration = Duration::from_hours(24);
+const SCAN_PAGE: usize = 500;
+
+/// KEYS: the heartbeat. ARGV: epoch, the heartbeat without its time, expiry in ms.
+const BEAT: &str = r"
+local clock = redis.call('TIME')
+local old = redis.call('GET', KEYS[1])
+if old then
+    local readable, held = pcall(cjson.decode, old)
+    if readable and type(held) == 'table' and (tonumber(held.epoch) or 0) > tonumber(ARGV[1]) then
+        return 0
+    end
+end
+local beat = cjson.decode(ARGV[2])
+beat.last_heartbeat = clock[1] * 1000 + math.floor(clock[2] / 1000)
+redis.call('SET', KEYS[1], cjson.encode(beat), 'PX', ARGV[3])
+return 1";
+
+/// KEYS: the heartbeat. ARGV: epoch, server.
+const REMOVE: &str = r"
+local old = redis.call('GET', KEYS[1])
+if not old then return 0 end
+local readable, held = pcall(cjson.decode, old)
+if not readable or type(held) ~= 'table' or tonumber(held.epoch) ~= tonumber(ARGV[1]) or held.server_id ~= ARGV[2] then
+    return 0
+end
+return redis.call('DEL', KEYS[1])";
+
+/// See the module.
+pub struct RedisHeartbeats {
+    client: Client,
+    /// Made when first needed, made again when it is found dead.
+    connection: Mutex<Option<MultiplexedConnection>>,
+}
+
+impl RedisHeartbeats {
+    /// Heartbeats at this address. Nothing is sent yet: a Redis that is away shows in the first call.
+    pub fn new(url: &str) -> Result<Self, RedisError> {
+        // Another part of the program may have chosen the same provider before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Ok(Self {
+            client: Client::open(url)?,
+            connection: Mutex::new(None),
+        })
+    }
+
+    async fn connected(&self) -> Result<MultiplexedConnection, RedisError> {
+        let mut place = self.connection.lock().await;
+        if let Some(connection) = &*place {
+            return Ok(connection.clone());
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(TIMEOUT))
+            .set_response_timeout(Some(TIMEOUT));
+        let connection = self
+            .client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
+        Ok(place.insert(connection).clone())
+    }
+
+    /// Makes a call on the connection; a connection on which one failed is not used again.
+    async fn call<T>(
+        &self,
+        call: impl AsyncFnOnce(MultiplexedConnection) -> Result<T, RedisError>,
+    ) -> Result<T, Unavailable> {
+        let attempt = async { call(self.connected().await?).await };
+        let problem = match tokio::time::timeout(TIMEOUT * 2, attempt).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        *self.connection.lock().await = None;
+        Err(unavailable(problem))
+    }
+}
+
+fn unavailable(reason: String) -> Unavailable {
+    Unavailable {
+        store: "Redis",
+        reason,
+    }
+}
+
+fn key(dispatcher: &DispatcherId) -> String {
+    format!("{PREFIX}{dispatcher}")
+}
+
+async fn read_all(mut connection: MultiplexedConnection) -> Result<(u64, Vec<Option<String>>), RedisError> {
+    let mut keys: Vec<String> = Vec::new();
+    let mut cursor = 0_u64;
+    loop {
+        let (next, page): (u64, Vec<String>) = cmd("SCAN")
+            .arg(cursor)
+            .arg("MATCH")
+            .arg(format!("{PREFIX}*"))
+            .arg("COUNT")
+            .arg(SCAN_PAGE)
+            .query_async(&mut connection)
+            .await?;
+        keys.extend(page);
+        cursor = next;
+        if cursor == 0 {
+            break;
+        }
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    let (seconds, micros): (u64, u64) = cmd("TIME").query_async(&mut connection).await?;
+    let now = seconds * 1_000 + micros / 1_000;
+    if keys.is_empty() {
+        return Ok((now, Vec::new()));
+    }
+    let values = cmd("MGET").arg(&keys).query_async(&mut connection).await?;
+    Ok((now, values))
+}
+
+impl Heartbeats for RedisHeartbeats {
+    fn beat<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Beat, Unavailable>> {
+        async move {
+            let written = Written {
+                dispatcher_id: tenure.dispatcher_id.clone(),
+                project: tenure.project.clone(),
+                task_queue: tenure.task_queue.clone(),
+                server_id: tenure.owner,
+                epoch: tenure.epoch,
+                last_heartbeat: 0,
+            };
+            let text = serde_json::to_string(&written).map_err(|error| unavailable(error.to_string()))?;
+            let taken: i64 = self
+                .call(async |mut connection| {
+                    Script::new(BEAT)
+                        .key(key(&tenure.dispatcher_id))
+                        .arg(tenure.epoch.0)
+                        .arg(&text)
+                        .arg(EXPIRY.as_secs() * 1_000)
+                        .invoke_async(&mut connection)
+                        .await
+                })
+                .await?;
+            Ok(if taken == 1 {
+                Beat::Written
+            } else {
+                Beat::Superseded
+            })
+        }
+        .boxed()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), Unavailable>> {
+        self.call(async |mut connection| cmd("PING").query_async::<()>(&mut connection).await)
+            .boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Heartbeat>, Unavailable>> {
+        async move {
+            let (now, values) = self.call(read_all).await?;
+            // What cannot be read is not ours; it is left where it is.
+            let readable = values
+                .into_iter()
+                .flatten()
+                .filter_map(|text| serde_json::from_str::<Written>(&text).ok());
+            let found = readable.map(|one| Heartbeat {
+                dispatcher_id: one.dispatcher_id,
+                project: one.project,
+                task_queue: one.task_queue,
+                server_id: one.server_id,
+                epoch: one.epoch,
+                age: Duration::from_millis(now.saturating_sub(one.last_heartbeat)),
+            });
+            Ok(found.collect())
+        }
+        .boxed()
+    }
+
+    fn remove<'a>(
+        &'a self,
+        dispatcher: &'a DispatcherId,
+        epoch: Epoch,
+        server: ServerId,
+    ) -> BoxFuture<'a, Result<bool, Unavailable>> {
+        async move {
+            let removed: i64 = self
+                .call(async |mut connection| {
+                    Script::new(REMOVE)
+                        .key(key(dispatcher))
+                        .arg(epoch.0)
+                        .arg(server.to_string())
+                        .invoke_async(&mut connection)
+                        .await
+                })
+                .await?;
+            Ok(removed == 1)
+        }
+        .boxed()
+    }
+}

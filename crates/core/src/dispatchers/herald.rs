@@ -1,0 +1,123 @@
+//! The herald: tells incident tooling what happens to dispatchers, by a signed webhook. One server at a time, in order, at least
+//! once, for as long as it is news.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::inspect::Event;
+use super::lane::Webhook;
+use crate::db::{self, Database, statement, within};
+use crate::duty;
+use crate::presence::Presence;
+use crate::retry::Backoff;
+use crate::task::{Next, Pass};
+use crate::webhook;
+
+const DUTY: &str = "herald";
+const BEAT: Duration = Duration::from_secs(1);
+const BATCH: i64 = 50;
+/// What could not be told for so long wakes nobody any more; it is in the audit.
+const NEWS: Duration = Duration::from_hours(1);
+const TIMEOUT: Duration = Duration::from_secs(5);
+const AGAIN: Backoff = Backoff {
+    base: Duration::from_secs(1),
+    cap: Duration::from_secs(20),
+};
+
+/// See the module.
+pub(super) struct Herald {
+    database: Database,
+    presence: Presence,
+    webhook: Webhook,
+    client: reqwest::Client,
+    failures: u32,
+}
+
+impl Herald {
+    pub(super) fn new(
+        database: Database,
+        presence: Presence,
+        webhook: Webhook,
+    ) -> Result<Self, reqwest::Error> {
+        // Another part of the program may have chosen the same provider before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .timeout(TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("stationmaster/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(Self {
+            database,
+            presence,
+            webhook,
+            client,
+            failures: 0,
+        })
+    }
+
+    async fn post(&self, event: &Event) -> Result<(), String> {
+        let body = serde_json::to_string(event).map_err(|error| error.to_string())?;
+        let id = format!("dispatcher-event-{}", event.id);
+        let timestamp = Timestamp::now().as_second();
+        let mut request = self
+            .client
+            .post(&self.webhook.url)
+            .header("content-type", "application/json")
+            .header("webhook-id", &id)
+            .header("webhook-timestamp", timestamp.to_string());
+        if let Some(secret) = &self.webhook.secret {
+            request = request.header(
+                "webhook-signature",
+                webhook::sign(secret, &id, timestamp, body.as_bytes()),
+            );
+        }
+        let answer = request
+            .body(body)
+            .send()
+            .await
+            .map_err(|error| error.without_url().to_string())?;
+        if answer.status().is_success() {
+            Ok(())
+        } else {
+            Err(format!("it answered {}", answer.status()))
+        }
+    }
+}
+
+impl Pass for Herald {
+    fn name(&self) -> &'static str {
+        "herald"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        if duty::hold(&self.database, &self.presence, DUTY).await?.is_none() {
+            return Ok(Next::After(BEAT));
+        }
+        let query = sqlx::query_as(statement!("dispatchers/untold"))
+            .bind(NEWS.as_secs_f64())
+            .bind(BATCH);
+        let events: Vec<Event> = within(query.fetch_all(self.database.pool())).await?;
+        for event in &events {
+            if let Err(error) = self.post(event).await {
+                self.failures += 1;
+                if self.failures == 1 {
+                    tracing::error!(
+                        event = event.id,
+                        error,
+                        "The webhook of dispatchers did not take an event; trying on"
+                    );
+                }
+                return Ok(Next::After(AGAIN.wait(self.failures).max(BEAT)));
+            }
+            self.failures = 0;
+            within(
+                sqlx::query(statement!("dispatchers/told"))
+                    .bind(event.id)
+                    .execute(self.database.pool()),
+            )
+            .await?;
+        }
+        Ok(Next::After(BEAT))
+    }
+}

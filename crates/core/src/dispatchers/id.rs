@@ -1,0 +1,158 @@
+//! The id of a dispatcher: `dispatcher-<project>-<task-queue>`. Pure.
+//!
+//! Names that are slugs make the plain id. Others (capitals, blanks, other alphabets, great length), and projects with a dash,
+//! which would make the id ambiguous, get a suffix from a hash of both names behind a dot, which no slug holds. So an id is
+//! bounded, readable, and two pairs never share one. The SQL function `stationmaster.dispatcher_id` says the same.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// How every id begins, ours and those of older deployments.
+pub const PREFIX: &str = "dispatcher-";
+/// The most that an id shows of each name.
+const SHOWN: usize = 40;
+/// Characters of the hash: 64 bits.
+const HASH: usize = 16;
+/// The lengths that a random suffix of an older deployment may have.
+const LEGACY_SUFFIX: std::ops::RangeInclusive<usize> = 6..=64;
+
+/// Which dispatcher. Also the id of its workflow on the engine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type)]
+#[serde(transparent)]
+#[sqlx(transparent)]
+pub struct DispatcherId(pub String);
+
+impl fmt::Display for DispatcherId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl DispatcherId {
+    /// The dispatcher of a project and task queue.
+    #[must_use]
+    pub fn of(project: &str, task_queue: &str) -> Self {
+        let (p, q) = (slug(project), slug(task_queue));
+        let plain = p == project && q == task_queue && !p.contains('-');
+        let suffix = if plain {
+            String::new()
+        } else {
+            format!(".{}", hash(project, task_queue))
+        };
+        Self(format!("{PREFIX}{p}-{q}{suffix}"))
+    }
+
+    /// Is this the id that an older deployment gave a dispatcher of the same project and task queue: the names and a random
+    /// suffix? Ids of ours are never: theirs follow a dot.
+    #[must_use]
+    pub fn is_legacy_of(workflow_id: &str, project: &str, task_queue: &str) -> bool {
+        let head = format!("{PREFIX}{}-{}-", slug(project), slug(task_queue));
+        workflow_id.strip_prefix(&head).is_some_and(|suffix| {
+            LEGACY_SUFFIX.contains(&suffix.len())
+                && suffix.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+                && suffix.contains(|c: char| c.is_ascii_digit())
+        })
+    }
+}
+
+fn slug(name: &str) -> String {
+    name.chars()
+        .take(SHOWN)
+        .map(|c| match c.to_ascii_lowercase() {
+            c @ ('a'..='z' | '0'..='9' | '_' | '-') => c,
+            _ => '-',
+        })
+        .collect()
+}
+
+/// The length stands before the names, so that no two pairs read alike.
+fn hash(project: &str, task_queue: &str) -> String {
+    let text = format!("{}:{project}:{task_queue}", project.chars().count());
+    let digest = Sha256::digest(text.as_bytes());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    hex[..HASH].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn plain_names_make_the_plain_id() {
+        assert_eq!(DispatcherId::of("shop", "default").0, "dispatcher-shop-default");
+        assert_eq!(
+            DispatcherId::of("shop_2", "high-priority").0,
+            "dispatcher-shop_2-high-priority"
+        );
+    }
+
+    #[test]
+    fn names_that_are_no_slugs_get_a_suffix_of_their_own() {
+        let ids = [
+            ("a-b", "c"),
+            ("a", "b-c"),
+            ("A", "b-c"),
+            ("a", "b c"),
+            ("ä", "b-c"),
+            ("a", "b.c"),
+        ]
+        .map(|(project, queue)| DispatcherId::of(project, queue).0);
+        assert_eq!(ids[1], "dispatcher-a-b-c");
+        assert!(ids[0].starts_with("dispatcher-a-b-c."), "{}", ids[0]);
+        let distinct: std::collections::HashSet<&String> = ids.iter().collect();
+        assert_eq!(distinct.len(), ids.len(), "{ids:?}");
+    }
+
+    #[test]
+    fn ids_of_older_deployments_are_told_from_ours() {
+        let legacy = |id: &str| DispatcherId::is_legacy_of(id, "shop", "default");
+        assert!(legacy("dispatcher-shop-default-2abC9dEf01"));
+        assert!(legacy(
+            "dispatcher-shop-default-5d41402a-bc4b-2a76-b971-9d911017c592"
+        ));
+        assert!(!legacy("dispatcher-shop-default"));
+        assert!(!legacy("dispatcher-shop-default-"));
+        assert!(
+            !legacy("dispatcher-shop-default-orders"),
+            "a task queue of its own, not a random suffix"
+        );
+        assert!(!legacy(&DispatcherId::of("Shop", "default").0));
+        assert!(!legacy("dispatcher-shops-default-2abC9dEf01"));
+    }
+
+    fn name() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[a-z]{1,3}",
+            "[a-zA-Z0-9._ -]{1,8}",
+            "[a-z-]{30,60}",
+            "\\PC{1,20}"
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn ids_are_bounded_and_of_a_small_alphabet(project in name(), queue in name()) {
+            let id = DispatcherId::of(&project, &queue).0;
+            prop_assert!(id.len() <= PREFIX.len() + 2 * SHOWN + 2 + HASH);
+            prop_assert!(id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-.".contains(c)), "{}", id);
+        }
+
+        #[test]
+        fn two_pairs_never_share_an_id(a in name(), b in name(), c in name(), d in name()) {
+            prop_assume!((&a, &b) != (&c, &d));
+            prop_assert_ne!(DispatcherId::of(&a, &b), DispatcherId::of(&c, &d));
+        }
+
+        #[test]
+        fn where_the_names_are_cut_does_not_matter(text in "[a-c-]{3,8}", one in 1usize..3, other in 1usize..3) {
+            prop_assume!(one != other);
+            let (a, b) = text.split_at(one);
+            let (c, d) = text.split_at(other);
+            prop_assert_ne!(DispatcherId::of(a, b), DispatcherId::of(c, d));
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! The lane of dispatchers, put together: what its tasks share, which of them run, and how it ends in order (I8).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::contract::{DispatcherEngine, Run};
+use super::desk::Desk;
+use super::heartbeats::postgres::PostgresHeartbeats;
+use super::heartbeats::redis::RedisHeartbeats;
+use super::heartbeats::{Beats, Health, Heartbeats};
+use super::herald::Herald;
+use super::ownership::{Held, Keep, Ownership};
+use super::runs::Runs;
+use super::supervisor::{self, Office, Supervise};
+use super::{DispatcherId, Settings};
+use crate::db::{self, Database, statement, within};
+use crate::engine::breaker::{Breaker, Change};
+use crate::engine::{EngineUnavailable, Reach};
+use crate::observe::Metrics;
+use crate::presence::Presence;
+use crate::signals;
+use crate::task::{Bell, Pulse, chain, spawn};
+
+/// What the lane is made of.
+pub struct Parts {
+    /// How it behaves.
+    pub settings: Settings,
+    /// Where runs are.
+    pub engine: Arc<dyn DispatcherEngine>,
+    /// Where heartbeats are kept.
+    pub heartbeats: HeartbeatChoice,
+    /// Who else is told of takeovers, evictions and terminations.
+    pub webhook: Option<Webhook>,
+}
+
+/// Where heartbeats are kept.
+pub enum HeartbeatChoice {
+    /// In the database.
+    Postgres,
+    /// In Redis.
+    Redis(Arc<RedisHeartbeats>),
+}
+
+impl HeartbeatChoice {
+    /// The store itself.
+    #[must_use]
+    pub fn store(&self, database: &Database) -> Arc<dyn Heartbeats> {
+        match self {
+            Self::Postgres => Arc::new(PostgresHeartbeats {
+                database: database.clone(),
+            }),
+            Self::Redis(store) => Arc::clone(store) as Arc<dyn Heartbeats>,
+        }
+    }
+}
+
+/// Where events are posted.
+#[derive(Clone)]
+pub struct Webhook {
+    /// The address.
+    pub url: String,
+    /// The key that signs; `None`: unsigned.
+    pub secret: Option<crate::webhook::Secret>,
+}
+
+/// What the rest of the server lends to the lane.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) database: &'a Database,
+    pub(crate) presence: &'a Presence,
+    pub(crate) breaker: &'a Arc<Breaker>,
+    pub(crate) metrics: &'a Arc<Metrics>,
+    /// Rung when a signal comes in.
+    pub(crate) signals: Bell,
+    pub(crate) tracker: &'a TaskTracker,
+    /// Ends the tasks that take on work.
+    pub(crate) intake: &'a CancellationToken,
+}
+
+/// The bells of the lane.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Bells {
+    pub(super) runs: Bell,
+    pub(super) beat: Bell,
+    pub(super) keep: Bell,
+}
+
+/// What the tasks of this lane share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) database: Database,
+    pub(super) presence: Presence,
+    pub(super) breaker: Arc<Breaker>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) settings: Arc<Settings>,
+    pub(super) engine: Arc<dyn DispatcherEngine>,
+    pub(super) heartbeats: Arc<dyn Heartbeats>,
+    pub(super) health: Health,
+    pub(super) ownership: Ownership,
+    pub(super) bells: Bells,
+    newcomers: Arc<Mutex<Vec<DispatcherId>>>,
+}
+
+impl Shared {
+    /// Notes whether the engine answered; three failures in a row open its breaker, and the prober closes it again.
+    pub(super) fn heard<T>(&self, answer: &Result<T, EngineUnavailable>) {
+        match answer {
+            Ok(_) => {
+                if self.breaker.succeeded() == Change::Closed {
+                    self.metrics.engine_breaker(false);
+                    tracing::info!(engine = self.engine.name(), "The engine is back");
+                }
+            }
+            Err(error) => {
+                if self.breaker.failed(&error.0) == Change::Opened {
+                    self.metrics.engine_breaker(true);
+                    tracing::error!(engine = self.engine.name(), error = %error.0, "The engine is away; dispatchers wait for it");
+                }
+            }
+        }
+    }
+
+    /// Dispatchers that have not been told yet that this server stands by.
+    pub(super) fn newcomers(&self) -> MutexGuard<'_, Vec<DispatcherId>> {
+        self.newcomers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The running lane.
+pub(crate) struct Dispatchers {
+    shared: Shared,
+    office: Office,
+    /// Ends what takes, keeps and looks after dispatchers.
+    stop: CancellationToken,
+    owner: TaskTracker,
+    pub(crate) pulses: Vec<Pulse>,
+}
+
+/// The longest that leaving one dispatcher may take, and each step of it that others have to answer.
+const LEAVE: Duration = Duration::from_secs(5);
+const MOMENT: Duration = Duration::from_secs(1);
+const PARALLEL: usize = 16;
+
+impl Dispatchers {
+    pub(crate) async fn start(parts: Parts, around: Surroundings<'_>) -> Result<Self, db::Error> {
+        let Parts {
+            settings,
+            engine,
+            heartbeats,
+            webhook,
+        } = parts;
+        let database = around.database.clone();
+        let settings = Arc::new(settings);
+        // Announcements and runs are looked after by the same pass, so a signal rings it directly.
+        let bells = Bells {
+            runs: around.signals.clone(),
+            ..Bells::default()
+        };
+        let shared = Shared {
+            heartbeats: heartbeats.store(&database),
+            presence: around.presence.clone(),
+            breaker: Arc::clone(around.breaker),
+            metrics: Arc::clone(around.metrics),
+            settings: Arc::clone(&settings),
+            engine: Arc::clone(&engine),
+            health: Health::default(),
+            ownership: Ownership::default(),
+            bells,
+            newcomers: Arc::default(),
+            database,
+        };
+        let office = Office::new(
+            shared.database.clone(),
+            engine,
+            Arc::clone(&shared.heartbeats),
+            settings,
+            Arc::clone(&shared.metrics),
+        )
+        .with_health(shared.health.clone());
+        let mut lane = Self {
+            shared,
+            office,
+            stop: CancellationToken::new(),
+            owner: TaskTracker::new(),
+            pulses: Vec::new(),
+        };
+        lane.spawn_keepers(&around, webhook);
+        if lane.shared.settings.enabled {
+            lane.ensure().await?;
+            lane.spawn_owner();
+        }
+        Ok(lane)
+    }
+
+    /// Makes the dispatchers that the settings name.
+    async fn ensure(&self) -> Result<(), db::Error> {
+        let (projects, queues): (Vec<String>, Vec<String>) =
+            self.shared.settings.projects.iter().cloned().unzip();
+        let query = sqlx::query(statement!("dispatchers/ensure"))
+            .bind(projects)
+            .bind(queues);
+        within(query.execute(self.shared.database.pool())).await?;
+        Ok(())
+    }
+
+    /// Tasks that look after what others own as well; they run on every server.
+    fn spawn_keepers(&mut self, around: &Surroundings<'_>, webhook: Option<Webhook>) {
+        let (shared, tracker, intake) = (&self.shared, around.tracker, around.intake);
+        let supervise = Supervise::new(self.office.clone(), shared.presence.clone());
+        self.pulses
+            .push(spawn(tracker, intake, Bell::default(), supervise));
+        let housekeeping = signals::Housekeeping {
+            database: shared.database.clone(),
+            presence: shared.presence.clone(),
+            metrics: Arc::clone(&shared.metrics),
+            retention: shared.settings.retention,
+        };
+        self.pulses
+            .push(spawn(tracker, intake, Bell::default(), housekeeping));
+        if let Some(webhook) = webhook {
+            match Herald::new(shared.database.clone(), shared.presence.clone(), webhook) {
+                Ok(herald) => self.pulses.push(spawn(tracker, intake, Bell::default(), herald)),
+                Err(error) => tracing::error!(%error, "The webhook of dispatchers cannot be used"),
+            }
+        }
+    }
+
+    fn spawn_owner(&mut self) {
+        let shared = &self.shared;
+        let desk = Desk::new(
+            shared.database.clone(),
+            shared.ownership.clone(),
+            Arc::clone(&shared.settings),
+            Arc::clone(&shared.metrics),
+        );
+        shared.engine.open(Arc::new(desk));
+        let keep = Keep {
+            shared: shared.clone(),
+        };
+        let runs = Runs {
+            shared: shared.clone(),
+            looked: None,
+        };
+        let beats = Beats {
+            shared: shared.clone(),
+            last: None,
+            written: Vec::new(),
+        };
+        let (tracker, stop) = (&self.owner, &self.stop);
+        let bells = shared.bells.clone();
+        self.pulses.push(spawn(tracker, stop, bells.keep, keep));
+        self.pulses.push(spawn(tracker, stop, bells.runs, runs));
+        self.pulses.push(spawn(tracker, stop, bells.beat, beats));
+    }
+
+    /// What is not as it should be, in words.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let mut problems: Vec<String> = self.shared.health.problem().into_iter().collect();
+        let without_run = self.shared.ownership.held().into_iter().filter_map(|held| {
+            let problem = held.problem?;
+            Some(format!(
+                "the dispatcher {} has no run: {problem}",
+                held.tenure.dispatcher_id
+            ))
+        });
+        problems.extend(without_run.take(3));
+        problems
+    }
+
+    /// Reconciles by hand.
+    pub(crate) async fn reconcile(
+        &self,
+        options: supervisor::Options,
+        actor: &str,
+    ) -> Result<supervisor::Report, db::Error> {
+        supervisor::reconcile(&self.office, options, actor).await
+    }
+
+    /// The engine, for status queries.
+    pub(crate) fn engine(&self) -> &Arc<dyn DispatcherEngine> {
+        &self.shared.engine
+    }
+
+    /// Leaves in order: takes nothing more, ends its own runs and no others, hands over, and stands by nothing any more.
+    pub(crate) async fn leave(&self) {
+        self.stop.cancel();
+        if !self.shared.settings.enabled {
+            return;
+        }
+        // Nothing may be taken after the hand-over has begun.
+        self.owner.close();
+        let _ = tokio::time::timeout(MOMENT, self.owner.wait()).await;
+        stream::iter(self.shared.ownership.held())
+            .for_each_concurrent(PARALLEL, |held| async move {
+                if tokio::time::timeout(LEAVE, self.hand_over(&held)).await.is_err() {
+                    tracing::warn!(dispatcher = %held.tenure.dispatcher_id, "Could not hand over a dispatcher in time; its lease covers it");
+                }
+            })
+            .await;
+        if let Err(error) = self.deregister().await {
+            tracing::warn!(error = chain(&error), "Could not sign off from the dispatchers");
+        }
+        let _ = tokio::time::timeout(LEAVE, self.shared.engine.close()).await;
+    }
+
+    async fn hand_over(&self, held: &Held) {
+        let (shared, tenure) = (&self.shared, &held.tenure);
+        if let Some(run_id) = held.run.clone() {
+            let run = Run {
+                dispatcher_id: tenure.dispatcher_id.clone(),
+                run_id,
+            };
+            let end = shared.engine.end(&run, "its server was shut down");
+            if !matches!(tokio::time::timeout(MOMENT * 2, end).await, Ok(Ok(()))) {
+                tracing::warn!(dispatcher = %tenure.dispatcher_id, "Could not end a dispatcher's run; the next owner will");
+            }
+        }
+        let remove = shared
+            .heartbeats
+            .remove(&tenure.dispatcher_id, tenure.epoch, tenure.owner);
+        if !matches!(tokio::time::timeout(MOMENT, remove).await, Ok(Ok(_))) {
+            tracing::warn!(dispatcher = %tenure.dispatcher_id, "Could not remove a heartbeat; the supervisor will");
+        }
+        let query = sqlx::query_scalar::<_, i64>(statement!("dispatchers/hand_over"))
+            .bind(&tenure.dispatcher_id)
+            .bind(tenure.epoch)
+            .bind(tenure.owner);
+        match within(query.fetch_optional(shared.database.pool())).await {
+            Ok(Some(_)) => tracing::info!(dispatcher = %tenure.dispatcher_id, "Handed a dispatcher over"),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(
+                error = chain(&error),
+                "Could not hand a dispatcher over; its lease covers it"
+            ),
+        }
+        shared.ownership.forget(tenure);
+    }
+
+    async fn deregister(&self) -> Result<(), db::Error> {
+        let shared = &self.shared;
+        let server = shared.presence.id();
+        let query = sqlx::query_scalar(statement!("dispatchers/deregister")).bind(server);
+        let stood_by: Vec<String> = within(query.fetch_all(shared.database.pool())).await?;
+        if shared.engine.reach() == Reach::Local {
+            return Ok(());
+        }
+        stream::iter(stood_by.into_iter().map(DispatcherId))
+            .for_each_concurrent(PARALLEL, |dispatcher| async move {
+                let told = tokio::time::timeout(LEAVE, shared.engine.leave(&dispatcher, server)).await;
+                // A run that was not told finds out at its next check.
+                if !matches!(told, Ok(Ok(()))) {
+                    tracing::debug!(%dispatcher, "Could not tell a dispatcher that this server leaves");
+                }
+            })
+            .await;
+        Ok(())
+    }
+}

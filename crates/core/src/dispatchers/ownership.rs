@@ -1,0 +1,283 @@
+//! Ownership: the leases that this server holds on dispatchers, what it may believe of them, and the pass that takes and keeps them.
+//!
+//! A dispatcher is taken only when its lease ran out or was handed over; then its epoch grows. The end of a lease is kept on the
+//! monotonic clock, counted from *before* the statement was sent and a tenth earlier, so an owner that cannot renew stops acting
+//! before anybody else may begin. A healthy second server takes nothing: it registers and stands by.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::lane::Shared;
+use super::{DispatcherId, Epoch, Tenure};
+use crate::db::{self, statement, within};
+use crate::id::ServerId;
+use crate::task::{Next, Pass};
+
+/// The most that one round takes.
+const TAKE: i64 = 100;
+/// A round is never longer away than this, so that a new dispatcher does not wait for its first owner.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
+const SHORTEST_WAIT: Duration = Duration::from_millis(20);
+
+/// How a dispatcher came to its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Fresh,
+    Handover,
+    Takeover,
+}
+
+impl Kind {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Handover => "handover",
+            Self::Takeover => "takeover",
+        }
+    }
+
+    fn read(text: &str) -> Self {
+        match text {
+            "fresh" => Self::Fresh,
+            "handover" => Self::Handover,
+            _ => Self::Takeover,
+        }
+    }
+}
+
+/// What a process may believe of a tenure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// There is time left on its lease.
+    Holds,
+    /// There is none, as far as it knows; the lease may still be renewed.
+    Lapsed,
+    /// It is not the owner any more.
+    Lost,
+}
+
+/// A dispatcher in this server's hands.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) tenure: Tenure,
+    until: Instant,
+    pub(super) kind: Kind,
+    /// How long nobody had owned it when it was taken.
+    pub(super) vacant_for: Duration,
+    pub(super) taken_at: Instant,
+    /// The first run of this tenure, once the engine has it.
+    pub(super) run: Option<String>,
+    /// Which start of a run it is.
+    pub(super) attempt: u32,
+    /// Starts that failed in a row, and when to try again.
+    pub(super) failures: u32,
+    pub(super) not_before: Option<Instant>,
+    pub(super) problem: Option<String>,
+}
+
+/// The leases of this server.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ownership(Arc<Mutex<BTreeMap<DispatcherId, Held>>>);
+
+impl Ownership {
+    /// What this process may believe of a tenure.
+    pub(super) fn standing(&self, tenure: &Tenure) -> Standing {
+        if self.holds(tenure) {
+            return Standing::Holds;
+        }
+        match self.lock().get(&tenure.dispatcher_id) {
+            Some(held) if held.tenure == *tenure => Standing::Lapsed,
+            _ => Standing::Lost,
+        }
+    }
+
+    /// May this process act for this tenure now?
+    pub(super) fn holds(&self, tenure: &Tenure) -> bool {
+        self.time_left(tenure).is_some()
+    }
+
+    /// For how long this process may act for this tenure.
+    pub(super) fn time_left(&self, tenure: &Tenure) -> Option<Duration> {
+        let map = self.lock();
+        let held = map.get(&tenure.dispatcher_id)?;
+        let left = held.until.checked_duration_since(Instant::now())?;
+        (held.tenure == *tenure && !left.is_zero()).then_some(left)
+    }
+
+    /// Everything that is held, with time left.
+    pub(super) fn held(&self) -> Vec<Held> {
+        let now = Instant::now();
+        self.lock()
+            .values()
+            .filter(|held| held.until > now)
+            .cloned()
+            .collect()
+    }
+
+    /// Changes what is remembered of a tenure that is still held.
+    pub(super) fn note(&self, tenure: &Tenure, change: impl FnOnce(&mut Held)) {
+        let mut map = self.lock();
+        if let Some(held) = map.get_mut(&tenure.dispatcher_id)
+            && held.tenure == *tenure
+        {
+            change(held);
+        }
+    }
+
+    pub(super) fn forget(&self, tenure: &Tenure) {
+        let mut map = self.lock();
+        if map
+            .get(&tenure.dispatcher_id)
+            .is_some_and(|held| held.tenure == *tenure)
+        {
+            map.remove(&tenure.dispatcher_id);
+        }
+    }
+
+    fn put(&self, held: Held) {
+        self.lock().insert(held.tenure.dispatcher_id.clone(), held);
+    }
+
+    /// Every tenure in memory, whether or not there is time left.
+    fn all(&self) -> Vec<Tenure> {
+        self.lock().values().map(|held| held.tenure.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<DispatcherId, Held>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Renews what is held, registers where this server stands by, takes what nobody owns.
+pub(super) struct Keep {
+    pub(super) shared: Shared,
+}
+
+#[derive(sqlx::FromRow)]
+struct Taken {
+    id: DispatcherId,
+    project: String,
+    task_queue: String,
+    epoch: Epoch,
+    former_owner: Option<ServerId>,
+    kind: String,
+    vacant_for: f64,
+}
+
+impl Pass for Keep {
+    fn name(&self) -> &'static str {
+        "ownership of dispatchers"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        let shared = &self.shared;
+        let Some(server) = shared.presence.holder() else {
+            // A server that lapsed comes back under a new id; what it owned under the old one is not its own any more.
+            return Ok(Next::After(SHORTEST_WAIT));
+        };
+        self.renew(server).await?;
+        self.register(server).await?;
+        // A server that cannot reach the engine leaves dispatchers to those who can.
+        if shared.breaker.is_closed() {
+            self.take(server).await?;
+        }
+        let active = shared.ownership.held().len();
+        shared.metrics.dispatchers.active(active);
+        let query = sqlx::query_scalar(statement!("dispatchers/next_vacancy")).bind(server);
+        let vacancy: Option<f64> = within(query.fetch_one(shared.database.pool())).await?;
+        let vacancy = vacancy.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let wait = (shared.settings.lease / 5).min(LONGEST_WAIT);
+        Ok(Next::After(vacancy.unwrap_or(wait).min(wait).max(SHORTEST_WAIT)))
+    }
+}
+
+impl Keep {
+    /// The end of a lease as this process may believe it.
+    fn until(&self, asked_at: Instant) -> Instant {
+        asked_at + self.shared.settings.lease.mul_f64(0.9)
+    }
+
+    async fn renew(&self, server: ServerId) -> Result<(), db::Error> {
+        let shared = &self.shared;
+        let tenures = shared.ownership.all();
+        if tenures.is_empty() {
+            return Ok(());
+        }
+        let asked_at = Instant::now();
+        let ids: Vec<&str> = tenures.iter().map(|one| one.dispatcher_id.0.as_str()).collect();
+        let epochs: Vec<i64> = tenures.iter().map(|one| one.epoch.0).collect();
+        let query = sqlx::query_scalar(statement!("dispatchers/renew"))
+            .bind(server)
+            .bind(&ids)
+            .bind(&epochs)
+            .bind(shared.settings.lease.as_secs_f64());
+        let kept: Vec<String> = within(query.fetch_all(shared.database.pool())).await?;
+        for tenure in &tenures {
+            if tenure.owner == server && kept.contains(&tenure.dispatcher_id.0) {
+                shared
+                    .ownership
+                    .note(tenure, |held| held.until = self.until(asked_at));
+            } else {
+                shared.ownership.forget(tenure);
+                shared.metrics.stale_write("lease");
+                tracing::warn!(dispatcher = %tenure.dispatcher_id, epoch = tenure.epoch.0, "Lost a dispatcher: its lease had run out");
+            }
+        }
+        Ok(())
+    }
+
+    async fn register(&self, server: ServerId) -> Result<(), db::Error> {
+        let shared = &self.shared;
+        let query = sqlx::query_scalar(statement!("dispatchers/register"))
+            .bind(server)
+            .bind(shared.engine.task_queue());
+        let new: Vec<String> = within(query.fetch_all(shared.database.pool())).await?;
+        if !new.is_empty() {
+            shared.newcomers().extend(new.into_iter().map(DispatcherId));
+            shared.bells.runs.ring();
+        }
+        Ok(())
+    }
+
+    async fn take(&self, server: ServerId) -> Result<(), db::Error> {
+        let shared = &self.shared;
+        let asked_at = Instant::now();
+        let query = sqlx::query_as(statement!("dispatchers/take"))
+            .bind(server)
+            .bind(shared.settings.lease.as_secs_f64())
+            .bind(TAKE)
+            .bind(shared.engine.name());
+        let taken: Vec<Taken> = within(query.fetch_all(shared.database.pool())).await?;
+        for row in &taken {
+            let kind = Kind::read(&row.kind);
+            tracing::info!(
+                dispatcher = %row.id, epoch = row.epoch.0, former = row.former_owner.map(|id| id.to_string()),
+                vacant_for = row.vacant_for, "Dispatcher {}", if kind == Kind::Fresh { "started" } else { "taken over" }
+            );
+            shared.ownership.put(Held {
+                tenure: Tenure {
+                    dispatcher_id: row.id.clone(),
+                    project: row.project.clone(),
+                    task_queue: row.task_queue.clone(),
+                    owner: server,
+                    epoch: row.epoch,
+                },
+                until: self.until(asked_at),
+                kind,
+                vacant_for: Duration::try_from_secs_f64(row.vacant_for).unwrap_or_default(),
+                taken_at: asked_at,
+                run: None,
+                attempt: 0,
+                failures: 0,
+                not_before: None,
+                problem: None,
+            });
+        }
+        if !taken.is_empty() {
+            shared.bells.runs.ring();
+            shared.bells.beat.ring();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+//! The owner's side of the engine: every tenure has its run, every run hears of what waits, and a run that was lost is made again.
+//!
+//! Fence before sending: a request to replace a run is sent only with time left on the lease, and waits no longer than that. Should
+//! one still arrive late and end a newer owner's run, that owner finds it gone at its next look and starts it anew.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use futures::stream;
+
+use super::contract::{Run, RunRequest, RunState};
+use super::lane::Shared;
+use super::ownership::{Held, Kind};
+use super::state::{Announcement, Registration};
+use super::{DispatcherId, Tenure};
+use crate::db::{self, statement, within};
+use crate::engine::{EngineUnavailable, Reach};
+use crate::retry::Backoff;
+use crate::task::{Next, Pass};
+
+/// How many runs are looked after at once.
+const PARALLEL: usize = 8;
+/// The longest that a start may take.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+const AGAIN: Backoff = Backoff {
+    base: Duration::from_millis(100),
+    cap: Duration::from_secs(5),
+};
+
+/// See the module.
+pub(super) struct Runs {
+    pub(super) shared: Shared,
+    pub(super) looked: Option<Instant>,
+}
+
+impl Pass for Runs {
+    fn name(&self) -> &'static str {
+        "runs of dispatchers"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        let shared = &self.shared;
+        let look = self
+            .looked
+            .is_none_or(|at| at.elapsed() >= shared.settings.check_interval);
+        let held = shared.ownership.held();
+        if look {
+            self.looked = Some(Instant::now());
+            let answered: Vec<bool> = stream::iter(held.into_iter().filter(|held| held.run.is_some()))
+                .map(|held| find_lost(shared, held))
+                .buffer_unordered(PARALLEL)
+                .collect()
+                .await;
+            if answered.contains(&false) {
+                // An engine that does not answer is asked again soon, so that its breaker opens.
+                self.looked = None;
+            }
+        }
+        let results: Vec<Result<(), db::Error>> = stream::iter(shared.ownership.held())
+            .filter(|held| std::future::ready(held.run.is_none() && is_due(held)))
+            .map(|held| start(shared, held))
+            .buffer_unordered(PARALLEL)
+            .collect()
+            .await;
+        results.into_iter().collect::<Result<(), _>>()?;
+        self.introduce().await;
+        self.announce().await?;
+        let again = shared.ownership.held().iter().any(|held| held.run.is_none());
+        let wait = shared.settings.poll_interval;
+        Ok(Next::After(if again { wait.min(AGAIN.base) } else { wait }))
+    }
+}
+
+fn is_due(held: &Held) -> bool {
+    held.not_before.is_none_or(|at| Instant::now() >= at)
+}
+
+fn run_of(held: &Held) -> Option<Run> {
+    Some(Run {
+        dispatcher_id: held.tenure.dispatcher_id.clone(),
+        run_id: held.run.clone()?,
+    })
+}
+
+/// A run that ended without us is started again, under the same epoch. Answers whether the engine did.
+async fn find_lost(shared: &Shared, held: Held) -> bool {
+    let Some(run) = run_of(&held) else { return true };
+    let state = shared.engine.state(&run).await;
+    shared.heard(&state);
+    match state {
+        Ok(RunState::Gone) => {
+            tracing::warn!(dispatcher = %run.dispatcher_id, run = run.run_id, "The run of a dispatcher is gone; it is started again");
+            shared.ownership.note(&held.tenure, |held| {
+                held.run = None;
+                held.attempt += 1;
+            });
+            true
+        }
+        Ok(RunState::Running) => true,
+        Err(error) => {
+            tracing::debug!(dispatcher = %run.dispatcher_id, %error, "Could not ask for a run");
+            false
+        }
+    }
+}
+
+async fn start(shared: &Shared, held: Held) -> Result<(), db::Error> {
+    let tenure = &held.tenure;
+    let Some(left) = shared.ownership.time_left(tenure) else {
+        return Ok(());
+    };
+    let request = RunRequest {
+        tenure: tenure.clone(),
+        attempt: held.attempt,
+        check_interval: shared.settings.check_interval,
+        evict_batch: shared.settings.evict_batch,
+        continue_after: shared.settings.continue_after,
+    };
+    let answer = shared.engine.replace(&request, left.min(START_TIMEOUT)).await;
+    shared.heard(&answer);
+    match answer {
+        Ok(run_id) => started(shared, &held, run_id).await,
+        Err(error) => {
+            failed(shared, &held, &error);
+            Ok(())
+        }
+    }
+}
+
+async fn started(shared: &Shared, held: &Held, run_id: String) -> Result<(), db::Error> {
+    let tenure = &held.tenure;
+    let query = sqlx::query_scalar(statement!("dispatchers/run_started"))
+        .bind(&tenure.dispatcher_id.0)
+        .bind(tenure.epoch)
+        .bind(tenure.owner)
+        .bind(&run_id);
+    let kept: Option<String> = within(query.fetch_optional(shared.database.pool())).await?;
+    if kept.is_none() {
+        shared.metrics.stale_write("run");
+        shared.ownership.forget(tenure);
+        return Ok(());
+    }
+    if held.attempt == 0 {
+        let latency = held.vacant_for + held.taken_at.elapsed();
+        shared
+            .metrics
+            .dispatchers
+            .taken(held.kind.as_str(), "started", Some(latency));
+        if held.kind != Kind::Fresh {
+            tracing::info!(dispatcher = %tenure.dispatcher_id, epoch = tenure.epoch.0, run = run_id, seconds = latency.as_secs_f64(), "Dispatcher is back");
+        }
+    }
+    shared.ownership.note(tenure, |held| {
+        held.run = Some(run_id);
+        held.failures = 0;
+        held.not_before = None;
+        held.problem = None;
+    });
+    Ok(())
+}
+
+fn failed(shared: &Shared, held: &Held, error: &EngineUnavailable) {
+    shared
+        .metrics
+        .dispatchers
+        .taken(held.kind.as_str(), "failed", None);
+    if held.failures == 0 {
+        tracing::error!(dispatcher = %held.tenure.dispatcher_id, %error, "Could not start the run of a dispatcher; trying on");
+    }
+    shared.ownership.note(&held.tenure, |held| {
+        held.failures += 1;
+        held.not_before = Some(Instant::now() + AGAIN.wait(held.failures));
+        held.problem = Some(error.to_string());
+    });
+}
+
+impl Runs {
+    /// Tells the runs of dispatchers where this server stands by.
+    async fn introduce(&self) {
+        let shared = &self.shared;
+        let newcomers: Vec<DispatcherId> = std::mem::take(&mut *shared.newcomers());
+        // A local engine's run reads the registrations itself, and no other process could be told.
+        if shared.engine.reach() == Reach::Local {
+            return;
+        }
+        let Some(server_id) = shared.presence.holder() else {
+            return;
+        };
+        stream::iter(newcomers)
+            .for_each_concurrent(PARALLEL, |dispatcher| async move {
+                let registration = Registration {
+                    server_id,
+                    task_queue: shared.engine.task_queue(),
+                };
+                if let Err(error) = shared.engine.register(&dispatcher, registration).await {
+                    // The run reads the registrations at its next check.
+                    tracing::debug!(%dispatcher, %error, "Could not tell a dispatcher that this server stands by");
+                }
+            })
+            .await;
+    }
+
+    async fn announce(&self) -> Result<(), db::Error> {
+        let shared = &self.shared;
+        let running: Vec<(Tenure, Run)> = shared
+            .ownership
+            .held()
+            .iter()
+            .filter_map(|held| Some((held.tenure.clone(), run_of(held)?)))
+            .collect();
+        if running.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<&str> = running
+            .iter()
+            .map(|(_, run)| run.dispatcher_id.0.as_str())
+            .collect();
+        let query = sqlx::query_as(statement!("signals/waiting")).bind(&ids);
+        let waiting: Vec<(String, i64, i64)> = within(query.fetch_all(shared.database.pool())).await?;
+        stream::iter(waiting)
+            .for_each_concurrent(PARALLEL, |(id, signals, newest)| {
+                let found = running.iter().find(|(_, run)| run.dispatcher_id.0 == id);
+                async move {
+                    let Some((tenure, run)) = found else { return };
+                    if !shared.ownership.holds(tenure) {
+                        return;
+                    }
+                    let news = Announcement {
+                        signals: signals.unsigned_abs(),
+                        newest,
+                    };
+                    let told = shared.engine.announce(run, news).await;
+                    shared.heard(&told);
+                    if let Err(error) = told {
+                        tracing::debug!(dispatcher = %run.dispatcher_id, %error, "Could not announce signals; trying on");
+                    }
+                }
+            })
+            .await;
+        Ok(())
+    }
+}

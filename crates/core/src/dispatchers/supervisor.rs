@@ -1,0 +1,434 @@
+//! The supervisor: what we recorded, the heartbeats and the engine's open runs are compared from both sides (I7), and what a crash
+//! left behind is removed.
+//!
+//! One server does it for all. It looks at start and again and again; what looks left over is looked at a second time; a run is
+//! ended before its heartbeat is removed, only by its run id, only while the dispatcher is as it was seen, and every act is
+//! audited. The same by hand: [`reconcile`].
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rand::RngExt as _;
+use serde::Serialize;
+
+use super::classify::{Act, Class, Finding, Legacy, Row, Survey, classify};
+use super::contract::{DispatcherEngine, OpenRun};
+use super::heartbeats::{Health, Heartbeats};
+use super::{DispatcherId, Epoch, Settings};
+use crate::db::{self, Database, statement, within};
+use crate::duty;
+use crate::engine::{EngineUnavailable, Reach};
+use crate::id::ServerId;
+use crate::observe::Metrics;
+use crate::presence::Presence;
+use crate::task::{Next, Pass, chain};
+
+const DUTY: &str = "supervisor";
+const BEAT: Duration = Duration::from_secs(1);
+/// The most acts of one look: a mistake must not end everything at once.
+const MAX_ACTS: usize = 20;
+/// The first look comes within this time, each server at its own moment.
+const STAGGER: Duration = Duration::from_secs(1);
+
+/// What the supervisor needs, by itself or by hand.
+#[derive(Clone)]
+pub struct Office {
+    database: Database,
+    engine: Arc<dyn DispatcherEngine>,
+    heartbeats: Arc<dyn Heartbeats>,
+    health: Health,
+    settings: Arc<Settings>,
+    metrics: Arc<Metrics>,
+}
+
+impl Office {
+    /// An office on these.
+    pub fn new(
+        database: Database,
+        engine: Arc<dyn DispatcherEngine>,
+        heartbeats: Arc<dyn Heartbeats>,
+        settings: Arc<Settings>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self {
+            database,
+            engine,
+            heartbeats,
+            health: Health::default(),
+            settings,
+            metrics,
+        }
+    }
+
+    pub(super) fn with_health(mut self, health: Health) -> Self {
+        self.health = health;
+        self
+    }
+}
+
+/// How to reconcile by hand.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Only look.
+    pub dry_run: bool,
+    /// Whether what older deployments left behind goes as well.
+    pub legacy: Legacy,
+}
+
+/// What a reconciliation found and did.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// What was done about it; nothing in a dry run.
+    pub done: Vec<Deed>,
+    /// Who did not answer: then nothing that depends on it was done.
+    pub problems: Vec<String>,
+}
+
+/// Something that was done.
+#[derive(Debug, Clone, Serialize)]
+pub struct Deed {
+    /// To which dispatcher.
+    pub dispatcher_id: DispatcherId,
+    /// What.
+    #[serde(flatten)]
+    pub act: Act,
+    /// What went wrong; `None`: nothing.
+    pub error: Option<String>,
+}
+
+/// Looks twice and acts, or only looks.
+pub async fn reconcile(office: &Office, options: Options, actor: &str) -> Result<Report, db::Error> {
+    let (findings, problems) = office.look(options.legacy).await?;
+    let suspects = suspects(&findings);
+    if options.dry_run || suspects.is_empty() {
+        return Ok(Report {
+            findings,
+            done: Vec::new(),
+            problems,
+        });
+    }
+    tokio::time::sleep(office.settings.second_look).await;
+    let (findings, problems) = office.look(options.legacy).await?;
+    let done = office.act(&findings, &suspects, actor).await?;
+    Ok(Report {
+        findings,
+        done,
+        problems,
+    })
+}
+
+/// An act that a look calls for.
+type Suspect = (DispatcherId, Option<Epoch>, Act);
+
+fn suspects(findings: &[Finding]) -> HashSet<Suspect> {
+    findings.iter().filter_map(suspect).collect()
+}
+
+fn suspect(finding: &Finding) -> Option<Suspect> {
+    Some((finding.dispatcher_id.clone(), finding.epoch, finding.act.clone()?))
+}
+
+#[derive(sqlx::FromRow)]
+struct Seen {
+    id: DispatcherId,
+    project: String,
+    task_queue: String,
+    owner: Option<ServerId>,
+    epoch: Epoch,
+    owned: bool,
+    vacant_for: f64,
+    engine: Option<String>,
+}
+
+impl Office {
+    async fn look(&self, legacy: Legacy) -> Result<(Vec<Finding>, Vec<String>), db::Error> {
+        let mut problems = Vec::new();
+        // The engine first: a run that appears between the looks is then of an epoch that the rows know.
+        let runs_outlive = self.engine.reach() == Reach::Shared;
+        let runs = if runs_outlive {
+            Some(self.open_runs().await)
+        } else {
+            None
+        };
+        let runs = match runs {
+            Some(Err(error)) => {
+                problems.push(error.to_string());
+                None
+            }
+            Some(Ok(runs)) => Some(runs),
+            None => None,
+        };
+        let heartbeats = self.heartbeats.list().await;
+        self.health.note(&heartbeats);
+        let heartbeats = heartbeats.map_err(|error| problems.push(error.to_string())).ok();
+        let rows: Vec<Seen> =
+            within(sqlx::query_as(statement!("supervise/dispatchers")).fetch_all(self.database.pool()))
+                .await?;
+        let survey = Survey {
+            rows: rows.into_iter().map(Row::from).collect(),
+            heartbeats,
+            runs,
+        };
+        let findings = classify(&survey, self.settings.stale_after, legacy);
+        let stale = findings
+            .iter()
+            .filter(|finding| matches!(finding.class, Class::Stale | Class::Orphan) && finding.act.is_some())
+            .count();
+        self.metrics.dispatchers.stale(stale);
+        Ok((findings, problems))
+    }
+
+    async fn open_runs(&self) -> Result<Vec<OpenRun>, EngineUnavailable> {
+        let mut runs = Vec::new();
+        let mut page = None;
+        loop {
+            let rows = self.engine.open_runs(page).await?;
+            runs.extend(rows.rows);
+            page = rows.next;
+            if page.is_none() {
+                return Ok(runs);
+            }
+        }
+    }
+
+    /// Does what both looks call for. What follows on something that failed is left for the next time.
+    async fn act(
+        &self,
+        findings: &[Finding],
+        suspects: &HashSet<Suspect>,
+        actor: &str,
+    ) -> Result<Vec<Deed>, db::Error> {
+        let mut done = Vec::new();
+        let mut stuck: HashSet<&DispatcherId> = HashSet::new();
+        let again = findings
+            .iter()
+            .filter_map(|finding| Some((finding, suspect(finding)?)));
+        for (finding, suspect) in again
+            .filter(|(_, suspect)| suspects.contains(suspect))
+            .take(MAX_ACTS)
+        {
+            if stuck.contains(&finding.dispatcher_id) {
+                continue;
+            }
+            let (dispatcher_id, _, act) = suspect;
+            let limit = self.settings.cleanup_timeout;
+            let attempt = tokio::time::timeout(limit, self.carry_out(finding, &act, actor)).await;
+            let error = match attempt {
+                Ok(Ok(Outcome::Done)) => None,
+                // Somebody else was faster, or the dispatcher has changed: there is nothing to do any more.
+                Ok(Ok(Outcome::Moot)) => continue,
+                Ok(Err(error)) => Some(error),
+                Err(_) => Some(format!("it took longer than {limit:?}")),
+            };
+            if let Some(error) = &error {
+                stuck.insert(&finding.dispatcher_id);
+                self.metrics.dispatchers.cleanup_error();
+                tracing::error!(dispatcher = %dispatcher_id, ?act, error, "The supervisor could not clean up; it tries again");
+            }
+            done.push(Deed {
+                dispatcher_id,
+                act,
+                error,
+            });
+        }
+        Ok(done)
+    }
+
+    async fn carry_out(&self, finding: &Finding, act: &Act, actor: &str) -> Result<Outcome, String> {
+        if !self.is_still(finding).await? {
+            return Ok(Outcome::Moot);
+        }
+        let words = |error: db::Error| chain(&error);
+        match act {
+            Act::Terminate { workflow_id, run_id } => {
+                let run = OpenRun {
+                    workflow_id: workflow_id.clone(),
+                    run_id: run_id.clone(),
+                    epoch: finding.epoch,
+                    server_id: None,
+                    started_at: None,
+                };
+                let reason = format!("stationmaster: {}", finding.reason);
+                self.engine
+                    .terminate(&run, &reason)
+                    .await
+                    .map_err(|error| error.to_string())?;
+                self.metrics.dispatchers.terminated();
+                tracing::warn!(
+                    dispatcher = workflow_id,
+                    run = run_id,
+                    reason = finding.reason,
+                    "Terminated a run that was left behind"
+                );
+                self.tell(finding, "run_terminated", None, Some(run_id), actor)
+                    .await
+                    .map_err(words)?;
+            }
+            Act::RemoveHeartbeat { epoch, server_id } => {
+                let removed = self
+                    .heartbeats
+                    .remove(&finding.dispatcher_id, *epoch, *server_id)
+                    .await;
+                if !removed.map_err(|error| error.to_string())? {
+                    return Ok(Outcome::Moot);
+                }
+                tracing::info!(dispatcher = %finding.dispatcher_id, epoch = epoch.0, server = %server_id, "Removed a heartbeat that was left behind");
+                self.tell(finding, "heartbeat_removed", Some(*server_id), None, actor)
+                    .await
+                    .map_err(words)?;
+            }
+            Act::Release => {
+                let query = sqlx::query_scalar::<_, String>(statement!("supervise/release"))
+                    .bind(&finding.dispatcher_id)
+                    .bind(finding.epoch);
+                let released = within(query.fetch_optional(self.database.pool()))
+                    .await
+                    .map_err(words)?;
+                if released.is_none() {
+                    return Ok(Outcome::Moot);
+                }
+                self.tell(finding, "released", None, None, actor)
+                    .await
+                    .map_err(words)?;
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Is the dispatcher as it was when it was looked at? What has no row of ours is judged by its name alone.
+    async fn is_still(&self, finding: &Finding) -> Result<bool, String> {
+        let Some(epoch) = finding.epoch else {
+            return Ok(true);
+        };
+        let query = sqlx::query_scalar(statement!("supervise/still"))
+            .bind(&finding.dispatcher_id)
+            .bind(epoch)
+            .bind(finding.owned);
+        within(query.fetch_one(self.database.pool()))
+            .await
+            .map_err(|error| chain(&error))
+    }
+
+    async fn tell(
+        &self,
+        finding: &Finding,
+        event: &str,
+        server: Option<ServerId>,
+        run_id: Option<&String>,
+        actor: &str,
+    ) -> Result<(), db::Error> {
+        let detail = serde_json::json!({ "reason": finding.reason, "class": finding.class });
+        let query = sqlx::query(statement!("supervise/tell"))
+            .bind(&finding.dispatcher_id)
+            .bind(event)
+            .bind(finding.epoch)
+            .bind(server)
+            .bind(run_id)
+            .bind(actor)
+            .bind(detail.to_string());
+        within(query.execute(self.database.pool())).await?;
+        Ok(())
+    }
+
+    /// Registrations of lost servers with dispatchers that nobody owns; an owner evicts its own.
+    async fn evict_strangers(&self, actor: &str) -> Result<(), db::Error> {
+        let query = sqlx::query_as(statement!("supervise/strangers"))
+            .bind((self.settings.stale_after + self.settings.second_look).as_secs_f64());
+        let gone: Vec<(DispatcherId, ServerId)> = within(query.fetch_all(self.database.pool())).await?;
+        self.metrics.dispatchers.evicted(gone.len());
+        for (dispatcher, server) in gone {
+            let query = sqlx::query(statement!("supervise/tell"))
+                .bind(&dispatcher)
+                .bind("server_evicted")
+                .bind(None::<i64>)
+                .bind(server)
+                .bind(None::<String>)
+                .bind(actor)
+                .bind("{}");
+            within(query.execute(self.database.pool())).await?;
+        }
+        Ok(())
+    }
+}
+
+impl From<Seen> for Row {
+    fn from(seen: Seen) -> Self {
+        Self {
+            id: seen.id,
+            project: seen.project,
+            task_queue: seen.task_queue,
+            owner: seen.owner,
+            epoch: seen.epoch,
+            owned: seen.owned,
+            vacant_for: Duration::try_from_secs_f64(seen.vacant_for).unwrap_or_default(),
+            runs_outlive: seen.engine.as_deref() != Some("embedded"),
+        }
+    }
+}
+
+enum Outcome {
+    Done,
+    Moot,
+}
+
+/// The supervisor's own rounds.
+pub(super) struct Supervise {
+    office: Office,
+    presence: Presence,
+    next: Instant,
+    suspects: HashSet<Suspect>,
+}
+
+impl Supervise {
+    pub(super) fn new(office: Office, presence: Presence) -> Self {
+        let stagger = STAGGER.min(office.settings.scan_interval / 4);
+        Self {
+            office,
+            presence,
+            next: Instant::now() + stagger.mul_f64(rand::rng().random_range(0.0..=1.0)),
+            suspects: HashSet::new(),
+        }
+    }
+}
+
+impl Pass for Supervise {
+    fn name(&self) -> &'static str {
+        "supervisor"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        // The duty is held by renewing it; the work itself is done when it is due.
+        if duty::hold(&self.office.database, &self.presence, DUTY)
+            .await?
+            .is_none()
+        {
+            self.suspects.clear();
+            return Ok(Next::After(BEAT));
+        }
+        let left = self.next.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            return Ok(Next::After(left.min(BEAT)));
+        }
+        let actor = self.presence.id().to_string();
+        let (findings, _) = self.office.look(Legacy::Leave).await?;
+        let before = std::mem::take(&mut self.suspects);
+        if !before.is_empty() {
+            self.office.act(&findings, &before, &actor).await?;
+        }
+        self.office.evict_strangers(&actor).await?;
+        let new: HashSet<Suspect> = suspects(&findings).difference(&before).cloned().collect();
+        let interval = self.office.settings.scan_interval;
+        // Whoever looks left over is looked at again soon; otherwise the next round is at nobody else's moment.
+        self.next = Instant::now()
+            + if new.is_empty() {
+                interval.mul_f64(rand::rng().random_range(0.9..=1.0))
+            } else {
+                self.office.settings.second_look.min(interval)
+            };
+        self.suspects = new;
+        Ok(Next::After(BEAT.min(interval)))
+    }
+}

@@ -1,0 +1,154 @@
+//! What people see of signals. Reads only.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::db::{self, Database, statement, within};
+use crate::id::{ExecutionId, ItemId};
+
+/// Which signals; every field that is given must match.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    /// Of this project.
+    pub project: Option<String>,
+    /// Of this task queue.
+    pub task_queue: Option<String>,
+    /// With this name.
+    pub name: Option<String>,
+    /// PENDING, ROUTED or DEAD.
+    pub status: Option<String>,
+    /// Older than this position: where the last page ended.
+    pub before: Option<i64>,
+    /// How many.
+    pub limit: i64,
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self {
+            project: None,
+            task_queue: None,
+            name: None,
+            status: None,
+            before: None,
+            limit: 100,
+        }
+    }
+}
+
+/// A signal as people see it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Signal {
+    /// The sender's id of it.
+    pub id: String,
+    /// The project.
+    pub project: String,
+    /// The task queue.
+    pub task_queue: String,
+    /// Its name.
+    pub name: String,
+    /// PENDING, ROUTED or DEAD.
+    pub status: String,
+    /// The execution that it led to, once there is one.
+    pub execution_id: Option<ExecutionId>,
+    /// The queue item that it became.
+    pub queue_item_id: Option<ItemId>,
+    /// When it came in.
+    pub received_at: Timestamp,
+    /// When it was routed or put aside.
+    pub settled_at: Option<Timestamp>,
+    /// Why it was put aside: a word.
+    pub reason: Option<String>,
+    /// Why it was put aside: a sentence.
+    pub detail: Option<String>,
+    /// The sender's own reference.
+    pub correlation_id: Option<String>,
+    /// Who sent it.
+    pub sent_by: String,
+    /// Who routes it.
+    pub dispatcher_id: String,
+    /// The epoch of the dispatcher that settled it.
+    pub epoch: Option<i64>,
+    /// How often it was put back into the inbox.
+    pub replays: i32,
+    /// Its place in the order of arrival; pages go by it.
+    pub position: i64,
+    /// What it carries.
+    pub payload: Option<Box<RawValue>>,
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: String,
+    project: String,
+    task_queue: String,
+    name: String,
+    status: String,
+    execution_id: Option<ExecutionId>,
+    queue_item_id: Option<ItemId>,
+    received_at: jiff_sqlx::Timestamp,
+    payload: String,
+    correlation_id: Option<String>,
+    sent_by: String,
+    dispatcher_id: String,
+    seq: i64,
+    reason: Option<String>,
+    detail: Option<String>,
+    epoch: Option<i64>,
+    settled_at: Option<jiff_sqlx::Timestamp>,
+    replays: i32,
+}
+
+impl From<Row> for Signal {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.id,
+            project: row.project,
+            task_queue: row.task_queue,
+            name: row.name,
+            status: row.status,
+            execution_id: row.execution_id,
+            queue_item_id: row.queue_item_id,
+            received_at: row.received_at.to_jiff(),
+            settled_at: row.settled_at.map(jiff_sqlx::Timestamp::to_jiff),
+            reason: row.reason,
+            detail: row.detail,
+            correlation_id: row.correlation_id,
+            sent_by: row.sent_by,
+            dispatcher_id: row.dispatcher_id,
+            epoch: row.epoch,
+            replays: row.replays,
+            position: row.seq,
+            payload: RawValue::from_string(row.payload).ok(),
+        }
+    }
+}
+
+/// Signals, newest first.
+pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Signal>, db::Error> {
+    select(database, filter, None).await
+}
+
+/// One signal.
+pub async fn show(database: &Database, id: &str) -> Result<Option<Signal>, db::Error> {
+    let filter = Filter {
+        limit: 1,
+        ..Filter::default()
+    };
+    Ok(select(database, &filter, Some(id)).await?.into_iter().next())
+}
+
+async fn select(database: &Database, filter: &Filter, only: Option<&str>) -> Result<Vec<Signal>, db::Error> {
+    let query = sqlx::query_as(statement!("signals/list"))
+        .bind(&filter.project)
+        .bind(&filter.task_queue)
+        .bind(&filter.name)
+        .bind(&filter.status)
+        .bind(filter.before.unwrap_or(i64::MAX))
+        .bind(filter.limit)
+        .bind(only)
+        .persistent(false);
+    let rows: Vec<Row> = within(query.fetch_all(database.pool())).await?;
+    Ok(rows.into_iter().map(Signal::from).collect())
+}

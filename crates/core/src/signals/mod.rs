@@ -1,0 +1,68 @@
+//! Signals: events that come in from outside and become executions.
+//!
+//! ```text
+//! send -> [signals_inbox + signals_pending] -> route -> [queue item + signals_settled ROUTED]
+//!                      ^                         |
+//!                      +-------- replay ---- [signals_settled DEAD, with a reason]
+//! ```
+//!
+//! Committed before they are acknowledged (I9), deduplicated by id, routed once: the change of status and the queue item are
+//! one statement, fenced by the epoch of the dispatcher's owner. Who routes, and when, is told in
+//! [`dispatchers`](crate::dispatchers); this module must not know engines.
+//!
+//! Reading order: [`send`], [`triggers`], `route`, then what people do: [`inspect`], [`replay`].
+
+mod housekeeping;
+pub mod inspect;
+pub mod replay;
+mod route;
+pub mod schema;
+pub mod send;
+pub mod triggers;
+
+pub(crate) use housekeeping::Housekeeping;
+pub(crate) use route::route_batch;
+
+/// The longest id, project, task queue or name.
+pub const MAX_NAME: usize = 200;
+
+/// The task queue of signals that name none.
+pub const DEFAULT_TASK_QUEUE: &str = "default";
+
+/// Why a signal became a dead letter; a bounded set, so that the label of the metric stays bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeadReason {
+    /// No trigger has its name.
+    UnknownSignal,
+    /// The payload does not fit the schema of the trigger.
+    InvalidPayload,
+    /// The schema of the trigger cannot be read.
+    InvalidSchema,
+    /// The definition has no published version.
+    NoVersion,
+    /// The queue would not take it.
+    Refused,
+}
+
+impl DeadReason {
+    /// Every reason there is.
+    pub const ALL: [Self; 5] = [
+        Self::UnknownSignal,
+        Self::InvalidPayload,
+        Self::InvalidSchema,
+        Self::NoVersion,
+        Self::Refused,
+    ];
+
+    /// As it is spelled in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownSignal => "unknown_signal",
+            Self::InvalidPayload => "invalid_payload",
+            Self::InvalidSchema => "invalid_schema",
+            Self::NoVersion => "no_version",
+            Self::Refused => "refused",
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Triggers: which definition a signal's name leads to.
+//!
+//! A project belongs to one workspace: that of its first trigger. All of its triggers name definitions of that workspace, so
+//! whoever may act for the workspace may send its signals, and nobody can route into another tenant's slots.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::MAX_NAME;
+use super::schema::Schema;
+use crate::db::{self, Database, statement, within};
+use crate::id::{DefinitionId, WorkspaceId};
+
+/// A rule to be set.
+#[derive(Debug, Clone)]
+pub struct NewTrigger {
+    /// The project.
+    pub project: String,
+    /// Only for signals of this task queue; `None`: for every queue that has no trigger of its own for the name.
+    pub task_queue: Option<String>,
+    /// The name of the signal.
+    pub name: String,
+    /// What it starts.
+    pub definition_id: DefinitionId,
+    /// What the payload must look like, as a JSON schema.
+    pub payload_schema: Option<Box<RawValue>>,
+    /// The priority of the items; higher goes first within the workspace.
+    pub priority: i32,
+}
+
+/// A rule as people see it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Trigger {
+    /// The project.
+    pub project: String,
+    /// The task queue; `None`: every one.
+    pub task_queue: Option<String>,
+    /// The name of the signal.
+    pub name: String,
+    /// What it starts.
+    pub workflow_definition_id: DefinitionId,
+    /// Whose project it is.
+    pub workspace_id: WorkspaceId,
+    /// What the payload must look like.
+    pub payload_schema: Option<Box<RawValue>>,
+    /// The priority of the items.
+    pub priority: i32,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    project: String,
+    task_queue: Option<String>,
+    name: String,
+    workflow_definition_id: DefinitionId,
+    workspace_id: WorkspaceId,
+    payload_schema: Option<String>,
+    priority: i32,
+    created_at: jiff_sqlx::Timestamp,
+    updated_at: jiff_sqlx::Timestamp,
+}
+
+impl From<Row> for Trigger {
+    fn from(row: Row) -> Self {
+        Self {
+            project: row.project,
+            task_queue: row.task_queue,
+            name: row.name,
+            workflow_definition_id: row.workflow_definition_id,
+            workspace_id: row.workspace_id,
+            payload_schema: row
+                .payload_schema
+                .and_then(|text| RawValue::from_string(text).ok()),
+            priority: row.priority,
+            created_at: row.created_at.to_jiff(),
+            updated_at: row.updated_at.to_jiff(),
+        }
+    }
+}
+
+/// Why a trigger could not be set or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name that cannot be kept.
+    #[error("the {0} must have 1 to {MAX_NAME} characters")]
+    BadName(&'static str),
+    /// The schema cannot be used.
+    #[error("the schema of the payload cannot be used: {0}")]
+    BadSchema(String),
+    /// No such definition.
+    #[error("there is no workflow definition {0}")]
+    UnknownDefinition(DefinitionId),
+    /// The project belongs to another workspace.
+    #[error("{0}")]
+    OtherWorkspace(String),
+    /// No such trigger.
+    #[error("project {project:?} has no trigger {name:?}{}", queue_words(.task_queue.as_deref()))]
+    NotFound {
+        /// The project.
+        project: String,
+        /// The task queue.
+        task_queue: Option<String>,
+        /// The name.
+        name: String,
+    },
+    /// The database did not do it.
+    #[error(transparent)]
+    Database(#[from] db::Error),
+}
+
+fn queue_words(task_queue: Option<&str>) -> String {
+    task_queue
+        .map(|queue| format!(" for the task queue {queue:?}"))
+        .unwrap_or_default()
+}
+
+/// Makes a trigger or changes it.
+pub async fn set(database: &Database, trigger: &NewTrigger) -> Result<Trigger, Error> {
+    let names = [
+        ("project", Some(&trigger.project)),
+        ("task queue", trigger.task_queue.as_ref()),
+        ("name", Some(&trigger.name)),
+    ];
+    for (field, name) in names {
+        let bad = |name: &String| name.is_empty() || name.chars().count() > MAX_NAME || name.contains('\0');
+        if name.is_some_and(bad) {
+            return Err(Error::BadName(field));
+        }
+    }
+    let schema = trigger.payload_schema.as_deref().map(RawValue::get);
+    if let Some(schema) = schema {
+        Schema::read(schema).map_err(Error::BadSchema)?;
+    }
+    let query = sqlx::query(statement!("triggers/set"))
+        .bind(&trigger.project)
+        .bind(trigger.task_queue.as_deref().unwrap_or_default())
+        .bind(&trigger.name)
+        .bind(trigger.definition_id)
+        .bind(schema)
+        .bind(trigger.priority);
+    within(query.execute(database.pool()))
+        .await
+        .map_err(|error| match error.code().as_deref() {
+            Some("23503") => Error::UnknownDefinition(trigger.definition_id),
+            Some("23514") => Error::OtherWorkspace(error.message()),
+            Some(code) if code.starts_with("22") => Error::BadSchema(error.message()),
+            _ => Error::Database(error),
+        })?;
+    let queue = Some(trigger.task_queue.as_deref().unwrap_or_default());
+    let found = select(
+        database,
+        Some(&trigger.project),
+        queue,
+        Some(&trigger.name),
+        None,
+        1,
+    )
+    .await?;
+    found
+        .into_iter()
+        .next()
+        .ok_or_else(|| not_found(&trigger.project, trigger.task_queue.as_deref(), &trigger.name))
+}
+
+/// The triggers there are, of a project or of a workspace or all.
+pub async fn list(
+    database: &Database,
+    project: Option<&str>,
+    workspace: Option<WorkspaceId>,
+    limit: i64,
+) -> Result<Vec<Trigger>, Error> {
+    select(database, project, None, None, workspace, limit).await
+}
+
+async fn select(
+    database: &Database,
+    project: Option<&str>,
+    task_queue: Option<&str>,
+    name: Option<&str>,
+    workspace: Option<WorkspaceId>,
+    limit: i64,
+) -> Result<Vec<Trigger>, Error> {
+    let query = sqlx::query_as(statement!("triggers/list"))
+        .bind(project)
+        .bind(task_queue)
+        .bind(name)
+        .bind(workspace)
+        .bind(limit);
+    let rows: Vec<Row> = within(query.fetch_all(database.pool())).await?;
+    Ok(rows.into_iter().map(Trigger::from).collect())
+}
+
+/// Removes a trigger. Signals of its name become dead letters from then on.
+pub async fn remove(
+    database: &Database,
+    project: &str,
+    task_queue: Option<&str>,
+    name: &str,
+) -> Result<(), Error> {
+    let query = sqlx::query(statement!("triggers/remove"))
+        .bind(project)
+        .bind(task_queue.unwrap_or_default())
+        .bind(name);
+    match within(query.execute(database.pool())).await?.rows_affected() {
+        0 => Err(not_found(project, task_queue, name)),
+        _ => Ok(()),
+    }
+}
+
+fn not_found(project: &str, task_queue: Option<&str>, name: &str) -> Error {
+    Error::NotFound {
+        project: project.to_owned(),
+        task_queue: task_queue.map(str::to_owned),
+        name: name.to_owned(),
+    }
+}
+
+/// The workspace that a project belongs to; `None` when no trigger has given it one yet.
+pub async fn workspace_of(database: &Database, project: &str) -> Result<Option<WorkspaceId>, db::Error> {
+    let query = "select workspace_id from stationmaster.projects where name = $1";
+    within(
+        sqlx::query_scalar(query)
+            .bind(project)
+            .fetch_optional(database.pool()),
+    )
+    .await
+}

@@ -1,0 +1,172 @@
+//! What cannot be routed is put aside with a reason, slows nobody, and can be replayed.
+
+use stationmaster_core::signals::replay::{self, Filter, replay, replay_matching};
+use stationmaster_core::signals::send::{Signal, send};
+use stationmaster_core::signals::{inspect, triggers};
+
+use crate::common::{NOOP, Testbed, eventually, raw};
+use crate::support::Server;
+
+const ORDER: &str =
+    r#"{"type": "object", "required": ["order"], "properties": {"order": {"type": "integer"}}}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unknown_and_invalid_signals_are_put_aside_with_their_reasons_and_the_others_are_routed() {
+    let testbed = Testbed::new().await;
+    let (workspace, definition) = testbed.shop(NOOP).await;
+    testbed.trigger("shop", "ordered", definition, Some(ORDER)).await;
+    let empty = stationmaster_core::id::DefinitionId::new();
+    stationmaster_core::catalogue::put_definition(&testbed.database, empty, workspace, Default::default())
+        .await
+        .unwrap();
+    testbed.trigger("shop", "drafted", empty, None).await;
+    let server = Server::start(&testbed).await;
+    let with = |name: &str, payload: &str| Signal {
+        payload: Some(raw(payload)),
+        ..Signal::new("shop", name)
+    };
+    let signals = [
+        (with("nonsense", "{}"), "unknown_signal"),
+        (with("ordered", r#"{"order": "s3cret"}"#), "invalid_payload"),
+        (with("drafted", "{}"), "no_version"),
+        (with("ordered", r#"{"order": 17}"#), ""),
+        (with("paid", "null"), ""),
+    ];
+    for (signal, _) in &signals {
+        send(&testbed.database, signal, "tester").await.unwrap();
+    }
+    eventually("nothing waits", async || testbed.in_status("PENDING").await == 0).await;
+    for (signal, reason) in &signals {
+        let settled = inspect::show(&testbed.database, &signal.id)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            settled.reason.as_deref().unwrap_or_default(),
+            *reason,
+            "{settled:?}"
+        );
+        assert!(!settled.detail.unwrap_or_default().contains("s3cret"));
+    }
+    assert_eq!(
+        (testbed.in_status("ROUTED").await, testbed.in_status("DEAD").await),
+        (2, 3)
+    );
+    assert_eq!(server.metric(r#"signals_dead_total{reason="unknown_signal"}"#), 1);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_bad_signals_do_not_keep_a_good_one_waiting_for_a_retry() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed.signals("nonsense", 3_000).await;
+    testbed.signal("paid").await;
+    let server = Server::start(&testbed).await;
+    eventually("nothing waits", async || testbed.in_status("PENDING").await == 0).await;
+    assert_eq!(
+        (testbed.in_status("ROUTED").await, testbed.in_status("DEAD").await),
+        (1, 3_000)
+    );
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signal_that_the_queue_refuses_is_put_aside_alone() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed
+        .run(
+            "create function refuse() returns trigger language plpgsql as $$ begin
+                 if new.input = '\"poison\"' then raise exception 'no poison here' using errcode = 'check_violation'; end if;
+                 return new; end $$;
+             create trigger refuse before insert on stationmaster.queue_items for each row execute function refuse();",
+        )
+        .await;
+    for n in 0..20 {
+        let payload = if n == 7 { "\"poison\"" } else { "{}" };
+        let signal = Signal {
+            payload: Some(raw(payload)),
+            ..Signal::new("shop", "paid")
+        };
+        send(&testbed.database, &signal, "tester").await.unwrap();
+    }
+    let server = Server::start(&testbed).await;
+    eventually("nothing waits", async || testbed.in_status("PENDING").await == 0).await;
+    assert_eq!(
+        (testbed.in_status("ROUTED").await, testbed.in_status("DEAD").await),
+        (19, 1)
+    );
+    let why =
+        "select count(*) from stationmaster.signals where reason = 'refused' and detail = 'no poison here'";
+    assert_eq!(testbed.number(why).await, 1);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_letters_are_routed_after_a_replay_and_routed_ones_cannot_be_replayed() {
+    let testbed = Testbed::new().await;
+    let (_, definition) = testbed.shop(NOOP).await;
+    let server = Server::start(&testbed).await;
+    let first = testbed.signal("refunded").await;
+    testbed.signals("refunded", 5).await;
+    testbed.signals("unheard", 2).await;
+    eventually("all are dead", async || testbed.in_status("DEAD").await == 8).await;
+    testbed.trigger("shop", "refunded", definition, None).await;
+    replay(&testbed.database, &first, "tester").await.unwrap();
+    eventually("it is routed", async || testbed.in_status("ROUTED").await == 1).await;
+    let again = replay(&testbed.database, &first, "tester").await;
+    assert!(
+        matches!(again, Err(replay::Error::WrongState { .. })),
+        "{again:?}"
+    );
+    let unknown = replay(&testbed.database, "nobody", "tester").await;
+    assert!(matches!(unknown, Err(replay::Error::NotFound(_))), "{unknown:?}");
+    let filter = Filter {
+        name: Some("refunded".to_owned()),
+        ..Filter::default()
+    };
+    assert_eq!(
+        replay_matching(&testbed.database, &filter, "tester")
+            .await
+            .unwrap(),
+        5
+    );
+    eventually("they are routed", async || testbed.in_status("ROUTED").await == 6).await;
+    // Those that stay unknown die again, once.
+    assert_eq!(
+        replay_matching(&testbed.database, &Filter::default(), "tester")
+            .await
+            .unwrap(),
+        2
+    );
+    eventually("they are dead again", async || {
+        testbed.in_status("DEAD").await == 2
+    })
+    .await;
+    let audited =
+        "select count(*) from stationmaster.audit where action = 'signal.replay' and actor = 'tester'";
+    assert_eq!(testbed.number(audited).await, 8);
+    let replayed = inspect::show(&testbed.database, &first).await.unwrap().unwrap();
+    assert_eq!(replayed.replays, 1);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_schema_that_is_none_is_refused_when_it_is_set() {
+    let testbed = Testbed::new().await;
+    let (_, definition) = testbed.shop(NOOP).await;
+    let trigger = triggers::NewTrigger {
+        project: "shop".to_owned(),
+        task_queue: None,
+        name: "ordered".to_owned(),
+        definition_id: definition,
+        payload_schema: Some(raw(r#"{"type": "orderly"}"#)),
+        priority: 0,
+    };
+    let refused = triggers::set(&testbed.database, &trigger).await;
+    assert!(
+        matches!(refused, Err(triggers::Error::BadSchema(_))),
+        "{refused:?}"
+    );
+}

@@ -1,0 +1,134 @@
+//! One owner, and what it takes to become the next.
+
+use std::time::{Duration, Instant};
+
+use crate::common::{NOOP, Testbed, eventually};
+use crate::support::{LEASE, Server};
+
+async fn owned_by(testbed: &Testbed, server: &Server) -> bool {
+    let dispatcher = testbed.dispatcher().await;
+    dispatcher.state == "owned"
+        && dispatcher.owner.is_some_and(|owner| owner.0 == server.id())
+        && dispatcher.run_id.is_some()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_healthy_server_stands_by_and_takes_nothing() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed.signal("paid").await;
+    let owner = Server::start(&testbed).await;
+    eventually("the first owns it", async || owned_by(&testbed, &owner).await).await;
+    let standby = Server::start(&testbed).await;
+    let registered = "select count(*) from stationmaster.dispatcher_servers";
+    eventually("both are registered", async || {
+        testbed.number(registered).await == 2
+    })
+    .await;
+    // Several leases pass under load, and nothing changes hands.
+    let until = Instant::now() + LEASE * 2;
+    while Instant::now() < until {
+        testbed.signals("paid", 20).await;
+        assert!(owned_by(&testbed, &owner).await, "the healthy owner stays");
+    }
+    standby.stop().await;
+    assert_eq!(testbed.number(registered).await, 1, "it signed off");
+    assert!(
+        owned_by(&testbed, &owner).await,
+        "the end of a standby changes nothing"
+    );
+    assert_eq!(testbed.dispatcher().await.epoch.0, 1);
+    assert_eq!(testbed.story().await, ["fresh"]);
+    owner.stop().await;
+    assert_eq!(testbed.story().await, ["fresh", "handed_over"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_owners_dispatcher_is_taken_over_after_its_lease_and_nothing_is_lost() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed.signal("paid").await;
+    let owner = Server::start(&testbed).await;
+    eventually("the first owns it", async || owned_by(&testbed, &owner).await).await;
+    let standby = Server::start(&testbed).await;
+    let dead = owner.id();
+    owner.kill();
+    let began = Instant::now();
+    testbed.signals("paid", 50).await;
+    eventually("the standby owns it", async || owned_by(&testbed, &standby).await).await;
+    println!(
+        "taken over {:?} after the kill, with a lease of {LEASE:?}",
+        began.elapsed()
+    );
+    eventually("all are routed", async || testbed.in_status("ROUTED").await == 51).await;
+    testbed.assert_routed_once(51).await;
+    let events = testbed.events().await;
+    let takeover = events.iter().find(|event| event.event == "takeover").unwrap();
+    assert_eq!(takeover.epoch.unwrap().0, 2);
+    assert!(takeover.detail.get().contains(&dead.to_string()), "{takeover:?}");
+    let audited = "select count(*) from stationmaster.audit where action = 'dispatcher.takeover' and subject = 'dispatcher-shop-default'";
+    assert_eq!(testbed.number(audited).await, 1);
+    assert_eq!(
+        standby.metric(r#"dispatcher_takeovers_total{kind="takeover",outcome="started"}"#),
+        1
+    );
+    eventually("the dead one is evicted", async || {
+        testbed.story().await.contains(&"server_evicted".to_owned())
+    })
+    .await;
+    standby.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_owner_that_leaves_hands_over_at_once() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed.signal("paid").await;
+    let settings = stationmaster_core::dispatchers::Settings {
+        // Far longer than the test: only a hand-over can give it to the next.
+        lease: Duration::from_mins(10),
+        ..crate::support::quick()
+    };
+    let dispatch = || crate::support::Dispatch {
+        settings: settings.clone(),
+        ..crate::support::Dispatch::default()
+    };
+    let owner = Server::with(&testbed, dispatch()).await;
+    eventually("the first owns it", async || owned_by(&testbed, &owner).await).await;
+    let standby = Server::with(&testbed, dispatch()).await;
+    owner.stop().await;
+    eventually("the standby owns it", async || owned_by(&testbed, &standby).await).await;
+    assert_eq!(testbed.story().await, ["fresh", "handed_over", "handover"]);
+    let heartbeats = "select count(*) from stationmaster.dispatcher_heartbeats where epoch = 1";
+    assert_eq!(testbed.number(heartbeats).await, 0);
+    standby.stop().await;
+    assert_eq!(
+        testbed.count("dispatcher_heartbeats").await,
+        0,
+        "the last one leaves nothing"
+    );
+    assert_eq!(testbed.count("dispatcher_servers").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dispatchers_that_the_settings_name_exist_from_the_start() {
+    let testbed = Testbed::new().await;
+    let dispatch = crate::support::Dispatch {
+        settings: stationmaster_core::dispatchers::Settings {
+            projects: vec![
+                ("shop".to_owned(), "default".to_owned()),
+                ("crm".to_owned(), "night".to_owned()),
+            ],
+            ..crate::support::quick()
+        },
+        ..crate::support::Dispatch::default()
+    };
+    let server = Server::with(&testbed, dispatch).await;
+    eventually("it owns both", async || server.metric("dispatcher_active") == 2).await;
+    let (engine, shop) = (
+        server.station.dispatcher_engine().unwrap(),
+        crate::support::shop(),
+    );
+    assert_eq!(engine.status(&shop).await.unwrap().unwrap().tenure.epoch.0, 1);
+    server.stop().await;
+}

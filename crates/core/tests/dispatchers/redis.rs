@@ -1,0 +1,224 @@
+//! Heartbeats in a real Redis: flushed, restarted, unreachable; never a wrong takeover.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stationmaster_core::dispatchers::heartbeats::redis::RedisHeartbeats;
+use stationmaster_core::dispatchers::heartbeats::{Beat, Heartbeats as _};
+use stationmaster_core::dispatchers::{DispatcherId, Epoch, HeartbeatChoice, Tenure};
+use stationmaster_core::id::ServerId;
+
+use crate::common::{NOOP, Testbed, eventually};
+use crate::support::{Dispatch, LEASE, Server, shop};
+
+/// A Redis of the test's own.
+struct Redis {
+    port: u16,
+    child: Option<Child>,
+}
+
+impl Redis {
+    fn start() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let mut redis = Self { port, child: None };
+        redis.resume();
+        redis
+    }
+
+    /// Starts it, empty, on its port.
+    fn resume(&mut self) {
+        let program = std::env::var("STATIONMASTER_TEST_REDIS_SERVER")
+            .expect("STATIONMASTER_TEST_REDIS_SERVER is not set: run the tests by `cargo xtask test`");
+        let child = Command::new(program)
+            .args([
+                "--port",
+                &self.port.to_string(),
+                "--save",
+                "",
+                "--bind",
+                "127.0.0.1",
+                "--appendonly",
+                "no",
+            ])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("redis-server runs");
+        self.child = Some(child);
+        let began = Instant::now();
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(
+                began.elapsed() < Duration::from_secs(30),
+                "redis-server does not listen"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    fn heartbeats(&self) -> Arc<RedisHeartbeats> {
+        Arc::new(RedisHeartbeats::new(&format!("redis://127.0.0.1:{}/0", self.port)).unwrap())
+    }
+
+    async fn ask(&self, words: &[&str]) -> Option<String> {
+        let client = ::redis::Client::open(format!("redis://127.0.0.1:{}/0", self.port)).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut command = ::redis::cmd(words[0]);
+        for word in &words[1..] {
+            command.arg(word);
+        }
+        command.query_async(&mut connection).await.unwrap()
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn tenure(epoch: i64) -> Tenure {
+    Tenure {
+        dispatcher_id: shop(),
+        project: "shop".to_owned(),
+        task_queue: "default".to_owned(),
+        owner: ServerId::new(),
+        epoch: Epoch(epoch),
+    }
+}
+
+#[tokio::test]
+async fn a_heartbeat_is_conditional_on_its_epoch_and_removed_only_by_its_exact_name() {
+    let redis = Redis::start();
+    let store = redis.heartbeats();
+    let (old, new) = (tenure(1), tenure(2));
+    assert_eq!(store.beat(&old).await.unwrap(), Beat::Written);
+    assert_eq!(store.beat(&new).await.unwrap(), Beat::Written);
+    assert_eq!(store.beat(&old).await.unwrap(), Beat::Superseded);
+    let text = redis
+        .ask(&["GET", "dispatcher:heartbeat:dispatcher-shop-default"])
+        .await
+        .unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["dispatcher_id"], "dispatcher-shop-default");
+    assert_eq!(
+        (value["project"].as_str(), value["epoch"].as_i64()),
+        (Some("shop"), Some(2))
+    );
+    assert_eq!(value["server_id"], new.owner.to_string());
+    assert!(value["last_heartbeat"].as_u64().unwrap() > 1_700_000_000_000);
+    let found = store.list().await.unwrap();
+    assert_eq!(
+        (found.len(), found[0].epoch, found[0].server_id),
+        (1, Epoch(2), new.owner)
+    );
+    assert!(found[0].age < Duration::from_secs(10));
+    assert!(!store.remove(&shop(), Epoch(1), new.owner).await.unwrap());
+    assert!(!store.remove(&shop(), Epoch(2), old.owner).await.unwrap());
+    assert!(store.remove(&shop(), Epoch(2), new.owner).await.unwrap());
+    assert_eq!(store.list().await.unwrap(), []);
+    redis
+        .ask(&["SET", "dispatcher:heartbeat:other", "not json"])
+        .await;
+    assert_eq!(store.list().await.unwrap(), [], "what cannot be read is not ours");
+    assert_eq!(
+        store
+            .beat(&Tenure {
+                dispatcher_id: DispatcherId("other".to_owned()),
+                ..old
+            })
+            .await
+            .unwrap(),
+        Beat::Written
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_is_flushed_restarted_or_away_never_takes_a_dispatcher_from_its_owner() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed.signal("paid").await;
+    let mut redis = Redis::start();
+    let dispatch = || Dispatch {
+        heartbeats: HeartbeatChoice::Redis(redis.heartbeats()),
+        ..Dispatch::default()
+    };
+    let owner = Server::with(&testbed, dispatch()).await;
+    eventually("it owns the dispatcher", async || {
+        owner.metric("dispatcher_active") == 1
+    })
+    .await;
+    let standby = Server::with(&testbed, dispatch()).await;
+    let store = redis.heartbeats();
+    let beats = async || store.list().await.map_or(0, |found| found.len());
+    eventually("its heartbeat is there", async || beats().await == 1).await;
+    assert_eq!(
+        testbed.count("dispatcher_heartbeats").await,
+        0,
+        "they are kept in one place"
+    );
+
+    redis.ask(&["FLUSHALL"]).await;
+    eventually("it is written again after a flush", async || beats().await == 1).await;
+
+    redis.stop();
+    eventually("readiness says what is wrong", async || {
+        let problems = owner.station.readiness().await.problems;
+        problems
+            .iter()
+            .any(|problem| problem.contains("the heartbeats in Redis cannot be reached"))
+    })
+    .await;
+    let away_since = Instant::now();
+    while away_since.elapsed() < LEASE * 2 {
+        testbed.signals("paid", 10).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    redis.resume();
+    eventually("it is written again after a restart", async || beats().await == 1).await;
+    eventually("both are ready again", async || {
+        owner.station.readiness().await.problems.is_empty()
+            && standby.station.readiness().await.problems.is_empty()
+    })
+    .await;
+    eventually("everything was routed meanwhile", async || {
+        testbed.in_status("PENDING").await == 0
+    })
+    .await;
+    assert_eq!(
+        testbed.story().await,
+        ["fresh"],
+        "nothing was taken, evicted or ended"
+    );
+
+    let dead = owner.id();
+    owner.kill();
+    eventually("the standby takes over after the lease", async || {
+        standby.metric("dispatcher_active") == 1
+    })
+    .await;
+    eventually("the heartbeat is the new owner's", async || {
+        store
+            .list()
+            .await
+            .unwrap()
+            .iter()
+            .all(|beat| beat.server_id.0 != dead && beat.epoch == Epoch(2))
+    })
+    .await;
+    standby.stop().await;
+    assert_eq!(beats().await, 0, "whoever leaves last takes its heartbeat along");
+}

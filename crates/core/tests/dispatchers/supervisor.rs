@@ -1,0 +1,152 @@
+//! I7: what a crash leaves behind is found from both sides and removed, and nothing else is touched.
+
+use stationmaster_core::dispatchers::classify::{Act, Class};
+use stationmaster_core::dispatchers::supervisor::Options;
+
+use crate::common::{NOOP, Testbed, eventually};
+use crate::support::{Dispatch, Server, quick};
+
+/// A server that owns nothing and only looks after what others leave.
+async fn watcher(testbed: &Testbed) -> Server {
+    let settings = stationmaster_core::dispatchers::Settings {
+        enabled: false,
+        ..quick()
+    };
+    let dispatch = Dispatch {
+        settings,
+        ..Dispatch::default()
+    };
+    Server::with(testbed, dispatch).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_standby_nothing_of_a_dead_owner_is_left() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed.signal("paid").await;
+    let owner = Server::start(&testbed).await;
+    let _watcher = watcher(&testbed).await;
+    eventually("it has a heartbeat", async || {
+        testbed.count("dispatcher_heartbeats").await == 1
+    })
+    .await;
+    owner.kill();
+    eventually("the row says that nobody owns it", async || {
+        testbed.dispatcher().await.owner.is_none()
+    })
+    .await;
+    assert_eq!(testbed.count("dispatcher_heartbeats").await, 0);
+    eventually("its registration is gone", async || {
+        testbed.count("dispatcher_servers").await == 0
+    })
+    .await;
+    let story = testbed.story().await;
+    let place = |event: &str| {
+        story
+            .iter()
+            .position(|one| one == event)
+            .unwrap_or_else(|| panic!("{event} in {story:?}"))
+    };
+    assert!(place("heartbeat_removed") < place("released"), "{story:?}");
+    assert_eq!(testbed.dispatcher().await.epoch.0, 1, "the epoch stays");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reconciliation_by_hand_shows_first_and_acts_only_when_told() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed.signal("paid").await;
+    let slow = stationmaster_core::dispatchers::Settings {
+        scan_interval: std::time::Duration::from_mins(10),
+        enabled: false,
+        ..quick()
+    };
+    let owner = Server::start(&testbed).await;
+    eventually("it routes", async || testbed.in_status("ROUTED").await == 1).await;
+    eventually("it has a heartbeat", async || {
+        testbed.count("dispatcher_heartbeats").await == 1
+    })
+    .await;
+    let watcher = Server::with(
+        &testbed,
+        Dispatch {
+            settings: slow,
+            ..Dispatch::default()
+        },
+    )
+    .await;
+    let look = async |dry_run| {
+        let options = Options {
+            dry_run,
+            ..Options::default()
+        };
+        watcher
+            .station
+            .reconcile_dispatchers(options, "tester")
+            .await
+            .unwrap()
+            .unwrap()
+    };
+    let healthy = look(false).await;
+    assert_eq!(healthy.findings.len(), 1);
+    assert_eq!(
+        (healthy.findings[0].class, healthy.done.len()),
+        (Class::Healthy, 0),
+        "{healthy:?}"
+    );
+    owner.kill();
+    eventually("a dry run finds what is left", async || {
+        look(true)
+            .await
+            .findings
+            .iter()
+            .any(|finding| finding.act == Some(Act::Release))
+    })
+    .await;
+    assert_eq!(
+        testbed.count("dispatcher_heartbeats").await,
+        1,
+        "a dry run removes nothing"
+    );
+    let report = look(false).await;
+    let acts: Vec<&Act> = report.done.iter().map(|deed| &deed.act).collect();
+    assert!(
+        matches!(acts[..], [Act::RemoveHeartbeat { .. }, Act::Release]),
+        "{report:?}"
+    );
+    assert_eq!(testbed.count("dispatcher_heartbeats").await, 0);
+    let audited = "select count(*) from stationmaster.audit where actor = 'tester' and action = 'dispatcher.heartbeat_removed'";
+    assert_eq!(testbed.number(audited).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_heartbeat_that_was_lost_costs_a_healthy_owner_nothing() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed.signal("paid").await;
+    let owner = Server::start(&testbed).await;
+    let _watcher = watcher(&testbed).await;
+    eventually("it has a heartbeat", async || {
+        testbed.count("dispatcher_heartbeats").await == 1
+    })
+    .await;
+    testbed
+        .run("update stationmaster.dispatcher_heartbeats set beat_at = now() - interval '1 hour', epoch = 0")
+        .await;
+    eventually("it is written again", async || {
+        testbed
+            .number("select count(*) from stationmaster.dispatcher_heartbeats where epoch = 1")
+            .await
+            == 1
+    })
+    .await;
+    testbed
+        .run("delete from stationmaster.dispatcher_heartbeats")
+        .await;
+    eventually("it is written again", async || {
+        testbed.count("dispatcher_heartbeats").await == 1
+    })
+    .await;
+    assert_eq!(testbed.story().await, ["fresh"], "nothing was done to it");
+    owner.stop().await;
+}

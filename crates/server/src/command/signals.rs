@@ -1,0 +1,299 @@
+//! `stationmaster signals`: events that came in.
+
+use anyhow::Result;
+use clap::{Args, Subcommand, ValueEnum};
+use comfy_table::Cell;
+use serde::Serialize;
+use stationmaster_core::db::Database;
+use stationmaster_core::signals::inspect::{self, Signal};
+use stationmaster_core::signals::replay::{self, replay, replay_matching};
+use stationmaster_core::signals::send::{self, Sent, send};
+use stationmaster_core::signals::{DEFAULT_TASK_QUEUE, DeadReason};
+
+use super::Context;
+use super::arguments::{is_full, json, read, text};
+use super::inspection::json_cell;
+use crate::output::{age, cell, fields, maybe, moment, short, status, table};
+
+/// What to do with signals.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Send a signal; it is in the inbox when this returns
+    Send(SendArgs),
+    /// The signals there are, newest first
+    List(ListArgs),
+    /// One signal, and what became of it
+    Show {
+        /// The signal
+        id: String,
+    },
+    /// The dead letters: signals that could not be routed, with the reason
+    Dead(DeadArgs),
+    /// Put dead letters back into the inbox: one, or all that match
+    Replay(ReplayArgs),
+}
+
+/// A signal.
+#[derive(Debug, Args)]
+pub(crate) struct SendArgs {
+    /// The project that it is for
+    #[arg(value_parser = text)]
+    project: String,
+    /// Its name: triggers go by it
+    #[arg(value_parser = text)]
+    name: String,
+    /// The task queue of the project
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_TASK_QUEUE, value_parser = text)]
+    task_queue: String,
+    /// What it carries, as JSON; {} when left out
+    #[arg(long, value_name = "JSON", conflicts_with = "payload_file")]
+    payload: Option<String>,
+    /// The file that holds the payload; - for the standard input
+    #[arg(long, value_name = "FILE")]
+    payload_file: Option<String>,
+    /// Its id: a repeat with the same id sends nothing; a new one when left out
+    #[arg(long, value_parser = text)]
+    id: Option<String>,
+    /// Your own reference; carried through to the execution
+    #[arg(long, value_name = "TEXT", value_parser = text)]
+    correlation_id: Option<String>,
+}
+
+/// Which signals.
+#[derive(Debug, Args)]
+pub(crate) struct Page {
+    /// Only of this project
+    #[arg(long, value_parser = text)]
+    project: Option<String>,
+    /// Only of this task queue
+    #[arg(long, value_name = "NAME", value_parser = text)]
+    task_queue: Option<String>,
+    /// Only with this name
+    #[arg(long, value_parser = text)]
+    name: Option<String>,
+    /// At most so many, the newest first
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1_000))]
+    limit: i64,
+    /// Only those older than this position: where the last page ended
+    #[arg(long, value_name = "POSITION")]
+    before: Option<i64>,
+}
+
+/// Which signals, in which status.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    page: Page,
+    /// Only in this status
+    #[arg(long, value_enum, ignore_case = true)]
+    status: Option<Status>,
+}
+
+/// Which dead letters.
+#[derive(Debug, Args)]
+pub(crate) struct DeadArgs {
+    #[command(flatten)]
+    page: Page,
+}
+
+/// Which dead letters to put back.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// One signal
+    #[arg(required_unless_present = "all", conflicts_with_all = ["all", "project", "task_queue", "name", "reason"])]
+    id: Option<String>,
+    /// All dead letters that match
+    #[arg(long)]
+    all: bool,
+    /// Only of this project
+    #[arg(long, value_parser = text, requires = "all")]
+    project: Option<String>,
+    /// Only of this task queue
+    #[arg(long, value_name = "NAME", value_parser = text, requires = "all")]
+    task_queue: Option<String>,
+    /// Only with this name
+    #[arg(long, value_parser = text, requires = "all")]
+    name: Option<String>,
+    /// Only those put aside for this reason
+    #[arg(long, value_parser = reason, requires = "all")]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Status {
+    Pending,
+    Routed,
+    Dead,
+}
+
+impl Status {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Routed => "ROUTED",
+            Self::Dead => "DEAD",
+        }
+    }
+}
+
+fn reason(text: &str) -> Result<String, String> {
+    let known = DeadReason::ALL.map(DeadReason::as_str);
+    if known.contains(&text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "there is no such reason: the reasons are {}",
+            known.join(", ")
+        ))
+    }
+}
+
+pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
+    match command {
+        Command::Send(args) => send_one(args, context).await,
+        Command::List(args) => {
+            let status = args.status.map(Status::as_str);
+            list(&args.page, status, &context.database().await?, context).await
+        }
+        Command::Dead(args) => list(&args.page, Some("DEAD"), &context.database().await?, context).await,
+        Command::Show { id } => {
+            let shown = inspect::show(&context.database().await?, &id).await?;
+            let shown = shown.ok_or_else(|| replay::Error::NotFound(id))?;
+            context.format.print(&shown, for_people)
+        }
+        Command::Replay(args) => put_back(args, context).await,
+    }
+}
+
+#[derive(Serialize)]
+struct Acknowledged {
+    id: String,
+    /// False: it was sent before.
+    created: bool,
+}
+
+async fn send_one(args: SendArgs, context: &Context) -> Result<()> {
+    let payload = match (args.payload, args.payload_file) {
+        (Some(payload), _) => Some(payload),
+        (None, Some(path)) => Some(read(&path)?),
+        (None, None) => None,
+    };
+    let new = send::Signal::new(&args.project, &args.name);
+    let signal = send::Signal {
+        id: args.id.unwrap_or(new.id),
+        task_queue: args.task_queue,
+        payload: payload.map(|text| json("the payload", &text)).transpose()?,
+        correlation_id: args.correlation_id,
+        ..send::Signal::new(&args.project, &args.name)
+    };
+    let sent = send(&context.database().await?, &signal, &Context::actor()).await?;
+    let answer = Acknowledged {
+        id: signal.id,
+        created: sent == Sent::New,
+    };
+    context.format.print(&answer, |answer| {
+        if answer.created {
+            format!("Sent {}.", answer.id)
+        } else {
+            format!("The same signal was sent before: {}.", answer.id)
+        }
+    })
+}
+
+async fn list(page: &Page, status: Option<&str>, database: &Database, context: &Context) -> Result<()> {
+    let filter = inspect::Filter {
+        project: page.project.clone(),
+        task_queue: page.task_queue.clone(),
+        name: page.name.clone(),
+        status: status.map(str::to_owned),
+        before: page.before,
+        limit: page.limit,
+    };
+    let signals = inspect::list(database, &filter).await?;
+    context.format.print(&signals[..], |signals| {
+        let header = [
+            "ID",
+            "STATUS",
+            "PROJECT",
+            "TASK QUEUE",
+            "NAME",
+            "AGE",
+            "EXECUTION",
+            "REASON",
+            "DETAIL",
+        ];
+        table(&header, signals.iter().map(row))
+    })?;
+    if let Some(last) = signals.last().filter(|_| is_full(signals.len(), page.limit)) {
+        context
+            .format
+            .hint(&format!("There may be more: --before {}", last.position));
+    }
+    Ok(())
+}
+
+fn row(signal: &Signal) -> Vec<Cell> {
+    vec![
+        cell(&signal.id),
+        status(&signal.status),
+        cell(&signal.project),
+        cell(&signal.task_queue),
+        cell(&signal.name),
+        cell(age(signal.received_at)),
+        maybe(signal.execution_id),
+        maybe(signal.reason.as_ref()),
+        short(signal.detail.as_deref()),
+    ]
+}
+
+fn for_people(signal: &Signal) -> String {
+    fields([
+        ("ID", cell(&signal.id)),
+        ("STATUS", status(&signal.status)),
+        ("PROJECT", cell(&signal.project)),
+        ("TASK QUEUE", cell(&signal.task_queue)),
+        ("NAME", cell(&signal.name)),
+        (
+            "RECEIVED",
+            cell(format!("{} from {}", moment(signal.received_at), signal.sent_by)),
+        ),
+        ("SETTLED", maybe(signal.settled_at.map(moment))),
+        ("BY", cell(&signal.dispatcher_id)),
+        ("EPOCH", maybe(signal.epoch)),
+        ("ITEM", maybe(signal.queue_item_id)),
+        ("EXECUTION", maybe(signal.execution_id)),
+        ("REASON", maybe(signal.reason.as_ref())),
+        ("DETAIL", maybe(signal.detail.as_ref())),
+        ("REPLAYED", cell(signal.replays)),
+        ("CORRELATION ID", maybe(signal.correlation_id.as_ref())),
+        ("PAYLOAD", json_cell(signal.payload.as_deref())),
+    ])
+}
+
+#[derive(Serialize)]
+struct Replayed {
+    replayed: usize,
+}
+
+async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
+    let database = context.database().await?;
+    let replayed = match args.id {
+        Some(id) => {
+            replay(&database, &id, &Context::actor()).await?;
+            1
+        }
+        None => {
+            let filter = replay::Filter {
+                project: args.project,
+                task_queue: args.task_queue,
+                name: args.name,
+                reason: args.reason,
+            };
+            replay_matching(&database, &filter, &Context::actor()).await?
+        }
+    };
+    context.format.print(&Replayed { replayed }, |_| match replayed {
+        1 => "One signal is back in the inbox.".to_owned(),
+        _ => format!("{replayed} signals are back in the inbox."),
+    })
+}

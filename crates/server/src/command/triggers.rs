@@ -1,0 +1,160 @@
+//! `stationmaster triggers`: which workflow a signal's name leads to.
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use comfy_table::Cell;
+use serde::Serialize;
+use stationmaster_core::id::{DefinitionId, WorkspaceId};
+use stationmaster_core::signals::triggers::{self, NewTrigger, Trigger};
+
+use super::Context;
+use super::arguments::{id, is_full, json, read, text};
+use crate::output::{age, cell, maybe, table};
+
+/// What to do with triggers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a trigger or change it
+    Set(SetArgs),
+    /// The triggers there are
+    List {
+        /// Only of this project
+        #[arg(long, value_parser = text)]
+        project: Option<String>,
+        /// Only of projects of this workspace
+        #[arg(long, value_name = "ID", value_parser = id::<WorkspaceId>)]
+        workspace: Option<WorkspaceId>,
+        /// At most so many
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=10_000))]
+        limit: i64,
+    },
+    /// Remove a trigger; signals of its name become dead letters from then on
+    Remove {
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+/// Which trigger.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// The project
+    #[arg(value_parser = text)]
+    project: String,
+    /// The name of the signal
+    #[arg(value_parser = text)]
+    name: String,
+    /// Only for signals of this task queue; for every one that has no trigger of its own when left out
+    #[arg(long, value_name = "NAME", value_parser = text)]
+    task_queue: Option<String>,
+}
+
+/// A rule.
+#[derive(Debug, Args)]
+pub(crate) struct SetArgs {
+    #[command(flatten)]
+    which: Which,
+    /// What it starts
+    #[arg(long, value_name = "ID", value_parser = id::<DefinitionId>)]
+    workflow: DefinitionId,
+    /// The file that holds the JSON schema of the payload; - for the standard input
+    #[arg(long, value_name = "FILE")]
+    schema: Option<String>,
+    /// The priority of the items; higher goes first within the workspace
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    priority: i32,
+}
+
+#[derive(Serialize)]
+struct Removed {
+    project: String,
+    task_queue: Option<String>,
+    name: String,
+    removed: bool,
+}
+
+pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
+    match command {
+        Command::Set(args) => set(args, context).await,
+        Command::List {
+            project,
+            workspace,
+            limit,
+        } => {
+            let database = context.database().await?;
+            let found = triggers::list(&database, project.as_deref(), workspace, limit).await?;
+            context.format.print(&found[..], |found| {
+                let header = [
+                    "PROJECT",
+                    "TASK QUEUE",
+                    "SIGNAL",
+                    "WORKFLOW",
+                    "SCHEMA",
+                    "PRIORITY",
+                    "CHANGED",
+                ];
+                table(&header, found.iter().map(row))
+            })?;
+            if is_full(found.len(), limit) {
+                context
+                    .format
+                    .hint("There may be more: give a larger --limit, or a --project");
+            }
+            Ok(())
+        }
+        Command::Remove { which } => {
+            let database = context.database().await?;
+            triggers::remove(
+                &database,
+                &which.project,
+                which.task_queue.as_deref(),
+                &which.name,
+            )
+            .await?;
+            let removed = Removed {
+                project: which.project,
+                task_queue: which.task_queue,
+                name: which.name,
+                removed: true,
+            };
+            context.format.print(&removed, |removed| {
+                format!(
+                    "Signals {:?} of project {:?} start nothing any more.",
+                    removed.name, removed.project
+                )
+            })
+        }
+    }
+}
+
+async fn set(args: SetArgs, context: &Context) -> Result<()> {
+    let payload_schema = args.schema.map(|path| read(&path)).transpose()?;
+    let payload_schema = payload_schema.map(|text| json("the schema", &text)).transpose()?;
+    let trigger = NewTrigger {
+        project: args.which.project,
+        task_queue: args.which.task_queue,
+        name: args.which.name,
+        definition_id: args.workflow,
+        payload_schema,
+        priority: args.priority,
+    };
+    let set = triggers::set(&context.database().await?, &trigger).await?;
+    context.format.print(&set, |set| {
+        format!(
+            "Signals {:?} of project {:?} start workflow {}.",
+            set.name, set.project, set.workflow_definition_id
+        )
+    })
+}
+
+fn row(trigger: &Trigger) -> Vec<Cell> {
+    vec![
+        cell(&trigger.project),
+        cell(trigger.task_queue.as_deref().unwrap_or("(every)")),
+        cell(&trigger.name),
+        cell(trigger.workflow_definition_id),
+        maybe(trigger.payload_schema.as_ref().map(|_| "yes")),
+        cell(trigger.priority),
+        cell(format!("{} ago", age(trigger.updated_at))),
+    ]
+}

@@ -1,0 +1,409 @@
+//! Dispatchers as Temporal workflows: the contract of [`stationmaster_core::dispatchers::contract`] on Temporal.
+//!
+//! ```text
+//!   mod          the contract, one method after the other
+//!    |- message      what is sent, and what is read from memos         pure
+//!    |- workflow     the dispatcher itself, written with the SDK
+//!    `- worker       the thread that runs it in the owning process
+//! ```
+//!
+//! A run is polled only by the process that owns it: its task queue is that process's own, so a zombie gets no task of a newer
+//! owner. What a run does to the world it does by activities through the desk, which is fenced by the epoch; signals stay in the
+//! inbox of PostgreSQL, so a run that is terminated takes nothing along.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use stationmaster_core::dispatchers::contract::{DispatcherEngine, Done, OpenRun, Run, RunRequest, RunState};
+use stationmaster_core::dispatchers::desk::Desk;
+use stationmaster_core::dispatchers::state::{Announcement, Registration, Status};
+use stationmaster_core::dispatchers::{DispatcherId, Epoch};
+use stationmaster_core::engine::{EngineUnavailable, Page, Reach};
+use stationmaster_core::id::ServerId;
+use temporalio_client::tonic::Code;
+use temporalio_common::protos::temporal::api::common::v1::WorkflowExecution;
+use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
+use temporalio_common::protos::temporal::api::query::v1::WorkflowQuery;
+use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
+use temporalio_common::protos::temporal::api::workflowservice::v1::{
+    DescribeWorkflowExecutionRequest, QueryWorkflowRequest, TerminateWorkflowExecutionRequest,
+};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::config::{ConfigError, TemporalConfig};
+use crate::engine::TemporalEngine;
+use crate::link::CallError;
+use crate::outcome::{Verdict, is_unknown_run, judge};
+use crate::payload;
+
+mod message;
+mod worker;
+mod workflow;
+
+use worker::WorkerThread;
+
+const OPEN: &str = r#"WorkflowId STARTS_WITH "dispatcher-" AND ExecutionStatus = "Running""#;
+/// How often a start terminates a run that is in its way before it gives up for this time.
+const IN_THE_WAY: u32 = 3;
+
+/// Dispatchers on a Temporal cluster.
+pub struct TemporalDispatchers {
+    engine: Arc<TemporalEngine>,
+    config: TemporalConfig,
+    task_queue: String,
+    desk: OnceLock<Arc<Desk>>,
+    /// Started with the first run: a server without dispatchers polls nothing.
+    worker: Mutex<Option<WorkerThread>>,
+    /// Starts of which nobody knows whether they arrived: before such a one is repeated, Temporal is asked.
+    in_doubt: Mutex<HashSet<String>>,
+}
+
+impl TemporalDispatchers {
+    /// Dispatchers on the cluster of this engine, over its connection. Nothing is sent yet.
+    pub fn new(engine: Arc<TemporalEngine>, config: &TemporalConfig) -> Result<Self, ConfigError> {
+        config.worker_options()?;
+        Ok(Self {
+            engine,
+            config: config.clone(),
+            task_queue: format!("stationmaster-dispatchers-{}", Uuid::now_v7()),
+            desk: OnceLock::new(),
+            worker: Mutex::default(),
+            in_doubt: Mutex::default(),
+        })
+    }
+
+    async fn start(&self, request: &RunRequest, deadline: Duration) -> Result<String, String> {
+        let ends_at = Instant::now() + deadline;
+        self.man_the_desk()?;
+        let request_id = message::request_id(request);
+        if self.doubts().contains(&request_id)
+            && let Some(run_id) = self.started_before(request, ends_at).await?
+        {
+            self.doubts().remove(&request_id);
+            return Ok(run_id);
+        }
+        let sent = message::start(
+            request,
+            &self.engine.namespace,
+            &self.engine.identity,
+            &self.task_queue,
+        )
+        .map_err(|error| error.to_string())?;
+        for _ in 0..IN_THE_WAY {
+            let answer = self
+                .engine
+                .link
+                .call(ends_at, sent.clone(), |service, request| {
+                    service.signal_with_start_workflow_execution(request)
+                })
+                .await;
+            let in_the_way = match answer {
+                Ok(answer) if answer.started => {
+                    self.doubts().remove(&request_id);
+                    return Ok(answer.run_id);
+                }
+                // A server that does not know the policy has only signalled what runs there.
+                Ok(answer) => answer.run_id,
+                Err(error) => match judge(&error) {
+                    Verdict::Exists { run_id: Some(run_id) } => run_id,
+                    Verdict::InDoubt => {
+                        self.doubts().insert(request_id);
+                        return Err(error.to_string());
+                    }
+                    _ => return Err(error.to_string()),
+                },
+            };
+            let words = "a newer owner of this dispatcher starts its own run";
+            self.end_run(&request.tenure.dispatcher_id.0, &in_the_way, "", words, ends_at)
+                .await
+                .map_err(|error| error.to_string())?;
+        }
+        Err("other runs under the same id are in the way again and again".to_owned())
+    }
+
+    /// The run that an earlier try of the same request has started, if it did.
+    async fn started_before(&self, request: &RunRequest, ends_at: Instant) -> Result<Option<String>, String> {
+        let info = self
+            .describe(&request.tenure.dispatcher_id, ends_at)
+            .await
+            .map_err(|error| error.to_string())?;
+        let ours = |info: &WorkflowExecutionInfo| {
+            let (epoch, server, attempt) = message::read_memo(info);
+            info.status() == WorkflowExecutionStatus::Running
+                && epoch == Some(request.tenure.epoch)
+                && server == Some(request.tenure.owner)
+                && attempt == Some(request.attempt)
+        };
+        Ok(info.filter(ours).map(|info| first_run(&info)))
+    }
+
+    /// The newest run under the dispatcher's id.
+    async fn describe(
+        &self,
+        dispatcher: &DispatcherId,
+        ends_at: Instant,
+    ) -> Result<Option<WorkflowExecutionInfo>, CallError> {
+        let message = DescribeWorkflowExecutionRequest {
+            namespace: self.engine.namespace.clone(),
+            execution: Some(named(&dispatcher.0, "")),
+        };
+        let described = self
+            .engine
+            .link
+            .call(ends_at, message, |service, request| {
+                service.describe_workflow_execution(request)
+            })
+            .await;
+        match described {
+            Ok(described) => Ok(described.workflow_execution_info),
+            Err(error) if is_unknown_run(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn run_state(&self, run: &Run) -> Result<RunState, CallError> {
+        let info = self
+            .describe(&run.dispatcher_id, self.engine.rpc_ends_at())
+            .await?;
+        let runs = info.is_some_and(|info| {
+            info.status() == WorkflowExecutionStatus::Running && first_run(&info) == run.run_id
+        });
+        Ok(if runs { RunState::Running } else { RunState::Gone })
+    }
+
+    /// Sends a signal to whatever run the dispatcher has; no run is no error.
+    async fn tell<T: serde::Serialize + Sync>(
+        &self,
+        dispatcher: &DispatcherId,
+        signal: &'static str,
+        value: &T,
+    ) -> Result<(), CallError> {
+        let message = message::signal(
+            dispatcher,
+            signal,
+            value,
+            &self.engine.namespace,
+            &self.engine.identity,
+        );
+        let answer = self
+            .engine
+            .link
+            .call(self.engine.rpc_ends_at(), message, |service, request| {
+                service.signal_workflow_execution(request)
+            })
+            .await;
+        match answer {
+            Err(error) if !is_unknown_run(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends a run: this one (`run_id`), or the newest of a chain (`first_run_id`). One that is gone is no error.
+    async fn end_run(
+        &self,
+        workflow_id: &str,
+        run_id: &str,
+        first_run_id: &str,
+        reason: &str,
+        ends_at: Instant,
+    ) -> Result<(), CallError> {
+        let message = TerminateWorkflowExecutionRequest {
+            namespace: self.engine.namespace.clone(),
+            workflow_execution: Some(named(workflow_id, run_id)),
+            identity: self.engine.identity.clone(),
+            reason: reason.to_owned(),
+            first_execution_run_id: first_run_id.to_owned(),
+            ..TerminateWorkflowExecutionRequest::default()
+        };
+        let answer = self
+            .engine
+            .link
+            .call(ends_at, message, |service, request| {
+                service.terminate_workflow_execution(request)
+            })
+            .await;
+        match answer {
+            Err(error) if !is_unknown_run(&error) && !is_other_chain(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn list(&self, page: Option<Vec<u8>>) -> Result<Page<OpenRun>, CallError> {
+        let (infos, next) = self
+            .engine
+            .list_page(OPEN.to_owned(), page.unwrap_or_default())
+            .await?;
+        Ok(Page {
+            rows: infos.into_iter().filter_map(open_run).collect(),
+            next: (!next.is_empty()).then_some(next),
+        })
+    }
+
+    async fn ask(&self, dispatcher: &DispatcherId) -> Result<Option<Status>, CallError> {
+        let message = QueryWorkflowRequest {
+            namespace: self.engine.namespace.clone(),
+            execution: Some(named(&dispatcher.0, "")),
+            query: Some(WorkflowQuery {
+                query_type: workflow::STATUS.to_owned(),
+                ..WorkflowQuery::default()
+            }),
+            ..QueryWorkflowRequest::default()
+        };
+        let answer = self
+            .engine
+            .link
+            .call(self.engine.rpc_ends_at(), message, |service, request| {
+                service.query_workflow(request)
+            })
+            .await;
+        match answer {
+            Ok(answer) => {
+                let status = payload::to_json(answer.query_result);
+                Ok(status.and_then(|status| serde_json::from_str(status.get()).ok()))
+            }
+            Err(error) if is_unknown_run(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn man_the_desk(&self) -> Result<(), String> {
+        let desk = self.desk.get().ok_or("the desk is not open")?;
+        self.worker()
+            .get_or_insert_with(|| WorkerThread::start(&self.config, &self.task_queue, Arc::clone(desk)));
+        Ok(())
+    }
+
+    fn doubts(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.in_doubt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn worker(&self) -> MutexGuard<'_, Option<WorkerThread>> {
+        self.worker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn named(workflow_id: &str, run_id: &str) -> WorkflowExecution {
+    WorkflowExecution {
+        workflow_id: workflow_id.to_owned(),
+        run_id: run_id.to_owned(),
+    }
+}
+
+/// The first run of a chain; a server that does not tell has a chain of one.
+fn first_run(info: &WorkflowExecutionInfo) -> String {
+    if info.first_run_id.is_empty() {
+        let run = info.execution.as_ref();
+        run.map(|run| run.run_id.clone()).unwrap_or_default()
+    } else {
+        info.first_run_id.clone()
+    }
+}
+
+/// The newest run is of another chain than the one that was to be ended.
+fn is_other_chain(error: &CallError) -> bool {
+    matches!(error, CallError::Answered(status)
+        if matches!(status.code(), Code::FailedPrecondition | Code::InvalidArgument) && status.message().to_lowercase().contains("chain"))
+}
+
+fn open_run(info: WorkflowExecutionInfo) -> Option<OpenRun> {
+    let (epoch, server_id, _): (Option<Epoch>, Option<ServerId>, _) = message::read_memo(&info);
+    let started_at = info
+        .start_time
+        .and_then(|at| jiff::Timestamp::new(at.seconds, at.nanos).ok());
+    let run = info.execution?;
+    Some(OpenRun {
+        workflow_id: run.workflow_id,
+        run_id: run.run_id,
+        epoch,
+        server_id,
+        started_at,
+    })
+}
+
+fn available<T>(answer: Result<T, CallError>) -> Result<T, EngineUnavailable> {
+    answer.map_err(|error| EngineUnavailable(error.to_string()))
+}
+
+impl DispatcherEngine for TemporalDispatchers {
+    fn name(&self) -> &'static str {
+        "temporal"
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Shared
+    }
+
+    fn task_queue(&self) -> String {
+        self.task_queue.clone()
+    }
+
+    fn open(&self, desk: Arc<Desk>) {
+        // A second desk would be the same one.
+        let _ = self.desk.set(desk);
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        let worker = self.worker().take();
+        async {
+            if let Some(worker) = worker {
+                worker.stop().await;
+            }
+        }
+        .boxed()
+    }
+
+    fn replace<'a>(
+        &'a self,
+        request: &'a RunRequest,
+        deadline: Duration,
+    ) -> BoxFuture<'a, Result<String, EngineUnavailable>> {
+        self.start(request, deadline)
+            .map(|answer| answer.map_err(EngineUnavailable))
+            .boxed()
+    }
+
+    fn state<'a>(&'a self, run: &'a Run) -> BoxFuture<'a, Result<RunState, EngineUnavailable>> {
+        self.run_state(run).map(available).boxed()
+    }
+
+    fn announce<'a>(&'a self, run: &'a Run, news: Announcement) -> BoxFuture<'a, Done> {
+        async move { available(self.tell(&run.dispatcher_id, workflow::ANNOUNCE, &news).await) }.boxed()
+    }
+
+    fn register<'a>(&'a self, dispatcher: &'a DispatcherId, server: Registration) -> BoxFuture<'a, Done> {
+        async move { available(self.tell(dispatcher, workflow::REGISTER, &server).await) }.boxed()
+    }
+
+    fn leave<'a>(&'a self, dispatcher: &'a DispatcherId, server: ServerId) -> BoxFuture<'a, Done> {
+        async move { available(self.tell(dispatcher, workflow::LEAVE, &server).await) }.boxed()
+    }
+
+    fn end<'a>(&'a self, run: &'a Run, reason: &'a str) -> BoxFuture<'a, Done> {
+        let ends_at = self.engine.rpc_ends_at();
+        self.end_run(&run.dispatcher_id.0, "", &run.run_id, reason, ends_at)
+            .map(available)
+            .boxed()
+    }
+
+    fn terminate<'a>(&'a self, run: &'a OpenRun, reason: &'a str) -> BoxFuture<'a, Done> {
+        let ends_at = self.engine.rpc_ends_at();
+        self.end_run(&run.workflow_id, &run.run_id, "", reason, ends_at)
+            .map(available)
+            .boxed()
+    }
+
+    fn open_runs(&self, page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>> {
+        self.list(page).map(available).boxed()
+    }
+
+    fn status<'a>(
+        &'a self,
+        dispatcher: &'a DispatcherId,
+    ) -> BoxFuture<'a, Result<Option<Status>, EngineUnavailable>> {
+        self.ask(dispatcher).map(available).boxed()
+    }
+}
