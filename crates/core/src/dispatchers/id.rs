@@ -4,7 +4,7 @@
 //! which would make the id ambiguous, get a suffix from a hash of both names behind a dot, which no slug holds. So an id is
 //! bounded, readable, and two pairs never share one. The SQL function `stationmaster.dispatcher_id` says the same.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -71,8 +71,12 @@ fn slug(name: &str) -> String {
 fn hash(project: &str, task_queue: &str) -> String {
     let text = format!("{}:{project}:{task_queue}", project.chars().count());
     let digest = Sha256::digest(text.as_bytes());
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    hex[..HASH].to_owned()
+    let mut hex = String::with_capacity(HASH);
+    for byte in &digest[..HASH / 2] {
+        // Writing into a String does not fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
 }
 
 #[cfg(test)]

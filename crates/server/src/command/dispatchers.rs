@@ -202,21 +202,17 @@ fn told(report: &Report, dry_run: bool) -> String {
             cell(&finding.reason),
         ]
     };
-    let mut text = table(
-        &["DISPATCHER", "CLASS", "TO DO", "WHY"],
-        report.findings.iter().map(finding),
-    );
-    for problem in &report.problems {
-        text.push_str(&format!("\nNot everything could be seen: {problem}"));
-    }
+    let header = ["DISPATCHER", "CLASS", "TO DO", "WHY"];
+    let mut parts = vec![table(&header, report.findings.iter().map(finding))];
+    let unseen = |problem: &String| format!("Not everything could be seen: {problem}");
+    parts.extend(report.problems.iter().map(unseen));
     let failed = report.done.iter().filter(|deed| deed.error.is_some()).count();
-    let done = report.done.len() - failed;
-    text.push_str(&match (dry_run, done, failed) {
-        (true, _, _) => "\n\nNothing was done: this was a dry run.".to_owned(),
-        (false, 0, 0) => "\n\nThere was nothing to do.".to_owned(),
-        (false, done, failed) => format!("\n\n{done} done, {failed} failed."),
+    parts.push(match (dry_run, report.done.len() - failed, failed) {
+        (true, _, _) => "Nothing was done: this was a dry run.".to_owned(),
+        (false, 0, 0) => "There was nothing to do.".to_owned(),
+        (false, done, failed) => format!("{done} done, {failed} failed."),
     });
-    text
+    parts.join("\n\n")
 }
 
 fn act(act: &Act) -> String {

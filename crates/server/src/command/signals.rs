@@ -277,20 +277,17 @@ struct Replayed {
 
 async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
     let database = context.database().await?;
-    let replayed = match args.id {
-        Some(id) => {
-            replay(&database, &id, &Context::actor()).await?;
-            1
-        }
-        None => {
-            let filter = replay::Filter {
-                project: args.project,
-                task_queue: args.task_queue,
-                name: args.name,
-                reason: args.reason,
-            };
-            replay_matching(&database, &filter, &Context::actor()).await?
-        }
+    let replayed = if let Some(id) = args.id {
+        replay(&database, &id, &Context::actor()).await?;
+        1
+    } else {
+        let filter = replay::Filter {
+            project: args.project,
+            task_queue: args.task_queue,
+            name: args.name,
+            reason: args.reason,
+        };
+        replay_matching(&database, &filter, &Context::actor()).await?
     };
     context.format.print(&Replayed { replayed }, |_| match replayed {
         1 => "One signal is back in the inbox.".to_owned(),

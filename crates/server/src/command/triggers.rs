@@ -66,7 +66,7 @@ pub(crate) struct SetArgs {
 }
 
 #[derive(Serialize)]
-struct Removed {
+struct Answer {
     project: String,
     task_queue: Option<String>,
     name: String,
@@ -111,16 +111,16 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 &which.name,
             )
             .await?;
-            let removed = Removed {
+            let answer = Answer {
                 project: which.project,
                 task_queue: which.task_queue,
                 name: which.name,
                 removed: true,
             };
-            context.format.print(&removed, |removed| {
+            context.format.print(&answer, |answer| {
                 format!(
                     "Signals {:?} of project {:?} start nothing any more.",
-                    removed.name, removed.project
+                    answer.name, answer.project
                 )
             })
         }

@@ -78,9 +78,9 @@ fn signals_are_sent_once_and_shown_while_they_wait() {
         "--correlation-id",
         "c-9",
     ];
-    let sent = database.json(&send);
+    let answer = database.json(&send);
     assert_eq!(
-        (text(&sent, "id"), sent["created"].as_bool()),
+        (text(&answer, "id"), answer["created"].as_bool()),
         ("order-17".to_owned(), Some(true))
     );
     assert_eq!(database.json(&send)["created"], false, "a repeat is acknowledged");

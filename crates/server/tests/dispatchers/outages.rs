@@ -1,6 +1,6 @@
 //! Temporal away: at boot, and under load. Nothing is lost, and nobody gives up.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::line::{quick, send, story, trigger, until_routed};
 use crate::support::{DevServer, Launch, Temporal, TestDatabase, eventually, free_port};
@@ -34,7 +34,12 @@ async fn a_server_that_boots_without_temporal_tries_on_and_dispatches_when_it_co
         .unwrap();
     let _namespace = Temporal::of(&temporal).await;
     eventually("the server is ready", async || server.readiness().await.0 == 200).await;
+    let began = Instant::now();
     until_routed(&database, 20).await;
+    println!(
+        "everything was routed {:?} after the server was ready",
+        began.elapsed()
+    );
 
     drop(temporal);
     eventually("readiness says that the engine is away", async || {
@@ -47,7 +52,12 @@ async fn a_server_that_boots_without_temporal_tries_on_and_dispatches_when_it_co
     let temporal = tokio::task::spawn_blocking(move || DevServer::start(port, Some(&started)))
         .await
         .unwrap();
+    let began = Instant::now();
     until_routed(&database, 50).await;
+    println!(
+        "everything was routed {:?} after Temporal was started again",
+        began.elapsed()
+    );
     eventually("the server is ready again", async || {
         server.readiness().await.0 == 200
     })

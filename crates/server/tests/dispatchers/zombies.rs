@@ -36,7 +36,7 @@ async fn the_writes_of_an_owner_that_was_stopped_past_its_lease_are_refused() {
     line.send(50).await;
     line.until_routed(160).await;
     assert_eq!(line.row().await, taken, "nothing has changed hands");
-    assert_eq!(zombie.metric("dispatcher_active ").await, 0.0);
+    assert!(zombie.metric("dispatcher_active ").await < 0.5);
     let late = "select count(*) from stationmaster.signals_settled a, stationmaster.signals_settled b
                 where a.epoch < b.epoch and a.settled_at > b.settled_at";
     assert_eq!(

@@ -35,8 +35,9 @@ pub(super) const REGISTER: &str = "register";
 pub(super) const LEAVE: &str = "leave";
 pub(super) const STATUS: &str = "status";
 
-/// Longer than the desk takes for any act.
-const ACTIVITY_TIMEOUT: Duration = Duration::from_mins(1);
+/// Longer than the desk takes for an ordinary act. An act whose report is lost, because Temporal went away or the desk was slow, is
+/// repeated after this time; that is harmless, as every act is fenced and none routes a signal twice.
+const ACTIVITY_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What a run is started with, and what it continues with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
