@@ -172,7 +172,7 @@ pub struct ExecutionQuery {
     /// Ended before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_before: Option<Timestamp>,
-    /// With this text in the input or in the error, in whatever case. At most 10,000 executions are searched for a page: it
+    /// With this text in the input or in the error, in whatever case. At most 5,000 executions are searched for a page: it
     /// may come back with fewer than asked for and a `next_cursor`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(min_length = 1, max_length = 200))]

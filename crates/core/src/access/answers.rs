@@ -44,8 +44,6 @@ pub async fn take(
         .bind(request);
     let row = within(query.fetch_optional(database.pool())).await?;
     Ok(match row {
-        // Removed between two looks of one statement: as good as under way, the next repeat will tell.
-        None => Taken::UnderWay,
         Some((true, ..)) => Taken::New,
         Some((_, hash, ..)) if hash != request => Taken::Other,
         Some((_, _, Some(status), kind, body)) => Taken::Answered(Answer {
@@ -53,7 +51,8 @@ pub async fn take(
             kind,
             body: body.unwrap_or_default(),
         }),
-        Some(_) => Taken::UnderWay,
+        // Or it was removed between two looks of one statement: as good as under way, the next repeat will tell.
+        Some(_) | None => Taken::UnderWay,
     })
 }
 

@@ -14,7 +14,7 @@ use crate::id::{DefinitionId, WorkspaceId};
 use crate::session::Session;
 
 /// The most candidates that are looked at for one page.
-pub const WINDOW: i64 = 10_000;
+pub const WINDOW: i64 = 5_000;
 
 /// Which rows; every field that is given must match.
 #[derive(Debug, Clone, Default)]

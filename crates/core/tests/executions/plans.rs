@@ -112,7 +112,7 @@ const HOT: &[Hot] = &[
     Hot {
         name: "operate/set_priority",
         statement: include_str!("../../sql/operate/set_priority.sql"),
-        values: "NOBODY, 1, 'x'",
+        values: "NOBODY, 1, 'x', null",
         indexes: &["queue_pending_pkey"],
     },
     Hot {

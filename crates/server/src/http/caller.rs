@@ -207,7 +207,7 @@ pub(super) async fn authenticate(Shared(state): Shared<State>, request: Request,
     };
     let permit = match state.limits.admit(caller.token) {
         Ok(permit) => permit,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let mut request = Request::from_parts(parts, body);
     request.extensions_mut().insert(caller);

@@ -1,4 +1,4 @@
-//! The document that describes the API, OpenAPI 3.1, made from the routes themselves.
+//! The document that describes the API (`OpenAPI` 3.1), made from the routes themselves.
 
 use stationmaster_client::wire;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};

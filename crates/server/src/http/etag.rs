@@ -17,8 +17,9 @@ use super::problem::{Kind, Problem};
 pub(super) fn tag(changeable: &impl Serialize) -> String {
     let text = serde_json::to_vec(changeable).unwrap_or_default();
     let hash = Sha256::digest(text);
-    let hex: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{hex}\"")
+    let mut start = [0; 8];
+    start.copy_from_slice(&hash[..8]);
+    format!("\"{:016x}\"", u64::from_be_bytes(start))
 }
 
 /// A thing and its tag.

@@ -63,7 +63,7 @@ impl Limits {
     }
 
     /// Takes one request from the token's allowance.
-    pub(super) fn admit(&self, token: TokenId) -> Result<Allowance, Response> {
+    pub(super) fn admit(&self, token: TokenId) -> Result<Allowance, Box<Response>> {
         match self.tokens.check_key(&token) {
             Ok(state) => {
                 let limit = state.quota().burst_size().get();
@@ -87,7 +87,7 @@ impl Limits {
                     reset: seconds,
                 };
                 allowance.tell(response.headers_mut());
-                Err(response)
+                Err(Box::new(response))
             }
         }
     }

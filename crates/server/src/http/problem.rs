@@ -261,11 +261,10 @@ impl From<enqueue::Error> for Problem {
         use enqueue::Error;
         let words = error.to_string();
         match error {
-            Error::TooLarge { .. } => Self::field("/input", words),
+            Error::TooLarge { .. } | Error::BadInput(_) => Self::field("/input", words),
             Error::BadKey { field, .. } => Self::field(format!("/{}", field.replace(' ', "_")), words),
             Error::Conflict { .. } => Self::new(Kind::IdempotencyConflict, words),
             Error::Unknown(_) => Self::not_found(words),
-            Error::BadInput(_) => Self::field("/input", words),
             Error::Database(error) => error.into(),
         }
     }

@@ -70,11 +70,11 @@ async fn a_thing_is_made_once_by_those_who_expect_none() {
         answer(request.json(&json!({ "name": name })))
     };
     let answers = futures::future::join_all((0..8).map(|number| make(number.to_string()))).await;
-    let made = answers
+    let successes = answers
         .iter()
         .filter(|(status, _)| *status == StatusCode::OK)
         .count();
-    assert_eq!(made, 1, "{answers:?}");
+    assert_eq!(successes, 1, "{answers:?}");
     let missing = format!("/v1/workspaces/{}", Uuid::now_v7());
     let request = scene
         .ask(Method::PUT, &missing, Some(&token))
