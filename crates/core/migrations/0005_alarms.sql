@@ -128,7 +128,8 @@ create table stationmaster.occurrences_open (
     last_error    text,
     note          text,
     primary key (alarm_id, scheduled_for)
-) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_analyze_scale_factor = 0.02, autovacuum_analyze_threshold = 500);
 create index occurrences_open_ready on stationmaster.occurrences_open (ready_at);
 create index occurrences_open_held on stationmaster.occurrences_open (holder) where holder is not null;
 

@@ -52,4 +52,5 @@ select c.alarm_id, c.scheduled_for, c.origin, c.attempts, c.recoveries, c.token,
        d.conversation_id, d.message, d.payload::text as payload, d.max_failures, d.traceparent
 from claimed c
 join stationmaster.alarm_definitions d on d.id = c.alarm_id
+where d.id = any (array(select alarm_id from claimed))
 order by c.scheduled_for, c.alarm_id

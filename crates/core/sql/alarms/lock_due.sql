@@ -14,4 +14,5 @@ select due.alarm_id, due.next_fire_at, due.next_due_at, due.free_at, due.note, d
        d.overlap, extract(epoch from d.jitter)::double precision as jitter, d.start_at, d.end_at, d.anchor_at, now() as now
 from due
 join stationmaster.alarm_definitions d on d.id = due.alarm_id
+where d.id = any (array(select alarm_id from due))
 order by due.next_due_at

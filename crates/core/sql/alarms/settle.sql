@@ -85,6 +85,7 @@ with asked as (
     from totals t
     join standing s on s.alarm_id = t.alarm_id
     join stationmaster.alarm_definitions d on d.id = t.alarm_id
+    where d.id = any ($1)
 ), freed as (
     -- Under the policies queue and skip the next one may come now: an occurrence that waits, or else the series.
     update stationmaster.occurrences_open o

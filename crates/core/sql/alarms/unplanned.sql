@@ -13,3 +13,4 @@ select w.alarm_id, w.reason, w.next_fire_at, w.follows_at, d.kind, d.fire_at, d.
        now() as now
 from waiting w
 join stationmaster.alarm_definitions d on d.id = w.alarm_id
+where d.id = any (array(select alarm_id from waiting))

@@ -141,6 +141,11 @@ impl Claimer {
         }
     }
 
+    /// Was the last claim full, so that there is more?
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.memory().more
+    }
+
     /// Claims at most about `room` occurrences.
     #[tracing::instrument(name = "step:claim_due", level = "debug", skip_all)]
     pub(crate) async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {

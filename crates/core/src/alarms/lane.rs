@@ -9,6 +9,9 @@ use super::settle::{Settlement, Verdict, settle};
 use crate::db;
 use crate::lane::{Claimed, Lane};
 
+/// How many times the usual batch a claim takes when the last one was full.
+pub(super) const BACKLOG: usize = 4;
+
 /// See [`Lane`].
 pub(crate) struct AlarmsLane {
     shared: Shared,
@@ -32,8 +35,14 @@ impl Lane for AlarmsLane {
         "alarms"
     }
 
+    /// Under a backlog a claim takes more: what it costs grows less than what it brings.
     fn batch(&self) -> usize {
-        self.shared.settings.batch_size
+        let usual = self.shared.settings.batch_size;
+        if self.claimer.has_backlog() {
+            usual * BACKLOG
+        } else {
+            usual
+        }
     }
 
     /// Slow targets hold on to what they were sent; that must not keep the others from being claimed.

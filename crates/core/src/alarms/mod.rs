@@ -50,6 +50,7 @@ mod terms;
 
 pub(crate) use housekeeping::Housekeeping;
 pub(crate) use lane::AlarmsLane;
+use lane::BACKLOG;
 pub(crate) use planner::Planner;
 pub(crate) use recover::Recover;
 pub use terms::{Misfire, Overlap};
@@ -66,7 +67,7 @@ pub struct Settings {
     pub tick: Duration,
     /// How long a claim holds; longer than a delivery may take.
     pub lease: Duration,
-    /// The most that one claim takes.
+    /// What one claim takes; under a backlog, four times as much.
     pub batch_size: usize,
     /// Wakes under way at once.
     pub concurrency: usize,
@@ -146,7 +147,7 @@ impl Setup {
 
     /// Deliveries that may be under way at once: what is claimed is sent or given back, and waits for nobody here.
     pub(crate) fn parallel(&self) -> usize {
-        self.settings.concurrency + self.settings.batch_size
+        self.settings.concurrency + BACKLOG * self.settings.batch_size
     }
 }
 

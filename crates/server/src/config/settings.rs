@@ -319,7 +319,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "How long a claim holds; at least 5 s longer than a delivery may take",
         |c, t| put(&mut c.alarms.lease, duration(t))),
     setting("alarms.batch_size", "100", "a number from 1 to 10000",
-        "The most that one claim takes",
+        "What one claim takes; under a backlog, four times as much",
         |c, t| put(&mut c.alarms.batch_size, number(t, 1..=10_000))),
     setting("alarms.concurrency", "512", "a number from 1 to 10000",
         "Wakes under way at once",
