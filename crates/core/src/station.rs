@@ -327,7 +327,10 @@ impl Station {
         if self.with_alarms
             && let Err(error) = within(inattention.execute(self.shared.database.pool())).await
         {
-            tracing::warn!(error = chain(&error), "Could not tell the others to look at the alarms");
+            tracing::warn!(
+                error = chain(&error),
+                "Could not tell the others to look at the alarms"
+            );
         }
         if let Err(error) = self.shared.presence.leave(&self.shared.database).await {
             tracing::warn!(error = chain(&error), "Could not sign off");

@@ -5,9 +5,9 @@
     reason = "what fails fails the test, and the panic says where"
 )]
 
-mod common;
 #[path = "alarms/bed.rs"]
 mod bed;
+mod common;
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -74,11 +74,17 @@ async fn no_log_line_holds_a_secret_or_a_payload() {
     let said = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned() + &shown;
     for secret in [&old, &new] {
         let text = secret.reveal();
-        assert!(!said.contains(&text) && !said.contains(text.trim_start_matches("whsec_")), "a secret was said");
+        assert!(
+            !said.contains(&text) && !said.contains(text.trim_start_matches("whsec_")),
+            "a secret was said"
+        );
     }
     // What was bound to statements is the database driver's own matter at its finest level, which nobody switches on.
     let ours = said.lines().filter(|line| line.contains("stationmaster_core"));
     for line in ours {
-        assert!(!line.contains("4111-payload") && !line.contains("message-for-nobody-else"), "{line}");
+        assert!(
+            !line.contains("4111-payload") && !line.contains("message-for-nobody-else"),
+            "{line}"
+        );
     }
 }

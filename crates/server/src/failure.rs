@@ -213,8 +213,14 @@ fn of_alarms(error: &anyhow::Error) -> Option<Report<'static>> {
         });
     }
     let (kind, advice) = match error.downcast_ref::<keys::Error>()? {
-        keys::Error::Exists(_) => (Kind::Conflict, "Give it the next one: stationmaster alarms secrets rotate URL"),
-        keys::Error::NotFound(_) => (Kind::NotFound, "Give it one: stationmaster alarms secrets create URL"),
+        keys::Error::Exists(_) => (
+            Kind::Conflict,
+            "Give it the next one: stationmaster alarms secrets rotate URL",
+        ),
+        keys::Error::NotFound(_) => (
+            Kind::NotFound,
+            "Give it one: stationmaster alarms secrets create URL",
+        ),
         keys::Error::Database(error) => return Some(of_database(error)),
     };
     Some(Report::new(kind, error.to_string(), Some(advice)))

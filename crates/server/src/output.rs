@@ -133,7 +133,8 @@ pub(crate) fn status(text: &str) -> Cell {
     match text {
         "COMPLETED" | "RUNNING" | "DISPATCHED" | "up" | "active" | "fired" => cell.fg(Color::Green),
         "FAILED" | "TERMINATED" | "TIMED_OUT" | "gone" | "failed" => cell.fg(Color::Red),
-        "PENDING" | "CLAIMED" | "STARTING" | "leaving" | "engine down" | "paused" | "pending" | "claimed" | "retrying" => cell.fg(Color::Yellow),
+        "PENDING" | "CLAIMED" | "STARTING" | "leaving" | "engine down" | "paused" | "pending" | "claimed"
+        | "retrying" => cell.fg(Color::Yellow),
         _ => cell,
     }
 }

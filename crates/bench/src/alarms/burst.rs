@@ -162,7 +162,9 @@ fn measure(receivers: &[Receiver], burst: Burst, first_due: Timestamp) -> Result
         let arrivals = receiver.take();
         requests += arrivals.requests;
         for (id, at) in arrivals.first {
-            let (_, due) = id.split_once(':').context("a wake without an instant in its id")?;
+            let (_, due) = id
+                .split_once(':')
+                .context("a wake without an instant in its id")?;
             let due: Timestamp = due.to_ascii_uppercase().parse()?;
             late.push(millis(at.duration_since(due)));
             last = last.max(at);
@@ -213,7 +215,10 @@ async fn bare(wakes: usize, receivers: &[Receiver], settings: &Settings) -> Resu
     let mut all = all.buffer_unordered(parallel);
     while let Some(outcome) = all.next().await {
         let outcome = outcome?;
-        ensure!(matches!(outcome, Outcome::Answered { status: 204, .. }), "a bare wake failed: {outcome:?}");
+        ensure!(
+            matches!(outcome, Outcome::Answered { status: 204, .. }),
+            "a bare wake failed: {outcome:?}"
+        );
     }
     Ok(f64::from(u32::try_from(wakes)?) / began.elapsed().as_secs_f64())
 }

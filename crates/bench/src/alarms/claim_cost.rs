@@ -32,7 +32,12 @@ pub struct ClaimCost {
 }
 
 /// Measures claims of 100 due alarms beside `few`, then beside `many` that are not due.
-pub async fn measure(url: &str, few: usize, many: usize, mut progress: impl FnMut(&str)) -> Result<ClaimCost> {
+pub async fn measure(
+    url: &str,
+    few: usize,
+    many: usize,
+    mut progress: impl FnMut(&str),
+) -> Result<ClaimCost> {
     let database = Database::new(url, 4)?;
     progress("claims beside few alarms");
     let beside_few = timed(&database, url, few).await?;
@@ -71,7 +76,10 @@ async fn timed(database: &Database, url: &str, stored: usize) -> Result<Percenti
         let began = Instant::now();
         let claimed = claim_by_hand(&mut connection, BATCH).await?;
         times.push(began.elapsed().as_secs_f64() * 1000.0);
-        ensure!(claimed == BATCH, "a claim took {claimed} occurrences instead of {BATCH}");
+        ensure!(
+            claimed == BATCH,
+            "a claim took {claimed} occurrences instead of {BATCH}"
+        );
     }
     // The first claims pay for planning and cold caches.
     Ok(percentiles(&mut times[3..]))

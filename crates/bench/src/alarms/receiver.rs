@@ -63,7 +63,11 @@ impl Drop for Receiver {
     }
 }
 
-async fn serve(mut stream: TcpStream, arrivals: &Mutex<Arrivals>, answer_after: Duration) -> std::io::Result<()> {
+async fn serve(
+    mut stream: TcpStream,
+    arrivals: &Mutex<Arrivals>,
+    answer_after: Duration,
+) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = Vec::with_capacity(4096);
     loop {
@@ -80,7 +84,9 @@ async fn serve(mut stream: TcpStream, arrivals: &Mutex<Arrivals>, answer_after: 
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
             Some(line.trim_start_matches(':').trim().to_owned())
         };
-        let length: usize = header("content-length").and_then(|text| text.parse().ok()).unwrap_or_default();
+        let length: usize = header("content-length")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_default();
         while buffer.len() < head + length {
             if stream.read_buf(&mut buffer).await? == 0 {
                 return Ok(());

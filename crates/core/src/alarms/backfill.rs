@@ -36,9 +36,14 @@ pub async fn preview(
     let alarm = get(database, id).await?;
     let fires = fires(&alarm, from, to)?;
     let instants: Vec<jiff_sqlx::Timestamp> = fires.iter().map(|fire| fire.at.into()).collect();
-    let query = sqlx::query_as(statement!("alarms/on_record")).bind(id).bind(instants);
+    let query = sqlx::query_as(statement!("alarms/on_record"))
+        .bind(id)
+        .bind(instants);
     let rows: Vec<(jiff_sqlx::Timestamp, String)> = within(query.fetch_all(database.pool())).await?;
-    let known: HashMap<Timestamp, String> = rows.into_iter().map(|(at, status)| (at.to_jiff(), status)).collect();
+    let known: HashMap<Timestamp, String> = rows
+        .into_iter()
+        .map(|(at, status)| (at.to_jiff(), status))
+        .collect();
     let planned = fires.into_iter().map(|fire| {
         let status = known.get(&fire.at).map_or("none", String::as_str);
         Planned {
@@ -81,7 +86,9 @@ pub async fn backfill(
 
 fn fires(alarm: &Alarm, from: Timestamp, to: Timestamp) -> Result<Vec<Upcoming>, Error> {
     if to > Timestamp::now() {
-        return Err(Error::Invalid("the range reaches into the future: that will fire by itself".to_owned()));
+        return Err(Error::Invalid(
+            "the range reaches into the future: that will fire by itself".to_owned(),
+        ));
     }
     let Ok(Schedule::Cron(series)) = alarm.written(alarm.created_at).read() else {
         let message = format!("alarm {} is for once: fire it instead", alarm.id);
@@ -94,7 +101,9 @@ fn fires(alarm: &Alarm, from: Timestamp, to: Timestamp) -> Result<Vec<Upcoming>,
         .map(Upcoming::from)
         .collect();
     if fires.len() > MOST {
-        return Err(Error::Invalid(format!("the range holds more than {MOST} occurrences: take a shorter one")));
+        return Err(Error::Invalid(format!(
+            "the range holds more than {MOST} occurrences: take a shorter one"
+        )));
     }
     Ok(fires)
 }

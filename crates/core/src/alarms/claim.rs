@@ -166,7 +166,10 @@ impl Claimer {
         if leased.is_empty() && !more {
             return Ok(nothing(Next::After(LOOK_AGAIN)));
         }
-        let claims: Vec<Claim> = leased.into_iter().map(|row| self.claim_of(row, holder, began)).collect();
+        let claims: Vec<Claim> = leased
+            .into_iter()
+            .map(|row| self.claim_of(row, holder, began))
+            .collect();
         self.memory().worked_at = Some(Instant::now());
         self.attend().await?;
         self.shared.metrics.alarms.claimed(claims.len(), began.elapsed());
@@ -208,7 +211,10 @@ impl Claimer {
     async fn attend(&self) -> Result<(), db::Error> {
         {
             let mut memory = self.memory();
-            if memory.attended_at.is_some_and(|at| at.elapsed() < ATTENTION.mul_f64(0.4)) {
+            if memory
+                .attended_at
+                .is_some_and(|at| at.elapsed() < ATTENTION.mul_f64(0.4))
+            {
                 return Ok(());
             }
             memory.attended_at = Some(Instant::now());
@@ -224,9 +230,17 @@ impl Claimer {
 
     fn sleep(&self) -> Duration {
         let memory = self.memory();
-        let attentive = memory.worked_at.is_some_and(|at| at.elapsed() < ATTENTION.mul_f64(1.3));
-        let tick = if attentive { LOOK_AGAIN } else { self.shared.settings.tick };
-        let due = memory.next_due.map(|due| due.saturating_duration_since(Instant::now()));
+        let attentive = memory
+            .worked_at
+            .is_some_and(|at| at.elapsed() < ATTENTION.mul_f64(1.3));
+        let tick = if attentive {
+            LOOK_AGAIN
+        } else {
+            self.shared.settings.tick
+        };
+        let due = memory
+            .next_due
+            .map(|due| due.saturating_duration_since(Instant::now()));
         // A moment past the due time, so that the database's clock has surely reached it.
         due.map_or(tick, |due| (due + Duration::from_millis(1)).min(tick))
     }
@@ -234,7 +248,10 @@ impl Claimer {
     /// A look that writes nothing, so that idle alarms cost one read. Is there anything to claim?
     async fn look(&self) -> Result<bool, db::Error> {
         let now = Instant::now();
-        let (due_from, ready_from) = (lock(&self.shared.due_from).from(), lock(&self.shared.ready_from).from());
+        let (due_from, ready_from) = (
+            lock(&self.shared.due_from).from(),
+            lock(&self.shared.ready_from).from(),
+        );
         let (unplanned, next_due_in): (bool, Option<f64>) = within(
             sqlx::query_as(statement!("alarms/look"))
                 .bind(due_from)
@@ -295,7 +312,10 @@ impl Claimer {
             .await?;
         transaction.commit().await?;
         for (alarm, missed) in &moves.missed {
-            self.shared.metrics.alarms.missed(missed.status, missed.covers.unwrap_or(1));
+            self.shared
+                .metrics
+                .alarms
+                .missed(missed.status, missed.covers.unwrap_or(1));
             tracing::warn!(
                 alarm = %alarm, scheduled_for = %missed.from, occurrences = missed.covers, reason = missed.reason,
                 "Occurrence missed"
@@ -370,16 +390,21 @@ impl Moves {
             (true, None) => ("failed", step.missed.last().map(|missed| missed.reason.clone())),
         };
         self.alarms.push(alarm);
-        self.next_fire_at.push(step.next.as_ref().map(|next| stamp(next.at)));
-        self.next_due_at
-            .push(step.next.as_ref().map(|next| stamp(due(alarm, next.at, terms.jitter))));
+        self.next_fire_at
+            .push(step.next.as_ref().map(|next| stamp(next.at)));
+        self.next_due_at.push(
+            step.next
+                .as_ref()
+                .map(|next| stamp(due(alarm, next.at, terms.jitter))),
+        );
         self.follows_at.push(stamp(step.follows));
         self.held
             .push(terms.overlap != Overlap::Allow && !step.fire.is_empty() && candidate.kind == "cron");
         self.notes.push(step.next.and_then(|next| next.note));
         self.statuses.push(status);
         self.errors.push(error);
-        self.missed.extend(step.missed.into_iter().map(|missed| (alarm, missed)));
+        self.missed
+            .extend(step.missed.into_iter().map(|missed| (alarm, missed)));
         for (place, fire) in step.fire.into_iter().enumerate() {
             self.made.alarms.push(alarm);
             self.made.scheduled_for.push(stamp(fire.at));
@@ -403,14 +428,26 @@ pub(super) async fn record_missed(
     let column = |get: fn(&Missed) -> Option<jiff_sqlx::Timestamp>| {
         missed.iter().map(|(_, missed)| get(missed)).collect::<Vec<_>>()
     };
-    let covers = missed.iter().map(|(_, missed)| missed.covers.and_then(|many| i64::try_from(many).ok()));
+    let covers = missed
+        .iter()
+        .map(|(_, missed)| missed.covers.and_then(|many| i64::try_from(many).ok()));
     sqlx::query(statement!("alarms/record_missed"))
         .bind(missed.iter().map(|(alarm, _)| *alarm).collect::<Vec<_>>())
-        .bind(missed.iter().map(|(_, missed)| stamp(missed.from)).collect::<Vec<_>>())
+        .bind(
+            missed
+                .iter()
+                .map(|(_, missed)| stamp(missed.from))
+                .collect::<Vec<_>>(),
+        )
         .bind(column(|missed| missed.until.map(jiff_sqlx::Timestamp::from)))
         .bind(covers.collect::<Vec<_>>())
         .bind(missed.iter().map(|(_, missed)| missed.status).collect::<Vec<_>>())
-        .bind(missed.iter().map(|(_, missed)| missed.reason.as_str()).collect::<Vec<_>>())
+        .bind(
+            missed
+                .iter()
+                .map(|(_, missed)| missed.reason.as_str())
+                .collect::<Vec<_>>(),
+        )
         .execute(transaction)
         .await?;
     Ok(())
@@ -421,8 +458,10 @@ pub(super) async fn fail(
     transaction: &mut sqlx::PgConnection,
     broken: &[(AlarmId, String)],
 ) -> Result<(), db::Error> {
-    let (alarms, reasons): (Vec<AlarmId>, Vec<&str>) =
-        broken.iter().map(|(alarm, reason)| (*alarm, reason.as_str())).unzip();
+    let (alarms, reasons): (Vec<AlarmId>, Vec<&str>) = broken
+        .iter()
+        .map(|(alarm, reason)| (*alarm, reason.as_str()))
+        .unzip();
     sqlx::query(statement!("alarms/fail"))
         .bind(alarms)
         .bind(reasons)

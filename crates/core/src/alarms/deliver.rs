@@ -100,9 +100,12 @@ async fn decide(shared: &Shared, claim: &Claim) -> Verdict {
     }
     let asked_at = Instant::now();
     let sent = AssertUnwindSafe(shared.client.send(&wake, shared.settings.delivery_timeout));
-    let outcome = sent.catch_unwind().await.unwrap_or_else(|panic| Outcome::Unreachable {
-        message: format!("the wake panicked: {}", panic_message(&*panic)),
-    });
+    let outcome = sent
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|panic| Outcome::Unreachable {
+            message: format!("the wake panicked: {}", panic_message(&*panic)),
+        });
     let class = Class::of(&outcome);
     shared.metrics.alarms.answered(class.as_str(), asked_at.elapsed());
     let change = pass.over(class != Class::Unreachable);
@@ -152,7 +155,10 @@ fn body(claim: &Claim) -> Vec<u8> {
 fn tell(shared: &Shared, target: &str, change: Change) {
     match change {
         Change::None => return,
-        Change::Opened => tracing::error!(target_origin = target, "A wake target does not answer; its wakes are held back"),
+        Change::Opened => tracing::error!(
+            target_origin = target,
+            "A wake target does not answer; its wakes are held back"
+        ),
         Change::Closed => tracing::info!(target_origin = target, "A wake target answers again"),
     }
     shared.metrics.alarms.open_targets(shared.targets.open());
@@ -169,7 +175,11 @@ fn judge(claim: &Claim, outcome: Outcome, class: Class) -> Verdict {
             status,
             body,
             retry_after,
-        } => (format!("the target answered {status}"), Some((status, body)), retry_after),
+        } => (
+            format!("the target answered {status}"),
+            Some((status, body)),
+            retry_after,
+        ),
         Outcome::Unreachable { message } => (format!("no answer: {message}"), None, None),
         Outcome::Forbidden { message } => (message, None, None),
     };

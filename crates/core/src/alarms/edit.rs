@@ -137,7 +137,9 @@ fn check(edit: &Edit, written: &Written) -> Result<(), Error> {
 fn change(alarm: &mut Alarm, edit: &Edit, now: Timestamp) -> Result<(), Error> {
     if let Some(when) = &edit.when {
         let columns = when.columns();
-        let delay = columns.delay.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        let delay = columns
+            .delay
+            .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
         let after_delay = |delay| {
             now.checked_add(delay)
                 .map_err(|_| set::Error::Invalid("that is too far away".to_owned()))
@@ -146,7 +148,12 @@ fn change(alarm: &mut Alarm, edit: &Edit, now: Timestamp) -> Result<(), Error> {
             Some(delay) => Some(after_delay(delay)?),
             None => columns.fire_at,
         };
-        alarm.kind = if columns.expression.is_some() { "cron" } else { "once" }.to_owned();
+        alarm.kind = if columns.expression.is_some() {
+            "cron"
+        } else {
+            "once"
+        }
+        .to_owned();
         alarm.cron_expr = columns.expression.map(str::to_owned);
         alarm.timezone = columns.zone.map(str::to_owned);
         alarm.civil_at = columns.civil_at;

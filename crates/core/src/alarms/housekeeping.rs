@@ -24,7 +24,10 @@ impl Pass for Housekeeping {
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         let shared = &self.shared;
-        if duty::hold(&shared.database, &shared.presence, DUTY).await?.is_none() {
+        if duty::hold(&shared.database, &shared.presence, DUTY)
+            .await?
+            .is_none()
+        {
             return Ok(Next::After(BEAT));
         }
         let pool = shared.database.pool();

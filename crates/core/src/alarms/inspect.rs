@@ -148,7 +148,10 @@ struct AlarmRow {
 
 impl From<AlarmRow> for Alarm {
     fn from(row: AlarmRow) -> Self {
-        let cron = row.cron_expr.as_deref().and_then(|expression| Cron::parse(expression).ok());
+        let cron = row
+            .cron_expr
+            .as_deref()
+            .and_then(|expression| Cron::parse(expression).ok());
         Self {
             id: row.id,
             workspace_id: row.workspace_id,
@@ -215,7 +218,10 @@ impl Alarm {
             Ok(Schedule::Cron(series)) => {
                 // What is due and not yet made comes first.
                 let from = self.next_fire_at.map_or(after, |next| {
-                    after.min(next.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or(next))
+                    after.min(
+                        next.checked_sub(jiff::SignedDuration::from_nanos(1))
+                            .unwrap_or(next),
+                    )
                 });
                 series.fires(from).take(count).collect()
             }
@@ -371,20 +377,33 @@ pub struct Try {
 }
 
 /// The failed tries of an occurrence, oldest first.
-pub async fn tries(database: &Database, alarm: AlarmId, scheduled_for: Timestamp) -> Result<Vec<Try>, db::Error> {
-    type Row = (i32, jiff_sqlx::Timestamp, String, Option<i32>, Option<String>, Option<String>);
+pub async fn tries(
+    database: &Database,
+    alarm: AlarmId,
+    scheduled_for: Timestamp,
+) -> Result<Vec<Try>, db::Error> {
+    type Row = (
+        i32,
+        jiff_sqlx::Timestamp,
+        String,
+        Option<i32>,
+        Option<String>,
+        Option<String>,
+    );
     let query = sqlx::query_as(statement!("alarms/tries"))
         .bind(alarm)
         .bind(jiff_sqlx::Timestamp::from(scheduled_for));
     let rows: Vec<Row> = within(query.fetch_all(database.pool())).await?;
-    let tries = rows.into_iter().map(|(attempt, at, class, answer_status, answer, error)| Try {
-        attempt,
-        at: at.to_jiff(),
-        class,
-        answer_status,
-        answer,
-        error,
-    });
+    let tries = rows
+        .into_iter()
+        .map(|(attempt, at, class, answer_status, answer, error)| Try {
+            attempt,
+            at: at.to_jiff(),
+            class,
+            answer_status,
+            answer,
+            error,
+        });
     Ok(tries.collect())
 }
 

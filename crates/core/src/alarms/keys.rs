@@ -37,7 +37,11 @@ impl Keyring {
     }
 
     /// The secrets to sign with for a target, newest first; none when wakes are not signed.
-    pub(crate) async fn secrets_of(&self, database: &Database, target: &str) -> Result<Arc<[Secret]>, db::Error> {
+    pub(crate) async fn secrets_of(
+        &self,
+        database: &Database,
+        target: &str,
+    ) -> Result<Arc<[Secret]>, db::Error> {
         if self.masters.is_empty() {
             return Ok(Arc::default());
         }
@@ -51,9 +55,14 @@ impl Keyring {
         let secrets: Arc<[Secret]> = match own {
             None => self.masters.clone().into(),
             Some((generation, previous)) => {
-                let generations = [Some(generation), (previous == Some(true)).then_some(generation - 1)];
+                let generations = [
+                    Some(generation),
+                    (previous == Some(true)).then_some(generation - 1),
+                ];
                 let derived = generations.iter().flatten().flat_map(|generation| {
-                    self.masters.iter().map(|master| master.derive(target, *generation))
+                    self.masters
+                        .iter()
+                        .map(|master| master.derive(target, *generation))
                 });
                 derived.collect()
             }
@@ -107,7 +116,12 @@ pub async fn create(database: &Database, master: &Secret, url: &Url) -> Result<M
 }
 
 /// Gives a target its next secret. The one before signs beside it for as long as `overlap`.
-pub async fn rotate(database: &Database, master: &Secret, url: &Url, overlap: Duration) -> Result<Made, Error> {
+pub async fn rotate(
+    database: &Database,
+    master: &Secret,
+    url: &Url,
+    overlap: Duration,
+) -> Result<Made, Error> {
     let target = target_of(url);
     let query = sqlx::query_scalar(statement!("alarms/key_rotate"))
         .bind(&target)
@@ -144,12 +158,15 @@ pub struct Key {
 /// The targets that have a secret of their own.
 pub async fn list(database: &Database) -> Result<Vec<Key>, db::Error> {
     type Row = (String, i32, jiff_sqlx::Timestamp, Option<jiff_sqlx::Timestamp>);
-    let rows: Vec<Row> = within(sqlx::query_as(statement!("alarms/key_list")).fetch_all(database.pool())).await?;
-    let keys = rows.into_iter().map(|(target, generation, rotated_at, previous_until)| Key {
-        target,
-        generation,
-        rotated_at: rotated_at.to_jiff(),
-        previous_until: previous_until.map(jiff_sqlx::Timestamp::to_jiff),
-    });
+    let rows: Vec<Row> =
+        within(sqlx::query_as(statement!("alarms/key_list")).fetch_all(database.pool())).await?;
+    let keys = rows
+        .into_iter()
+        .map(|(target, generation, rotated_at, previous_until)| Key {
+            target,
+            generation,
+            rotated_at: rotated_at.to_jiff(),
+            previous_until: previous_until.map(jiff_sqlx::Timestamp::to_jiff),
+        });
     Ok(keys.collect())
 }

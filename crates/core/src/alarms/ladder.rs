@@ -21,14 +21,14 @@ const SHOWN: u32 = 8;
 #[must_use]
 pub fn wait(failures: u32, asked_for: Option<Duration>) -> Duration {
     let step = LADDER.step(failures);
-    step.max(asked_for.unwrap_or_default())
-        + step.mul_f64(rand::rng().random_range(0.0..=JITTER))
+    step.max(asked_for.unwrap_or_default()) + step.mul_f64(rand::rng().random_range(0.0..=JITTER))
 }
 
 /// The ladder as a table of Markdown.
 #[must_use]
 pub fn table() -> String {
-    let mut text = String::from("| failed try | next try after | since the first try, at least |\n|---|---|---|\n");
+    let mut text =
+        String::from("| failed try | next try after | since the first try, at least |\n|---|---|---|\n");
     let mut since = Duration::ZERO;
     for failures in 1..=SHOWN {
         let step = LADDER.step(failures);
@@ -61,7 +61,10 @@ mod tests {
     fn a_wait_is_at_least_its_step_and_at_least_what_the_target_asked_for() {
         for failures in 1..10 {
             let (step, waited) = (LADDER.step(failures), wait(failures, None));
-            assert!(waited >= step && waited <= step.mul_f64(1.0 + JITTER), "{failures}: {waited:?}");
+            assert!(
+                waited >= step && waited <= step.mul_f64(1.0 + JITTER),
+                "{failures}: {waited:?}"
+            );
         }
         let asked = Duration::from_hours(1);
         assert!(wait(1, Some(asked)) >= asked);
@@ -71,6 +74,10 @@ mod tests {
     #[test]
     fn the_table_in_the_guide_is_the_one_of_the_code() {
         let guide = include_str!("../../../../docs/guides/alarms.md");
-        assert!(guide.contains(&table()), "docs/guides/alarms.md needs this table:\n{}", table());
+        assert!(
+            guide.contains(&table()),
+            "docs/guides/alarms.md needs this table:\n{}",
+            table()
+        );
     }
 }

@@ -25,10 +25,10 @@ use crate::db::Database;
 use crate::listen::Bells;
 use crate::observe::Metrics;
 use crate::presence::Presence;
+use crate::wake::Client;
 use crate::wake::guard::{Allowed, Guard};
 use crate::wake::signature::Secret;
 use crate::wake::targets::Targets;
-use crate::wake::Client;
 
 pub mod backfill;
 mod claim;
@@ -211,7 +211,13 @@ mod tests {
             settings.router_target().unwrap().to_string()
         };
         assert_eq!(target("http://router:9000"), "http://router:9000/internal/wake");
-        assert_eq!(target("http://router:9000/api/"), "http://router:9000/api/internal/wake");
-        assert_eq!(target("http://router/internal/wake"), "http://router/internal/wake");
+        assert_eq!(
+            target("http://router:9000/api/"),
+            "http://router:9000/api/internal/wake"
+        );
+        assert_eq!(
+            target("http://router/internal/wake"),
+            "http://router/internal/wake"
+        );
     }
 }

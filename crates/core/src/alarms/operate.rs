@@ -97,7 +97,13 @@ pub(super) async fn get(database: &Database, id: AlarmId) -> Result<Alarm, Error
 /// Cancels an alarm for good. Answers the status that it has now: `cancelled`, or the one in which it had ended before.
 pub async fn cancel(database: &Database, id: AlarmId, by: &str) -> Result<String, Error> {
     let query = "select stationmaster.cancel_alarm($1, $2)";
-    let answer = within(sqlx::query_scalar(query).bind(id).bind(by).fetch_one(database.pool())).await;
+    let answer = within(
+        sqlx::query_scalar(query)
+            .bind(id)
+            .bind(by)
+            .fetch_one(database.pool()),
+    )
+    .await;
     match answer {
         Ok(status) => Ok(status),
         Err(error) if error.code().as_deref() == Some("P0002") => Err(Error::NotFound(id)),
@@ -112,9 +118,18 @@ pub async fn pause(database: &Database, id: AlarmId, by: &str) -> Result<(), Err
     match locked.status.as_str() {
         "paused" => return Ok(()),
         "active" => {}
-        status => return Err(Error::WrongState(format!("alarm {id} is {status}: there is nothing to pause"))),
+        status => {
+            return Err(Error::WrongState(format!(
+                "alarm {id} is {status}: there is nothing to pause"
+            )));
+        }
     }
-    within(sqlx::query(statement!("alarms/pause")).bind(id).execute(&mut *transaction)).await?;
+    within(
+        sqlx::query(statement!("alarms/pause"))
+            .bind(id)
+            .execute(&mut *transaction),
+    )
+    .await?;
     note(&mut transaction, id, "paused", by, None).await?;
     transaction.commit().await?;
     Ok(())
@@ -128,9 +143,18 @@ pub async fn resume(database: &Database, id: AlarmId, by: &str) -> Result<(), Er
     match locked.status.as_str() {
         "active" => return Ok(()),
         "paused" => {}
-        status => return Err(Error::WrongState(format!("alarm {id} is {status}: there is nothing to resume"))),
+        status => {
+            return Err(Error::WrongState(format!(
+                "alarm {id} is {status}: there is nothing to resume"
+            )));
+        }
     }
-    within(sqlx::query(statement!("alarms/resume")).bind(id).execute(&mut *transaction)).await?;
+    within(
+        sqlx::query(statement!("alarms/resume"))
+            .bind(id)
+            .execute(&mut *transaction),
+    )
+    .await?;
     go_on(&mut transaction, &alarm, &locked).await?;
     note(&mut transaction, id, "resumed", by, None).await?;
     ring(&mut transaction).await?;
@@ -143,7 +167,10 @@ async fn go_on(transaction: &mut sqlx::PgConnection, alarm: &Alarm, locked: &Loc
         return Ok(());
     };
     let now = locked.now();
-    let schedule = alarm.written(locked.anchor_at()).read().map_err(Error::WrongState)?;
+    let schedule = alarm
+        .written(locked.anchor_at())
+        .read()
+        .map_err(Error::WrongState)?;
     let (upcoming, follows) = match &schedule {
         Schedule::Cron(series) => {
             if next <= now {

@@ -72,7 +72,9 @@ impl Late<'_> {
     }
 
     fn is_missed(&self, nominal: Timestamp) -> bool {
-        let late = self.now.duration_since(due(self.alarm, nominal, self.terms.jitter));
+        let late = self
+            .now
+            .duration_since(due(self.alarm, nominal, self.terms.jitter));
         late > signed(self.terms.grace)
     }
 
@@ -92,7 +94,11 @@ impl Late<'_> {
             reason: self.too_late(),
         };
         Step {
-            fire: if skip { Vec::new() } else { vec![self.first.clone()] },
+            fire: if skip {
+                Vec::new()
+            } else {
+                vec![self.first.clone()]
+            },
             missed: if skip { vec![missed] } else { Vec::new() },
             next: None,
             follows: first,
@@ -136,11 +142,17 @@ impl Late<'_> {
             }));
             fire = newest;
         }
-        let follows = fire.last().map_or_else(|| self.last_due(series, &first, floor), |fire| fire.at);
+        let follows = fire
+            .last()
+            .map_or_else(|| self.last_due(series, &first, floor), |fire| fire.at);
         let next = series.next_after(follows).map(Upcoming::from);
         let until = fire.first().or(next.as_ref()).map_or(self.now, |fire| fire.at);
         // What the overlap policy has taken out stands between; it is on record already.
-        let until = missed.iter().map(|missed| missed.from).filter(|from| *from >= first.at).fold(until, Timestamp::min);
+        let until = missed
+            .iter()
+            .map(|missed| missed.from)
+            .filter(|from| *from >= first.at)
+            .fold(until, Timestamp::min);
         missed.extend(self.missed(series, first.at, until, floor, fire.last()));
         Step {
             fire,
@@ -159,9 +171,10 @@ impl Late<'_> {
         }
         match self.terms.misfire {
             Misfire::Coalesce => (self.newest(series, first, window, 1), window),
-            Misfire::CatchUp(many) => {
-                (self.newest(series, first, window, usize::try_from(many).unwrap_or(AT_ONCE)), window)
-            }
+            Misfire::CatchUp(many) => (
+                self.newest(series, first, window, usize::try_from(many).unwrap_or(AT_ONCE)),
+                window,
+            ),
             Misfire::Skip => {
                 let grace = self.before(self.terms.grace);
                 (self.newest(series, first, grace, AT_ONCE), grace)
@@ -229,7 +242,13 @@ impl Late<'_> {
         if first <= floor {
             let reason = format!("missed by more than the window of {}", words(self.terms.window));
             let end = series.next_after(floor).map(|fire| fire.at);
-            missed.extend(row(series, first, end.unwrap_or(until).min(until), "skipped", &reason));
+            missed.extend(row(
+                series,
+                first,
+                end.unwrap_or(until).min(until),
+                "skipped",
+                &reason,
+            ));
             from = end;
         }
         let Some(from) = from.filter(|from| *from < until) else {

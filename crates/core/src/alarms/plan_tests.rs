@@ -54,7 +54,10 @@ fn fired(step: &Step) -> Vec<Timestamp> {
 }
 
 fn missed(step: &Step) -> Vec<(Timestamp, &str)> {
-    step.missed.iter().map(|missed| (missed.from, missed.status)).collect()
+    step.missed
+        .iter()
+        .map(|missed| (missed.from, missed.status))
+        .collect()
 }
 
 fn next(step: &Step) -> Option<Timestamp> {
@@ -81,11 +84,20 @@ fn late_within_the_grace_everything_that_is_due_fires_under_every_policy() {
 
 #[test]
 fn after_an_outage_coalesce_fires_the_newest_once_and_records_the_others() {
-    let step = step(&every("*/5 * * * *"), terms(Misfire::Coalesce), "12:00:00", "12:17:00");
+    let step = step(
+        &every("*/5 * * * *"),
+        terms(Misfire::Coalesce),
+        "12:00:00",
+        "12:17:00",
+    );
     assert_eq!(fired(&step), [at("12:15:00")]);
     assert_eq!(
         missed(&step),
-        [(at("12:00:00"), "coalesced"), (at("12:05:00"), "coalesced"), (at("12:10:00"), "coalesced")]
+        [
+            (at("12:00:00"), "coalesced"),
+            (at("12:05:00"), "coalesced"),
+            (at("12:10:00"), "coalesced")
+        ]
     );
     assert_eq!(step.missed[0].reason, "coalesced into 2026-03-01T12:15:00Z");
     assert_eq!(next(&step), Some(at("12:20:00")));
@@ -93,26 +105,57 @@ fn after_an_outage_coalesce_fires_the_newest_once_and_records_the_others() {
 
 #[test]
 fn one_wake_comes_of_an_outage_even_when_the_newest_is_hardly_late() {
-    let step = step(&every("*/5 * * * *"), terms(Misfire::Coalesce), "12:00:00", "12:15:01");
+    let step = step(
+        &every("*/5 * * * *"),
+        terms(Misfire::Coalesce),
+        "12:00:00",
+        "12:15:01",
+    );
     assert_eq!(fired(&step), [at("12:15:00")]);
     assert_eq!(step.missed.len(), 3);
 }
 
 #[test]
 fn catching_up_fires_the_newest_in_order_and_records_the_others() {
-    let step = step(&every("*/5 * * * *"), terms(Misfire::CatchUp(2)), "12:00:00", "12:17:00");
+    let step = step(
+        &every("*/5 * * * *"),
+        terms(Misfire::CatchUp(2)),
+        "12:00:00",
+        "12:17:00",
+    );
     assert_eq!(fired(&step), [at("12:10:00"), at("12:15:00")]);
-    assert_eq!(missed(&step), [(at("12:00:00"), "skipped"), (at("12:05:00"), "skipped")]);
+    assert_eq!(
+        missed(&step),
+        [(at("12:00:00"), "skipped"), (at("12:05:00"), "skipped")]
+    );
     assert_eq!(next(&step), Some(at("12:20:00")));
-    let all = super::tests::step(&every("*/5 * * * *"), terms(Misfire::CatchUp(9)), "12:00:00", "12:17:00");
+    let all = super::tests::step(
+        &every("*/5 * * * *"),
+        terms(Misfire::CatchUp(9)),
+        "12:00:00",
+        "12:17:00",
+    );
     assert_eq!((fired(&all).len(), all.missed.len()), (4, 0));
 }
 
 #[test]
 fn skipping_fires_only_what_is_hardly_late() {
-    let step = step(&every("*/5 * * * *"), terms(Misfire::Skip), "12:00:00", "12:17:00");
-    assert_eq!((fired(&step), step.missed.len(), next(&step)), (vec![], 4, Some(at("12:20:00"))));
-    let hardly = super::tests::step(&every("*/5 * * * *"), terms(Misfire::Skip), "12:00:00", "12:15:10");
+    let step = step(
+        &every("*/5 * * * *"),
+        terms(Misfire::Skip),
+        "12:00:00",
+        "12:17:00",
+    );
+    assert_eq!(
+        (fired(&step), step.missed.len(), next(&step)),
+        (vec![], 4, Some(at("12:20:00")))
+    );
+    let hardly = super::tests::step(
+        &every("*/5 * * * *"),
+        terms(Misfire::Skip),
+        "12:00:00",
+        "12:15:10",
+    );
     assert_eq!((fired(&hardly), hardly.missed.len()), (vec![at("12:15:00")], 3));
 }
 
@@ -122,25 +165,48 @@ fn what_lies_before_the_window_is_not_made_up_for() {
     short.window = Duration::from_mins(10);
     let step = step(&every("*/5 * * * *"), short, "12:00:00", "12:17:00");
     assert_eq!(fired(&step), [at("12:10:00"), at("12:15:00")]);
-    assert_eq!(missed(&step), [(at("12:00:00"), "skipped"), (at("12:05:00"), "skipped")]);
-    assert!(step.missed[0].reason.contains("window of 10 min"), "{:?}", step.missed[0]);
+    assert_eq!(
+        missed(&step),
+        [(at("12:00:00"), "skipped"), (at("12:05:00"), "skipped")]
+    );
+    assert!(
+        step.missed[0].reason.contains("window of 10 min"),
+        "{:?}",
+        step.missed[0]
+    );
     let mut tiny = terms(Misfire::Coalesce);
     tiny.window = Duration::from_mins(1);
     let none = super::tests::step(&every("*/5 * * * *"), tiny, "12:00:00", "12:17:00");
-    assert_eq!((fired(&none), none.missed.len(), next(&none)), (vec![], 4, Some(at("12:20:00"))));
+    assert_eq!(
+        (fired(&none), none.missed.len(), next(&none)),
+        (vec![], 4, Some(at("12:20:00")))
+    );
 }
 
 #[test]
 fn a_long_row_of_missed_ones_is_one_line_and_costs_little() {
     let began = std::time::Instant::now();
-    let step = step(&every("* * * * * *"), terms(Misfire::Coalesce), "00:00:00", "23:59:00");
+    let step = step(
+        &every("* * * * * *"),
+        terms(Misfire::Coalesce),
+        "00:00:00",
+        "23:59:00",
+    );
     assert_eq!(fired(&step), [at("23:59:00")]);
     let [row] = &step.missed[..] else {
         panic!("one line: {:?}", step.missed);
     };
-    assert_eq!((row.from, row.until, row.covers), (at("00:00:00"), Some(at("23:59:00")), None));
+    assert_eq!(
+        (row.from, row.until, row.covers),
+        (at("00:00:00"), Some(at("23:59:00")), None)
+    );
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    let hundreds = super::tests::step(&every("* * * * * *"), terms(Misfire::Coalesce), "00:00:00", "00:05:00");
+    let hundreds = super::tests::step(
+        &every("* * * * * *"),
+        terms(Misfire::Coalesce),
+        "00:00:00",
+        "00:05:00",
+    );
     assert_eq!((hundreds.missed.len(), hundreds.missed[0].covers), (1, Some(300)));
 }
 
@@ -152,7 +218,10 @@ fn for_once_it_fires_however_late_it_is_unless_it_is_to_be_skipped() {
         assert_eq!((fired(&step), next(&step)), (vec![at("00:00:00")], None));
     }
     let skipped = step(&once, terms(Misfire::Skip), "00:00:00", "23:00:00");
-    assert_eq!((fired(&skipped), missed(&skipped)), (vec![], vec![(at("00:00:00"), "skipped")]));
+    assert_eq!(
+        (fired(&skipped), missed(&skipped)),
+        (vec![], vec![(at("00:00:00"), "skipped")])
+    );
 }
 
 #[test]
@@ -165,12 +234,19 @@ fn by_the_overlap_policy_skip_what_came_meanwhile_is_skipped() {
     let step = late.step();
     assert_eq!(fired(&step), []);
     assert_eq!(missed(&step).len(), 3);
-    assert!(step.missed.iter().all(|missed| missed.reason.contains("still under way")));
+    assert!(
+        step.missed
+            .iter()
+            .all(|missed| missed.reason.contains("still under way"))
+    );
     assert_eq!(next(&step), Some(at("12:20:00")));
     late.free_at = Some(at("12:14:00"));
     late.now = at("12:15:05");
     let step = late.step();
-    assert_eq!((fired(&step), step.missed.len(), next(&step)), (vec![at("12:15:00")], 2, Some(at("12:20:00"))));
+    assert_eq!(
+        (fired(&step), step.missed.len(), next(&step)),
+        (vec![at("12:15:00")], 2, Some(at("12:20:00")))
+    );
 }
 
 #[test]
@@ -183,31 +259,57 @@ fn a_series_that_is_over_has_no_next() {
     let last = step(&schedule, terms(Misfire::Coalesce), "12:05:00", "12:05:01");
     assert_eq!((fired(&last), next(&last)), (vec![at("12:05:00")], None));
     let missed = step(&schedule, terms(Misfire::Skip), "12:05:00", "13:00:00");
-    assert_eq!((fired(&missed), missed.missed.len(), next(&missed)), (vec![], 1, None));
+    assert_eq!(
+        (fired(&missed), missed.missed.len(), next(&missed)),
+        (vec![], 1, None)
+    );
 }
 
 /// Whatever the policy and however late: every instant of the series is fired, missed or still to come, once.
 #[test]
 fn no_instant_is_lost_and_none_comes_twice() {
-    for expression in ["*/5 * * * *", "*/7 * * * * *", "0 */2 * * *", "13 3 * * *", "0 0 1 * *"] {
+    for expression in [
+        "*/5 * * * *",
+        "*/7 * * * * *",
+        "0 */2 * * *",
+        "13 3 * * *",
+        "0 0 1 * *",
+    ] {
         let schedule = every(expression);
         let Schedule::Cron(series) = &schedule else {
             unreachable!("it is a series");
         };
-        for misfire in [Misfire::Coalesce, Misfire::CatchUp(1), Misfire::CatchUp(5), Misfire::Skip] {
+        for misfire in [
+            Misfire::Coalesce,
+            Misfire::CatchUp(1),
+            Misfire::CatchUp(5),
+            Misfire::Skip,
+        ] {
             for overlap in [Overlap::Allow, Overlap::Queue, Overlap::Skip] {
                 for late_by in [0, 1, 29, 31, 100, 601, 3600, 7201, 90_000, 200_000] {
                     let first = series.next_after(at("00:00:00")).unwrap().at;
                     let now = first + SignedDuration::from_secs(late_by);
                     let late = Late {
                         alarm: AlarmId::new(),
-                        terms: Terms { overlap, ..terms(misfire) },
-                        first: Upcoming { at: first, note: None },
+                        terms: Terms {
+                            overlap,
+                            ..terms(misfire)
+                        },
+                        first: Upcoming {
+                            at: first,
+                            note: None,
+                        },
                         free_at: None,
                         now,
                         schedule: &schedule,
                     };
-                    check(series, &late.step(), first, now, &format!("{expression} {misfire:?} {overlap:?} {late_by}"));
+                    check(
+                        series,
+                        &late.step(),
+                        first,
+                        now,
+                        &format!("{expression} {misfire:?} {overlap:?} {late_by}"),
+                    );
                 }
             }
         }

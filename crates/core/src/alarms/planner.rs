@@ -44,7 +44,10 @@ struct Unplanned {
 
 impl Planner {
     pub(crate) fn new(shared: Shared) -> Self {
-        Self { shared, checked: None }
+        Self {
+            shared,
+            checked: None,
+        }
     }
 
     async fn check_zones(&mut self) -> Result<(), db::Error> {
@@ -55,7 +58,11 @@ impl Planner {
         let query = sqlx::query_scalar(statement!("alarms/zone_data")).bind(release);
         let again: i64 = within(query.fetch_one(self.shared.database.pool())).await?;
         if again > 0 {
-            tracing::info!(alarms = again, release, "New time zone data: next fires are computed anew");
+            tracing::info!(
+                alarms = again,
+                release,
+                "New time zone data: next fires are computed anew"
+            );
         }
         self.checked = Some(Instant::now());
         Ok(())
@@ -75,7 +82,10 @@ impl Planner {
                     let before = row.next_fire_at.map(jiff_sqlx::Timestamp::to_jiff);
                     if row.reason != "set" && before != Some(plan.next.at) {
                         let from = before.map_or_else(|| "none".to_owned(), |at| at.to_string());
-                        moved.push((row.alarm_id, format!("from {from} to {}: {}", plan.next.at, row.reason)));
+                        moved.push((
+                            row.alarm_id,
+                            format!("from {from} to {}: {}", plan.next.at, row.reason),
+                        ));
                     }
                     plans.push(plan);
                 }
@@ -153,18 +163,28 @@ fn plan_of(row: &Unplanned) -> Result<Plan, String> {
 }
 
 /// Puts plans where claims find them.
-pub(super) async fn write_plans(transaction: &mut sqlx::PgConnection, plans: &[Plan]) -> Result<(), db::Error> {
+pub(super) async fn write_plans(
+    transaction: &mut sqlx::PgConnection,
+    plans: &[Plan],
+) -> Result<(), db::Error> {
     if plans.is_empty() {
         return Ok(());
     }
     let stamp = jiff_sqlx::Timestamp::from;
-    let dues = plans.iter().map(|plan| stamp(due(plan.alarm, plan.next.at, plan.jitter)));
+    let dues = plans
+        .iter()
+        .map(|plan| stamp(due(plan.alarm, plan.next.at, plan.jitter)));
     sqlx::query(statement!("alarms/plan"))
         .bind(plans.iter().map(|plan| plan.alarm).collect::<Vec<_>>())
         .bind(plans.iter().map(|plan| stamp(plan.next.at)).collect::<Vec<_>>())
         .bind(dues.collect::<Vec<_>>())
         .bind(plans.iter().map(|plan| stamp(plan.follows)).collect::<Vec<_>>())
-        .bind(plans.iter().map(|plan| plan.next.note.as_deref()).collect::<Vec<_>>())
+        .bind(
+            plans
+                .iter()
+                .map(|plan| plan.next.note.as_deref())
+                .collect::<Vec<_>>(),
+        )
         .execute(transaction)
         .await?;
     Ok(())

@@ -37,7 +37,11 @@ impl Pass for Recover {
             return Ok(Next::After(EVERY));
         }
         self.shared.metrics.alarms.recovered(lost.len());
-        tracing::info!(occurrences = lost.len(), "Recovered {} wakes of lost servers", lost.len());
+        tracing::info!(
+            occurrences = lost.len(),
+            "Recovered {} wakes of lost servers",
+            lost.len()
+        );
         self.shared.bells.alarms.ring();
         Ok(Next::Now)
     }

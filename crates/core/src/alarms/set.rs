@@ -159,7 +159,9 @@ pub enum Error {
 impl Error {
     pub(super) fn of(error: db::Error, workspace: WorkspaceId) -> Self {
         let constraint = match &error {
-            db::Error::Sql(sqlx::Error::Database(error)) => error.constraint().map(|name| name.replace('_', " ")),
+            db::Error::Sql(sqlx::Error::Database(error)) => {
+                error.constraint().map(|name| name.replace('_', " "))
+            }
             _ => None,
         };
         match error.code().as_deref() {
@@ -219,7 +221,9 @@ pub(super) struct Columns<'a> {
 /// A target must be a URL that can be called, without a password in it.
 pub(super) fn check_target(url: &str) -> Result<(), Error> {
     let invalid = |what: &str| Error::Invalid(format!("the target {what}"));
-    let url: Url = url.parse().map_err(|error| invalid(&format!("is not a URL: {error}")))?;
+    let url: Url = url
+        .parse()
+        .map_err(|error| invalid(&format!("is not a URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(invalid("does not begin with http: or https:"));
     }
@@ -271,9 +275,10 @@ pub async fn set(database: &Database, request: &SetAlarm, by: &str) -> Result<An
         return Ok(Answer::New(alarm));
     }
     written.anchor_at = now;
-    written.fire_at = columns
-        .fire_at
-        .or_else(|| now.checked_add(Duration::try_from_secs_f64(columns.delay?).ok()?).ok());
+    written.fire_at = columns.fire_at.or_else(|| {
+        now.checked_add(Duration::try_from_secs_f64(columns.delay?).ok()?)
+            .ok()
+    });
     let next = written
         .read()
         .map_err(Error::Invalid)?
@@ -285,7 +290,9 @@ pub async fn set(database: &Database, request: &SetAlarm, by: &str) -> Result<An
         jitter: request.jitter,
         follows: now,
     };
-    write_plans(&mut transaction, &[plan]).await.map_err(Error::Database)?;
+    write_plans(&mut transaction, &[plan])
+        .await
+        .map_err(Error::Database)?;
     transaction.commit().await?;
     Ok(Answer::New(alarm))
 }

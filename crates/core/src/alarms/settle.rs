@@ -79,7 +79,11 @@ pub(crate) async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec
     let written = match write(shared, &batch).await {
         Ok(written) => written,
         Err(error) => {
-            tracing::error!(error = chain(&error), occurrences = batch.len(), "Could not settle alarms; trying again");
+            tracing::error!(
+                error = chain(&error),
+                occurrences = batch.len(),
+                "Could not settle alarms; trying again"
+            );
             return batch;
         }
     };
@@ -126,14 +130,20 @@ async fn held(shared: &Shared, claims: &[&Claim]) -> Result<HashSet<Key>, db::Er
         )
         .bind(claims.iter().map(|claim| claim.token).collect::<Vec<_>>());
     let rows: Vec<(AlarmId, jiff_sqlx::Timestamp)> = within(query.fetch_all(shared.database.pool())).await?;
-    Ok(rows.into_iter().map(|(alarm, at)| (alarm, at.to_jiff())).collect())
+    Ok(rows
+        .into_iter()
+        .map(|(alarm, at)| (alarm, at.to_jiff()))
+        .collect())
 }
 
 /// A line of the statement's answer: an occurrence that was settled, or an alarm that was paused by it.
 type Line = (AlarmId, Option<jiff_sqlx::Timestamp>, bool);
 
 async fn write_once(shared: &Shared, batch: &[Settlement]) -> Result<Vec<Line>, db::Error> {
-    let rows: Vec<Row<'_>> = batch.iter().map(|settlement| Row::of(&settlement.verdict)).collect();
+    let rows: Vec<Row<'_>> = batch
+        .iter()
+        .map(|settlement| Row::of(&settlement.verdict))
+        .collect();
     let claims = || batch.iter().map(|settlement| &settlement.claim);
     within(
         sqlx::query_as(statement!("alarms/settle"))
@@ -157,8 +167,16 @@ async fn write_once(shared: &Shared, batch: &[Settlement]) -> Result<Vec<Line>, 
                     .map(|row| row.answer.map(|(_, body)| body.as_str()))
                     .collect::<Vec<_>>(),
             )
-            .bind(rows.iter().map(|row| row.class.map(Class::as_str)).collect::<Vec<_>>())
-            .bind(rows.iter().map(|row| row.class == Some(Class::Gone)).collect::<Vec<_>>())
+            .bind(
+                rows.iter()
+                    .map(|row| row.class.map(Class::as_str))
+                    .collect::<Vec<_>>(),
+            )
+            .bind(
+                rows.iter()
+                    .map(|row| row.class == Some(Class::Gone))
+                    .collect::<Vec<_>>(),
+            )
             .persistent(batch.len() <= super::FEW_ROWS)
             .fetch_all(shared.database.pool()),
     )

@@ -41,7 +41,9 @@ impl Misfire {
             "coalesce" => Ok(Self::Coalesce),
             "catch_up" => Ok(Self::CatchUp(catch_up)),
             "skip" => Ok(Self::Skip),
-            _ => Err(format!("{name:?} is no misfire policy: coalesce, catch_up or skip")),
+            _ => Err(format!(
+                "{name:?} is no misfire policy: coalesce, catch_up or skip"
+            )),
         }
     }
 
@@ -158,7 +160,9 @@ impl Written {
                 None => Err(never(civil, zone.name(), &resolved)),
             };
         }
-        let at = self.fire_at.ok_or("it has neither an instant, nor a local time, nor an expression")?;
+        let at = self
+            .fire_at
+            .ok_or("it has neither an instant, nor a local time, nor an expression")?;
         Ok(Schedule::At(at))
     }
 }

@@ -74,26 +74,66 @@ impl AlarmMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         let lateness = "Time from the due instant of an occurrence to its first wake";
         registry.register("alarm_lateness_seconds", lateness, self.lateness.clone());
-        registry.register("alarms_fired", "Occurrences whose wake was accepted", self.fired.clone());
-        registry.register("alarms_failed", "Occurrences that failed for good, by class of answer", self.failed.clone());
-        registry.register("alarm_wakes", "Wakes sent, by class of answer", self.wakes.clone());
-        registry.register("alarm_wake_duration_seconds", "Time that a target took to answer", self.wake_seconds.clone());
-        registry.register("alarms_retried", "Wakes that were not accepted and will be tried again", self.retried.clone());
+        registry.register(
+            "alarms_fired",
+            "Occurrences whose wake was accepted",
+            self.fired.clone(),
+        );
+        registry.register(
+            "alarms_failed",
+            "Occurrences that failed for good, by class of answer",
+            self.failed.clone(),
+        );
+        registry.register(
+            "alarm_wakes",
+            "Wakes sent, by class of answer",
+            self.wakes.clone(),
+        );
+        registry.register(
+            "alarm_wake_duration_seconds",
+            "Time that a target took to answer",
+            self.wake_seconds.clone(),
+        );
+        registry.register(
+            "alarms_retried",
+            "Wakes that were not accepted and will be tried again",
+            self.retried.clone(),
+        );
         let released = "Claims given back without a try, by reason";
         registry.register("alarms_released", released, self.released.clone());
         let missed = "Occurrences that will not fire: skipped, or coalesced into another";
         registry.register("alarms_missed", missed, self.missed.clone());
-        registry.register("alarms_recovered", "Wakes taken over from lost servers", self.recovered.clone());
+        registry.register(
+            "alarms_recovered",
+            "Wakes taken over from lost servers",
+            self.recovered.clone(),
+        );
         let paused = "Alarms paused because their occurrences kept failing, or their target is gone";
         registry.register("alarms_auto_paused", paused, self.auto_paused.clone());
-        registry.register("alarm_claim_batch_size", "Occurrences taken by a claim", self.batch_size.clone());
-        registry.register("alarm_claim_duration_seconds", "Time that a claim took", self.claim_seconds.clone());
+        registry.register(
+            "alarm_claim_batch_size",
+            "Occurrences taken by a claim",
+            self.batch_size.clone(),
+        );
+        registry.register(
+            "alarm_claim_duration_seconds",
+            "Time that a claim took",
+            self.claim_seconds.clone(),
+        );
         let open_targets = "Wake targets that do not answer and whose wakes are held back";
         registry.register("alarm_targets_open", open_targets, self.open_targets.clone());
-        registry.register("alarm_occurrences_open", "Occurrences due and not settled", self.open.clone());
+        registry.register(
+            "alarm_occurrences_open",
+            "Occurrences due and not settled",
+            self.open.clone(),
+        );
         let late = "How late the longest-waiting alarm is that is due and not claimed";
         registry.register("alarm_oldest_due_seconds", late, self.late.clone());
-        registry.register("alarms_failing", "Alarms whose last occurrence failed", self.failing.clone());
+        registry.register(
+            "alarms_failing",
+            "Alarms whose last occurrence failed",
+            self.failing.clone(),
+        );
     }
 
     pub(super) fn show_zeroes(&self) {
@@ -143,7 +183,9 @@ impl AlarmMetrics {
     }
 
     pub(crate) fn missed(&self, status: &'static str, occurrences: u64) {
-        self.missed.get_or_create(&ByStatus { status }).inc_by(occurrences);
+        self.missed
+            .get_or_create(&ByStatus { status })
+            .inc_by(occurrences);
     }
 
     pub(crate) fn recovered(&self, occurrences: usize) {

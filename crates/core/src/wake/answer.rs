@@ -91,7 +91,9 @@ pub(super) fn retry_after(text: &str, now: jiff::Timestamp) -> Option<Duration> 
         let seconds = text.parse().unwrap_or(u64::MAX);
         return Some(Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER));
     }
-    let at = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    let at = jiff::fmt::rfc2822::DateTimeParser::new()
+        .parse_timestamp(text)
+        .ok()?;
     let wait = at.duration_since(now).max(jiff::SignedDuration::ZERO);
     Some(wait.unsigned_abs().min(LONGEST_RETRY_AFTER))
 }
@@ -107,7 +109,10 @@ mod tests {
             (&[301, 302, 304, 307, 308], Class::Redirected),
             (&[408, 425, 429], Class::Busy),
             (&[410], Class::Gone),
-            (&[400, 401, 403, 404, 405, 409, 413, 422, 451, 499], Class::Refused),
+            (
+                &[400, 401, 403, 404, 405, 409, 413, 422, 451, 499],
+                Class::Refused,
+            ),
             (&[100, 199, 500, 501, 502, 503, 504, 599, 600, 999], Class::Broken),
         ] {
             for status in statuses {

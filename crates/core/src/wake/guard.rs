@@ -215,16 +215,54 @@ mod tests {
 
     #[test]
     fn public_addresses_are_public_and_all_others_are_not() {
-        for address in ["93.184.215.14", "1.1.1.1", "2606:4700:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"] {
+        for address in [
+            "93.184.215.14",
+            "1.1.1.1",
+            "2606:4700:4700::1111",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+        ] {
             assert!(is_public(address.parse().unwrap()), "{address}");
         }
         for address in [
-            "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "127.0.0.1", "127.255.255.254", "169.254.169.254",
-            "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.88.99.1", "192.168.1.1", "198.18.0.1",
-            "198.51.100.7", "203.0.113.9", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "::127.0.0.1",
-            "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a00:1", "64:ff9b:1::1", "fc00::1",
-            "fd12:3456::1", "fe80::1", "fec0::1", "ff02::1", "2001::1", "2001:db8::1", "2002:7f00:1::1", "100::1",
-            "3fff::1", "5f00::1",
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.0.0.1",
+            "100.64.0.1",
+            "127.0.0.1",
+            "127.255.255.254",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "198.51.100.7",
+            "203.0.113.9",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::127.0.0.1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a00:1",
+            "64:ff9b:1::1",
+            "fc00::1",
+            "fd12:3456::1",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:7f00:1::1",
+            "100::1",
+            "3fff::1",
+            "5f00::1",
         ] {
             assert!(!is_public(address.parse().unwrap()), "{address}");
         }
@@ -238,18 +276,33 @@ mod tests {
         assert!(trusts("Hooks.Internal:8080", "http://hooks.internal:8080/"));
         assert!(!trusts("hooks.internal:8080", "http://hooks.internal/"));
         assert!(!trusts("hooks.internal", "http://hooks.internal.evil.example/"));
-        assert!(trusts("127.0.0.1:9000", "http://127.1:9000/"), "the same address in another form");
+        assert!(
+            trusts("127.0.0.1:9000", "http://127.1:9000/"),
+            "the same address in another form"
+        );
         assert!(trusts("[::1]:9000", "http://[0:0::1]:9000/"));
         assert!(trusts("10.0.0.0/8", "http://10.9.8.7/"));
         assert!(!trusts("10.0.0.0/8", "http://11.0.0.1/"));
-        assert!(guard("10.0.0.0/8").check("::ffff:10.1.1.1".parse().unwrap()).is_ok());
+        assert!(
+            guard("10.0.0.0/8")
+                .check("::ffff:10.1.1.1".parse().unwrap())
+                .is_ok()
+        );
         assert!(guard("10.0.0.0/8").check("192.168.0.1".parse().unwrap()).is_err());
         assert!(guard("0.0.0.0/0").check("127.0.0.1".parse().unwrap()).is_ok());
     }
 
     #[test]
     fn what_is_no_entry_is_refused() {
-        for text in ["", "10.0.0.0/33", "http://host/", "a b", "host/path", "user@host", "host:99999"] {
+        for text in [
+            "",
+            "10.0.0.0/33",
+            "http://host/",
+            "a b",
+            "host/path",
+            "user@host",
+            "host:99999",
+        ] {
             assert!(text.parse::<Allowed>().is_err(), "{text}");
         }
     }

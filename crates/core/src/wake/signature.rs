@@ -28,7 +28,10 @@ impl fmt::Debug for Secret {
 impl Secret {
     /// Reads `whsec_<base64>`. An error does not repeat what it read.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let encoded = text.trim().strip_prefix(PREFIX).ok_or("it does not begin with whsec_")?;
+        let encoded = text
+            .trim()
+            .strip_prefix(PREFIX)
+            .ok_or("it does not begin with whsec_")?;
         let key = STANDARD
             .decode(encoded)
             .map_err(|_| "what follows whsec_ is not base64")?;
@@ -90,7 +93,10 @@ pub fn sign(secrets: &[Secret], id: &str, timestamp: i64, body: &[u8]) -> String
 #[must_use]
 pub fn verify(secret: &Secret, id: &str, timestamp: i64, body: &[u8], header: &str) -> bool {
     header.split(' ').any(|part| {
-        let Some(signature) = part.strip_prefix("v1,").and_then(|text| STANDARD.decode(text).ok()) else {
+        let Some(signature) = part
+            .strip_prefix("v1,")
+            .and_then(|text| STANDARD.decode(text).ok())
+        else {
             return false;
         };
         let mut mac = secret.mac();
@@ -108,9 +114,20 @@ mod tests {
     fn the_example_of_the_standard_is_signed_as_it_says() {
         let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let body = br#"{"test": 2432232314}"#;
-        let header = sign(std::slice::from_ref(&secret), "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
+        let header = sign(
+            std::slice::from_ref(&secret),
+            "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            1_614_265_330,
+            body,
+        );
         assert_eq!(header, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
-        assert!(verify(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body, &header));
+        assert!(verify(
+            &secret,
+            "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            1_614_265_330,
+            body,
+            &header
+        ));
     }
 
     #[test]
@@ -137,7 +154,10 @@ mod tests {
         assert_eq!(format!("{:?}", Secret::random()), "Secret(***)");
         for text in ["s3cret", "whsec_s3cret!", "whsec_czNjcmV0"] {
             let refusal = Secret::parse(text).unwrap_err();
-            assert!(!refusal.contains("s3cret") && !refusal.contains("czNj"), "{refusal}");
+            assert!(
+                !refusal.contains("s3cret") && !refusal.contains("czNj"),
+                "{refusal}"
+            );
         }
     }
 }

@@ -148,7 +148,9 @@ impl Targets {
         };
         let turn = tokio::time::timeout(PATIENCE * 2, room.acquire_owned()).await;
         let mut states = self.lock();
-        let state = states.entry(target.to_owned()).or_insert_with(|| State::new(self.limit));
+        let state = states
+            .entry(target.to_owned())
+            .or_insert_with(|| State::new(self.limit));
         state.waiting = state.waiting.saturating_sub(1);
         match turn {
             // The breaker may have opened meanwhile.
@@ -168,7 +170,9 @@ impl Targets {
             states.retain(|_, state| !state.is_idle(self.limit));
         }
         let now = Instant::now();
-        let state = states.entry(target.to_owned()).or_insert_with(|| State::new(self.limit));
+        let state = states
+            .entry(target.to_owned())
+            .or_insert_with(|| State::new(self.limit));
         if let Some(until) = state.open_until {
             let left = until.saturating_duration_since(now);
             if !left.is_zero() || state.probing {
@@ -347,7 +351,10 @@ mod tests {
         // The cooling time is over.
         targets.lock().get_mut("a").unwrap().open_until = Some(Instant::now());
         let probe = go(&targets, "a").await;
-        assert!(matches!(targets.admit("a").await, Admission::Open { .. }), "one probe at a time");
+        assert!(
+            matches!(targets.admit("a").await, Admission::Open { .. }),
+            "one probe at a time"
+        );
         assert_eq!(probe.over(true), Change::Closed);
         let _again = go(&targets, "a").await;
         assert_eq!(targets.open(), 0);

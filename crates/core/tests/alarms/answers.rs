@@ -24,14 +24,19 @@ async fn the_whole_ladder_is_climbed_under_one_id_and_then_the_alarm_has_failed(
         let attempt = i32::try_from(place).unwrap() + 1;
         eventually(&format!("try {attempt} has failed"), async || {
             let all = bed.occurrences(id).await;
-            all[..].first().is_some_and(|one| one.status == "retrying" && one.attempts == attempt)
+            all[..]
+                .first()
+                .is_some_and(|one| one.status == "retrying" && one.attempts == attempt)
         })
         .await;
         let query = format!(
             "select extract(epoch from ready_at - clock_timestamp())::bigint from stationmaster.occurrences_open where alarm_id = '{id}'"
         );
         let wait = bed.testbed.number(&query).await;
-        assert!((step - 20..=step + step / 10 + 1).contains(&wait), "step {step}: waits {wait} s");
+        assert!(
+            (step - 20..=step + step / 10 + 1).contains(&wait),
+            "step {step}: waits {wait} s"
+        );
         let alarm = bed.alarm(id).await;
         assert_eq!((alarm.status.as_str(), alarm.failure_count), ("active", attempt));
         assert_eq!(alarm.last_error.as_deref(), Some("the target answered 500"));
@@ -43,13 +48,22 @@ async fn the_whole_ladder_is_climbed_under_one_id_and_then_the_alarm_has_failed(
     let wakes = bed.receiver.at("/down");
     assert_eq!(wakes.len(), 7, "seven tries");
     assert!(wakes.iter().all(|wake| wake.id() == wakes[0].id()));
-    let attempts: Vec<u64> = wakes.iter().map(|wake| wake.json()["attempt"].as_u64().unwrap()).collect();
+    let attempts: Vec<u64> = wakes
+        .iter()
+        .map(|wake| wake.json()["attempt"].as_u64().unwrap())
+        .collect();
     assert_eq!(attempts, [1, 2, 3, 4, 5, 6, 7]);
     let occurrence = &bed.occurrences(id).await[0];
     assert_eq!((occurrence.status.as_str(), occurrence.attempts), ("failed", 7));
-    let tries = inspect::tries(&bed.testbed.database, id, occurrence.scheduled_for).await.unwrap();
+    let tries = inspect::tries(&bed.testbed.database, id, occurrence.scheduled_for)
+        .await
+        .unwrap();
     assert_eq!(tries.len(), 7);
-    assert!(tries.iter().all(|one| one.class == "broken" && one.answer_status == Some(500)));
+    assert!(
+        tries
+            .iter()
+            .all(|one| one.class == "broken" && one.answer_status == Some(500))
+    );
     server.stop().await;
 }
 
@@ -70,7 +84,8 @@ async fn by_default_an_alarm_has_five_tries() {
 #[tokio::test]
 async fn an_alarm_that_is_accepted_at_last_is_fired_and_its_failures_are_forgotten() {
     let bed = Bed::new().await;
-    bed.receiver.next("/late", [Reply::status(500), Reply::status(429)]);
+    bed.receiver
+        .next("/late", [Reply::status(500), Reply::status(429)]);
     let server = bed.server().await;
     let id = bed.now("/late").await;
     bed.next_try(id, 1).await;
@@ -95,7 +110,10 @@ async fn permanent_answers_fail_at_once_and_all_others_are_tried_again() {
         assert_eq!(bed.receiver.at(&path).len(), 1, "{status}");
         let occurrence = &bed.occurrences(id).await[0];
         let reason = if status == 410 { "gone" } else { "refused" };
-        assert_eq!((occurrence.reason.as_deref(), occurrence.attempts), (Some(reason), 1));
+        assert_eq!(
+            (occurrence.reason.as_deref(), occurrence.attempts),
+            (Some(reason), 1)
+        );
     }
     for status in [301, 302, 307, 308, 408, 425, 429, 500, 501, 502, 503, 504] {
         let path = format!("/{status}");
@@ -109,7 +127,10 @@ async fn permanent_answers_fail_at_once_and_all_others_are_tried_again() {
         bed.until(id, "fired").await;
         assert_eq!(bed.receiver.at(&path).len(), 2, "{status}");
     }
-    assert!(bed.receiver.at("/elsewhere").is_empty(), "no redirect is followed");
+    assert!(
+        bed.receiver.at("/elsewhere").is_empty(),
+        "no redirect is followed"
+    );
     server.stop().await;
 }
 
@@ -120,12 +141,16 @@ async fn a_target_that_asks_for_time_gets_it() {
         headers: vec![("retry-after", value.to_owned())],
         ..Reply::status(429)
     };
-    bed.receiver.next("/busy", [reply("600"), reply("1"), reply("99999999999")]);
+    bed.receiver
+        .next("/busy", [reply("600"), reply("1"), reply("99999999999")]);
     let server = bed.server().await;
     let id = bed.now("/busy").await;
     let wait = async |attempt| {
         eventually("the try has failed", async || {
-            bed.occurrences(id).await.first().is_some_and(|one| one.attempts == attempt && one.status == "retrying")
+            bed.occurrences(id)
+                .await
+                .first()
+                .is_some_and(|one| one.attempts == attempt && one.status == "retrying")
         })
         .await;
         let query = format!(
@@ -137,8 +162,14 @@ async fn a_target_that_asks_for_time_gets_it() {
     };
     let (long, short, endless) = (wait(1).await, wait(2).await, wait(3).await);
     assert!((580..=604).contains(&long), "{long}");
-    assert!((40..=67).contains(&short), "never sooner than the ladder: {short}");
-    assert!((86_000..=86_413).contains(&endless), "never longer than a day: {endless}");
+    assert!(
+        (40..=67).contains(&short),
+        "never sooner than the ladder: {short}"
+    );
+    assert!(
+        (86_000..=86_413).contains(&endless),
+        "never longer than a day: {endless}"
+    );
     bed.until(id, "fired").await;
     server.stop().await;
 }
@@ -150,14 +181,24 @@ async fn a_failed_occurrence_of_a_series_is_recorded_and_the_series_goes_on() {
     let server = bed.server().await;
     let id = bed.set(bed.cron("* * * * * *", "/bad")).await;
     bed.wakes("/bad", 3).await;
-    eventually("three have failed", async || bed.alarm(id).await.failed_in_a_row >= 3).await;
+    eventually("three have failed", async || {
+        bed.alarm(id).await.failed_in_a_row >= 3
+    })
+    .await;
     let alarm = bed.alarm(id).await;
     assert_eq!(alarm.status, "active");
     assert!(alarm.next_fire_at.is_some());
-    assert!(bed.statuses(id).await[..3].iter().all(|status| status == "failed"));
+    assert!(
+        bed.statuses(id).await[..3]
+            .iter()
+            .all(|status| status == "failed")
+    );
     eventually("it shows", async || server.metric("alarms_failing") == 1).await;
     bed.receiver.always("/bad", Reply::status(200));
-    eventually("its failures are forgotten", async || bed.alarm(id).await.failed_in_a_row == 0).await;
+    eventually("its failures are forgotten", async || {
+        bed.alarm(id).await.failed_in_a_row == 0
+    })
+    .await;
     server.stop().await;
 }
 
@@ -175,7 +216,10 @@ async fn a_series_that_keeps_failing_is_paused_when_it_asked_for_that() {
     assert_eq!(alarm.failed_in_a_row, 2);
     let events = inspect::events(&bed.testbed.database, id).await.unwrap();
     let last = events.last().unwrap();
-    assert_eq!((last.event.as_str(), last.actor.as_str()), ("paused", "stationmaster"));
+    assert_eq!(
+        (last.event.as_str(), last.actor.as_str()),
+        ("paused", "stationmaster")
+    );
     assert_eq!(server.metric("alarms_auto_paused_total"), 1);
     server.stop().await;
 }
@@ -228,8 +272,14 @@ async fn a_target_that_nobody_listens_at_is_tried_again_and_said_to_be_silent() 
     let id = bed.set(request).await;
     bed.next_try(id, 1).await;
     let alarm = bed.until(id, "failed").await;
-    assert!(alarm.last_error.as_deref().unwrap().starts_with("no answer: "), "{alarm:?}");
+    assert!(
+        alarm.last_error.as_deref().unwrap().starts_with("no answer: "),
+        "{alarm:?}"
+    );
     let occurrence = &bed.occurrences(id).await[0];
-    assert_eq!((occurrence.reason.as_deref(), occurrence.attempts), (Some("unreachable"), 2));
+    assert_eq!(
+        (occurrence.reason.as_deref(), occurrence.attempts),
+        (Some("unreachable"), 2)
+    );
     server.stop().await;
 }

@@ -29,16 +29,29 @@ async fn a_backfill_fires_what_was_not_accepted_and_leaves_alone_what_was() {
     let planned = preview(database, id, from, to).await.unwrap();
     let firing: Vec<bool> = planned.iter().map(|one| one.fires).collect();
     assert_eq!(firing, [true, false, true, true, true]);
-    assert_eq!(bed.testbed.count("occurrences_open").await, 0, "a preview changes nothing");
+    assert_eq!(
+        bed.testbed.count("occurrences_open").await,
+        0,
+        "a preview changes nothing"
+    );
 
     let made = backfill(database, id, from, to, "tester").await.unwrap();
     assert_eq!(made.len(), 4);
     let server = bed.server().await;
     let wakes = bed.wakes("/back", 4).await;
     assert!(wakes.iter().all(|wake| wake.json()["origin"] == "backfill"));
-    eventually("all are settled", async || bed.statuses(id).await.iter().all(|status| status == "fired")).await;
+    eventually("all are settled", async || {
+        bed.statuses(id).await.iter().all(|status| status == "fired")
+    })
+    .await;
     assert_eq!(bed.statuses(id).await.len(), 5);
-    assert!(backfill(database, id, from, to, "tester").await.unwrap().is_empty(), "nothing is left to do");
+    assert!(
+        backfill(database, id, from, to, "tester")
+            .await
+            .unwrap()
+            .is_empty(),
+        "nothing is left to do"
+    );
     server.stop().await;
     assert_eq!(bed.receiver.at("/back").len(), 4);
 }
@@ -51,11 +64,26 @@ async fn a_backfill_that_cannot_be_is_refused() {
     let minutely = bed.set(bed.cron("* * * * *", "/")).await;
     let once = bed.set(bed.request(When::At(now), "/")).await;
     let long = now - SignedDuration::from_hours(24);
-    assert!(matches!(preview(database, minutely, long, now).await, Err(operate::Error::Invalid(_))), "too many");
+    assert!(
+        matches!(
+            preview(database, minutely, long, now).await,
+            Err(operate::Error::Invalid(_))
+        ),
+        "too many"
+    );
     let future = now + SignedDuration::from_hours(1);
-    assert!(matches!(preview(database, minutely, now, future).await, Err(operate::Error::Invalid(_))));
-    assert!(matches!(preview(database, once, long, now).await, Err(operate::Error::WrongState(_))));
+    assert!(matches!(
+        preview(database, minutely, now, future).await,
+        Err(operate::Error::Invalid(_))
+    ));
+    assert!(matches!(
+        preview(database, once, long, now).await,
+        Err(operate::Error::WrongState(_))
+    ));
     let ago = now - SignedDuration::from_mins(5);
     operate::cancel(database, minutely, "tester").await.unwrap();
-    assert!(matches!(backfill(database, minutely, ago, now, "tester").await, Err(operate::Error::WrongState(_))));
+    assert!(matches!(
+        backfill(database, minutely, ago, now, "tester").await,
+        Err(operate::Error::WrongState(_))
+    ));
 }

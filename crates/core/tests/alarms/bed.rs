@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use stationmaster_core::alarms::Settings;
 use stationmaster_core::alarms::inspect::{self, Alarm, Occurrence};
 use stationmaster_core::alarms::set::{SetAlarm, When, set};
-use stationmaster_core::alarms::Settings;
 use stationmaster_core::id::{AlarmId, WorkspaceId};
 
 use crate::common::receiver::{Received, Receiver};
@@ -59,7 +59,10 @@ impl Bed {
     }
 
     pub(crate) async fn set(&self, request: SetAlarm) -> AlarmId {
-        set(&self.testbed.database, &request, "tester").await.unwrap().alarm()
+        set(&self.testbed.database, &request, "tester")
+            .await
+            .unwrap()
+            .alarm()
     }
 
     /// One that fires now.
@@ -76,7 +79,10 @@ impl Bed {
     }
 
     pub(crate) async fn alarm(&self, id: AlarmId) -> Alarm {
-        inspect::alarm(&self.testbed.database, id).await.unwrap().expect("the alarm is there")
+        inspect::alarm(&self.testbed.database, id)
+            .await
+            .unwrap()
+            .expect("the alarm is there")
     }
 
     pub(crate) async fn status(&self, id: AlarmId) -> String {
@@ -84,7 +90,10 @@ impl Bed {
     }
 
     pub(crate) async fn until(&self, id: AlarmId, status: &str) -> Alarm {
-        eventually(&format!("alarm {id} is {status}"), async || self.status(id).await == status).await;
+        eventually(&format!("alarm {id} is {status}"), async || {
+            self.status(id).await == status
+        })
+        .await;
         self.alarm(id).await
     }
 
@@ -98,7 +107,11 @@ impl Bed {
     }
 
     pub(crate) async fn statuses(&self, id: AlarmId) -> Vec<String> {
-        self.occurrences(id).await.into_iter().map(|occurrence| occurrence.status).collect()
+        self.occurrences(id)
+            .await
+            .into_iter()
+            .map(|occurrence| occurrence.status)
+            .collect()
     }
 
     /// Waits for so many wakes at a path, and answers them.
@@ -112,7 +125,8 @@ impl Bed {
     pub(crate) async fn next_try(&self, id: AlarmId, attempts: i32) {
         eventually(&format!("try {attempts} has failed"), async || {
             let all = self.occurrences(id).await;
-            all.last().is_some_and(|last| last.status == "retrying" && last.attempts == attempts)
+            all.last()
+                .is_some_and(|last| last.status == "retrying" && last.attempts == attempts)
         })
         .await;
         self.hurry(id).await;

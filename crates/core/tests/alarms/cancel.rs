@@ -17,11 +17,21 @@ async fn an_alarm_that_waits_for_its_next_try_is_cancelled_with_it() {
     let server = bed.server().await;
     let id = bed.now("/bad").await;
     eventually("it waits", async || bed.statuses(id).await == ["retrying"]).await;
-    assert_eq!(operate::cancel(&bed.testbed.database, id, "tester").await.unwrap(), "cancelled");
+    assert_eq!(
+        operate::cancel(&bed.testbed.database, id, "tester")
+            .await
+            .unwrap(),
+        "cancelled"
+    );
     assert_eq!(bed.statuses(id).await, ["cancelled"]);
     let fired = bed.now("/good").await;
     bed.until(fired, "fired").await;
-    assert_eq!(operate::cancel(&bed.testbed.database, fired, "tester").await.unwrap(), "fired");
+    assert_eq!(
+        operate::cancel(&bed.testbed.database, fired, "tester")
+            .await
+            .unwrap(),
+        "fired"
+    );
     server.stop().await;
     assert_eq!(bed.receiver.at("/bad").len(), 1);
 }
@@ -37,7 +47,9 @@ async fn a_wake_under_way_when_its_alarm_is_cancelled_is_recorded_and_never_trie
     let server = bed.server().await;
     let id = bed.now("/held").await;
     eventually("it is under way", async || bed.receiver.arrived() == 1).await;
-    operate::cancel(&bed.testbed.database, id, "tester").await.unwrap();
+    operate::cancel(&bed.testbed.database, id, "tester")
+        .await
+        .unwrap();
     bed.receiver.let_go();
     eventually("it is settled", async || bed.statuses(id).await == ["cancelled"]).await;
     let occurrence = &bed.occurrences(id).await[0];
@@ -57,24 +69,38 @@ async fn cancels_that_race_with_fires_leave_each_alarm_in_one_state_with_a_true_
         let when = When::In(Duration::from_millis(round % 7));
         let id = bed.set(bed.request(when, "/race")).await;
         let database = bed.testbed.database.clone();
-        ids.push((id, tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_millis(round % 11)).await;
-            operate::cancel(&database, id, "tester").await.unwrap()
-        })));
+        ids.push((
+            id,
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(round % 11)).await;
+                operate::cancel(&database, id, "tester").await.unwrap()
+            }),
+        ));
     }
     let mut outcomes: HashMap<String, usize> = HashMap::new();
     for (id, cancelled) in ids {
         let answer = cancelled.await.unwrap();
         eventually("nothing of it is open", async || {
-            let query = format!("select count(*) from stationmaster.occurrences_open where alarm_id = '{id}'");
+            let query =
+                format!("select count(*) from stationmaster.occurrences_open where alarm_id = '{id}'");
             bed.testbed.number(&query).await == 0
         })
         .await;
         let status = bed.status(id).await;
         assert_eq!(status, answer, "what cancel said is so");
         let prefix = format!("{id}:");
-        let wakes = bed.receiver.at("/race").iter().filter(|wake| wake.id().starts_with(&prefix)).count();
-        let fired = bed.statuses(id).await.iter().filter(|status| *status == "fired").count();
+        let wakes = bed
+            .receiver
+            .at("/race")
+            .iter()
+            .filter(|wake| wake.id().starts_with(&prefix))
+            .count();
+        let fired = bed
+            .statuses(id)
+            .await
+            .iter()
+            .filter(|status| *status == "fired")
+            .count();
         assert_eq!(wakes, fired, "{id} is {status}");
         assert!(status != "fired" || fired == 1);
         *outcomes.entry(format!("{status}, {fired} fired")).or_default() += 1;
@@ -93,8 +119,13 @@ async fn a_series_cancelled_while_it_fires_makes_no_further_occurrence() {
         let id = bed.set(bed.cron("* * * * * *", "/series")).await;
         let before = bed.receiver.arrived();
         eventually("it fires", async || bed.receiver.arrived() > before).await;
-        operate::cancel(&bed.testbed.database, id, "tester").await.unwrap();
-        eventually("nothing of it is open", async || bed.testbed.count("occurrences_open").await == 0).await;
+        operate::cancel(&bed.testbed.database, id, "tester")
+            .await
+            .unwrap();
+        eventually("nothing of it is open", async || {
+            bed.testbed.count("occurrences_open").await == 0
+        })
+        .await;
         let alarm = bed.alarm(id).await;
         assert_eq!((alarm.status.as_str(), alarm.next_fire_at), ("cancelled", None));
     }
@@ -108,8 +139,14 @@ async fn the_alarms_of_a_workspace_that_is_deleted_are_cancelled() {
     let bed = Bed::new().await;
     let id = bed.set(bed.cron("* * * * *", "/gone")).await;
     bed.testbed
-        .run(&format!("delete from stationmaster.workspaces where id = '{}'", bed.workspace))
+        .run(&format!(
+            "delete from stationmaster.workspaces where id = '{}'",
+            bed.workspace
+        ))
         .await;
     let alarm = bed.alarm(id).await;
-    assert_eq!((alarm.status.as_str(), alarm.last_error.as_deref()), ("cancelled", Some("the workspace was deleted")));
+    assert_eq!(
+        (alarm.status.as_str(), alarm.last_error.as_deref()),
+        ("cancelled", Some("the workspace was deleted"))
+    );
 }

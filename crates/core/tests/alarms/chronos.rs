@@ -18,7 +18,12 @@ use crate::common::eventually;
 use crate::common::receiver::Reply;
 use crate::common::server::Mortal;
 
-const SERIES: [&str; 4] = ["* * * * * *", "*/2 * * * * *", "*/3 * * * * *", "1-59/5 * * * * *"];
+const SERIES: [&str; 4] = [
+    "* * * * * *",
+    "*/2 * * * * *",
+    "*/3 * * * * *",
+    "1-59/5 * * * * *",
+];
 const LENGTH: SignedDuration = SignedDuration::from_secs(12);
 
 async fn start(bed: &Bed) -> Mortal {
@@ -34,7 +39,8 @@ async fn every_instant_is_met_by_an_accepted_wake_of_its_own_through_kills_and_f
     let bed = Bed::new().await;
     for (place, _) in SERIES.iter().enumerate() {
         let replies = (0..200).map(|_| Reply::status(if chance.random_bool(0.2) { 500 } else { 200 }));
-        bed.receiver.next(&format!("/{place}"), replies.collect::<Vec<_>>());
+        bed.receiver
+            .next(&format!("/{place}"), replies.collect::<Vec<_>>());
     }
     let begin = Timestamp::now();
     let end = begin + LENGTH;
@@ -73,7 +79,11 @@ async fn every_instant_is_met_by_an_accepted_wake_of_its_own_through_kills_and_f
 
 async fn check(bed: &Bed, alarms: &HashMap<AlarmId, &str>, begin: Timestamp, end: Timestamp) {
     let received = bed.receiver.received();
-    let accepted: HashSet<String> = received.iter().filter(|wake| wake.status == 200).map(|wake| wake.id()).collect();
+    let accepted: HashSet<String> = received
+        .iter()
+        .filter(|wake| wake.status == 200)
+        .map(|wake| wake.id())
+        .collect();
     let mut wanted = HashSet::new();
     for (id, expression) in alarms {
         let series = Series {
@@ -89,9 +99,18 @@ async fn check(bed: &Bed, alarms: &HashMap<AlarmId, &str>, begin: Timestamp, end
     assert!(wanted.len() > 20, "{}", wanted.len());
     let lost: Vec<&String> = wanted.difference(&accepted).collect();
     assert!(lost.is_empty(), "never met: {lost:?}");
-    let strange: Vec<String> = received.iter().map(|wake| wake.id()).filter(|id| !wanted.contains(id)).collect();
+    let strange: Vec<String> = received
+        .iter()
+        .map(|wake| wake.id())
+        .filter(|id| !wanted.contains(id))
+        .collect();
     assert!(strange.is_empty(), "nobody asked for: {strange:?}");
     let unfired = "select count(*) from stationmaster.occurrences_finished where status <> 'fired'";
     assert_eq!(bed.testbed.number(unfired).await, 0);
-    println!("{} instants, {} wakes, {} accepted ids", wanted.len(), received.len(), accepted.len());
+    println!(
+        "{} instants, {} wakes, {} accepted ids",
+        wanted.len(),
+        received.len(),
+        accepted.len()
+    );
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use stationmaster_core::alarms::set::{SetAlarm, When, set};
 use stationmaster_core::alarms::Settings;
+use stationmaster_core::alarms::set::{SetAlarm, When, set};
 
 use crate::bed::Bed;
 use crate::common::{eventually, raw, within};
@@ -21,7 +21,10 @@ async fn an_alarm_for_once_wakes_the_router_and_is_fired() {
         payload: Some(raw(r#"{"track": 9.750}"#)),
         ..SetAlarm::new(bed.workspace, When::In(Duration::ZERO))
     };
-    let id = set(&bed.testbed.database, &request, "tester").await.unwrap().alarm();
+    let id = set(&bed.testbed.database, &request, "tester")
+        .await
+        .unwrap()
+        .alarm();
     let wakes = bed.wakes("/internal/wake", 1).await;
     let alarm = bed.until(id, "fired").await;
     let scheduled_for = alarm.fire_at.unwrap();
@@ -37,7 +40,10 @@ async fn an_alarm_for_once_wakes_the_router_and_is_fired() {
     assert!(alarm.last_fired_at.is_some() && alarm.next_fire_at.is_none() && alarm.failure_count == 0);
     let occurrences = bed.occurrences(id).await;
     assert_eq!(occurrences.len(), 1);
-    assert_eq!((occurrences[0].status.as_str(), occurrences[0].attempts), ("fired", 0));
+    assert_eq!(
+        (occurrences[0].status.as_str(), occurrences[0].attempts),
+        ("fired", 0)
+    );
     assert_eq!(occurrences[0].answer_status, Some(200));
     server.stop().await;
     assert_eq!(bed.receiver.received().len(), 1);
@@ -120,7 +126,10 @@ async fn a_cron_alarm_fires_and_moves_on() {
     let alarm = bed.alarm(id).await;
     assert_eq!(alarm.status, "active");
     assert!(alarm.next_fire_at.is_some() && alarm.last_fired_at.is_some());
-    let mut instants: Vec<String> = wakes.iter().map(|wake| wake.json()["scheduled_for"].to_string()).collect();
+    let mut instants: Vec<String> = wakes
+        .iter()
+        .map(|wake| wake.json()["scheduled_for"].to_string())
+        .collect();
     instants.dedup();
     assert_eq!(instants.len(), wakes.len(), "each nominal instant once");
     server.stop().await;
@@ -140,7 +149,10 @@ async fn a_series_with_an_end_retires_after_its_last_occurrence() {
     assert_eq!(alarm.next_fire_at, None);
     let fired = bed.receiver.at("/until").len();
     assert!((1..=3).contains(&fired), "{fired} fires in 2.5 s");
-    eventually("all are settled", async || bed.testbed.count("occurrences_open").await == 0).await;
+    eventually("all are settled", async || {
+        bed.testbed.count("occurrences_open").await == 0
+    })
+    .await;
     server.stop().await;
 }
 

@@ -21,7 +21,10 @@ async fn what_is_past_its_retention_is_removed_and_nothing_else() {
              update stationmaster.alarm_standings set ended_at = now() - interval '31 days' where alarm_id = '{old}'"
         ))
         .await;
-    eventually("the old one is gone", async || bed.testbed.count("alarm_definitions").await == 2).await;
+    eventually("the old one is gone", async || {
+        bed.testbed.count("alarm_definitions").await == 2
+    })
+    .await;
     let left = format!(
         "select (select count(*) from stationmaster.alarm_standings where alarm_id = '{old}')
               + (select count(*) from stationmaster.alarm_events where alarm_id = '{old}')

@@ -30,9 +30,11 @@ async fn a_slow_target_does_not_delay_the_others() {
     eventually("the slow target has its hands full", async || slow.arrived() == 2).await;
     for _ in 0..20 {
         let id = bed.now("/fast").await;
-        within(Duration::from_secs(20), "another target is served meanwhile", async || {
-            bed.status(id).await == "fired"
-        })
+        within(
+            Duration::from_secs(20),
+            "another target is served meanwhile",
+            async || bed.status(id).await == "fired",
+        )
         .await;
     }
     assert_eq!(slow.arrived(), 2, "never more than its limit at once");
@@ -40,7 +42,10 @@ async fn a_slow_target_does_not_delay_the_others() {
     assert_eq!(bed.testbed.number(spent).await, 0, "waiting spends no try");
     slow.let_go();
     eventually("the slow ones fire too", async || slow.arrived() == 200).await;
-    eventually("all are settled", async || bed.testbed.count("occurrences_open").await == 0).await;
+    eventually("all are settled", async || {
+        bed.testbed.count("occurrences_open").await == 0
+    })
+    .await;
     server.stop().await;
 }
 
@@ -63,7 +68,10 @@ async fn a_dead_target_trips_its_own_breaker_and_the_rest_fires_when_it_comes_ba
         };
         bed.set(request).await;
     }
-    eventually("the breaker is open", async || server.metric("alarm_targets_open") == 1).await;
+    eventually("the breaker is open", async || {
+        server.metric("alarm_targets_open") == 1
+    })
+    .await;
     let held_back = async || {
         let query = "select count(*) from stationmaster.occurrences_open where attempts = 0 and last_error like 'held back%'";
         bed.testbed.number(query).await
@@ -84,7 +92,10 @@ async fn a_dead_target_trips_its_own_breaker_and_the_rest_fires_when_it_comes_ba
         back.arrived() == 60
     })
     .await;
-    eventually("the breaker is closed", async || server.metric("alarm_targets_open") == 0).await;
+    eventually("the breaker is closed", async || {
+        server.metric("alarm_targets_open") == 0
+    })
+    .await;
     server.stop().await;
 }
 
@@ -97,11 +108,17 @@ async fn an_alarm_that_somebody_keeps_locked_delays_no_other() {
     // One whose settlement meets the lock, and one whose claim does.
     let settling = bed.now("/held").await;
     eventually("its wake is under way", async || bed.receiver.arrived() == 1).await;
-    let claiming = bed.set(bed.request(When::In(Duration::from_secs(2)), "/later")).await;
+    let claiming = bed
+        .set(bed.request(When::In(Duration::from_secs(2)), "/later"))
+        .await;
     let mut lunch = bed.testbed.connection().await;
     lunch.execute("begin").await.unwrap();
     for id in [settling, claiming] {
-        sqlx::query("select stationmaster.cancel_alarm($1)").bind(id).execute(&mut lunch).await.unwrap();
+        sqlx::query("select stationmaster.cancel_alarm($1)")
+            .bind(id)
+            .execute(&mut lunch)
+            .await
+            .unwrap();
     }
     bed.receiver.let_go();
     bed.wakes("/held", 1).await;
@@ -114,10 +131,16 @@ async fn an_alarm_that_somebody_keeps_locked_delays_no_other() {
     .await;
     for _ in 0..10 {
         let id = bed.now("/free").await;
-        within(Duration::from_secs(20), "others fire meanwhile", async || bed.status(id).await == "fired").await;
+        within(Duration::from_secs(20), "others fire meanwhile", async || {
+            bed.status(id).await == "fired"
+        })
+        .await;
     }
     lunch.execute("commit").await.unwrap();
-    eventually("what was accepted is on record", async || bed.statuses(settling).await == ["fired"]).await;
+    eventually("what was accepted is on record", async || {
+        bed.statuses(settling).await == ["fired"]
+    })
+    .await;
     assert_eq!(bed.status(claiming).await, "cancelled");
     assert!(bed.receiver.at("/later").is_empty());
     server.stop().await;

@@ -25,7 +25,10 @@ async fn coalesce_wakes_once_for_the_whole_outage() {
     let id = after_an_outage(&bed, Misfire::Coalesce, "/once").await;
     let server = bed.server().await;
     let wakes = bed.wakes("/once", 1).await;
-    eventually("it is settled", async || bed.alarm(id).await.last_fired_at.is_some()).await;
+    eventually("it is settled", async || {
+        bed.alarm(id).await.last_fired_at.is_some()
+    })
+    .await;
     let all = bed.occurrences(id).await;
     let coalesced = all.iter().filter(|one| one.status == "coalesced").count();
     assert!(coalesced >= 4, "{all:?}");
@@ -33,7 +36,11 @@ async fn coalesce_wakes_once_for_the_whole_outage() {
     assert_eq!(wakes[0].id(), format!("{id}:{}", fired.scheduled_for));
     let reason = format!("coalesced into {}", fired.scheduled_for);
     let others = all.iter().filter(|one| one.status == "coalesced");
-    assert!(others.clone().all(|one| one.reason.as_deref() == Some(&reason) && one.scheduled_for < fired.scheduled_for));
+    assert!(
+        others
+            .clone()
+            .all(|one| one.reason.as_deref() == Some(&reason) && one.scheduled_for < fired.scheduled_for)
+    );
     assert!(bed.alarm(id).await.next_fire_at > Some(fired.scheduled_for));
     assert!(server.metric("alarms_missed_total{status=\"coalesced\"}") >= 4);
     server.stop().await;
@@ -46,14 +53,26 @@ async fn catch_up_wakes_for_the_newest_in_order_and_records_the_others() {
     let server = bed.server().await;
     bed.wakes("/three", 3).await;
     eventually("all are settled", async || {
-        bed.statuses(id).await.iter().filter(|status| *status == "fired").count() >= 3
+        bed.statuses(id)
+            .await
+            .iter()
+            .filter(|status| *status == "fired")
+            .count()
+            >= 3
     })
     .await;
     let all = bed.occurrences(id).await;
     let skipped: Vec<_> = all.iter().take_while(|one| one.status == "skipped").collect();
     assert!(skipped.len() >= 2, "{all:?}");
-    assert!(skipped.iter().all(|one| one.reason.as_deref() == Some("only the newest 3 are caught up with")));
-    assert!(all[skipped.len()..].iter().all(|one| one.status == "fired"), "{all:?}");
+    assert!(
+        skipped
+            .iter()
+            .all(|one| one.reason.as_deref() == Some("only the newest 3 are caught up with"))
+    );
+    assert!(
+        all[skipped.len()..].iter().all(|one| one.status == "fired"),
+        "{all:?}"
+    );
     server.stop().await;
 }
 
@@ -64,7 +83,9 @@ async fn skip_wakes_for_none_of_them_and_records_each() {
     let server = bed.server().await;
     eventually("they are on record", async || bed.statuses(id).await.len() >= 4).await;
     let all = bed.occurrences(id).await;
-    let missed = all.iter().filter(|one| one.reason.as_deref() == Some("missed by more than 30 s"));
+    let missed = all
+        .iter()
+        .filter(|one| one.reason.as_deref() == Some("missed by more than 30 s"));
     assert!(missed.count() >= 4, "{all:?}");
     assert_eq!(bed.alarm(id).await.status, "active");
     server.stop().await;
@@ -73,7 +94,9 @@ async fn skip_wakes_for_none_of_them_and_records_each() {
 #[tokio::test]
 async fn an_alarm_for_once_fires_days_late_unless_it_is_to_be_skipped() {
     let bed = Bed::new().await;
-    let late = bed.set(bed.request(When::In(Duration::from_hours(1)), "/late")).await;
+    let late = bed
+        .set(bed.request(When::In(Duration::from_hours(1)), "/late"))
+        .await;
     let request = SetAlarm {
         misfire: Misfire::Skip,
         ..bed.request(When::In(Duration::from_hours(1)), "/never")
@@ -100,8 +123,14 @@ async fn a_long_outage_of_a_dense_series_is_one_line_and_one_wake() {
     let all = bed.occurrences(id).await;
     let rows: Vec<_> = all.iter().filter(|one| one.until.is_some()).collect();
     assert_eq!(rows.len(), 2, "before the window, and within it: {rows:?}");
-    assert_eq!((rows[0].status.as_str(), rows[1].status.as_str()), ("skipped", "coalesced"));
-    assert_eq!(rows[0].reason.as_deref(), Some("missed by more than the window of 24 h"));
+    assert_eq!(
+        (rows[0].status.as_str(), rows[1].status.as_str()),
+        ("skipped", "coalesced")
+    );
+    assert_eq!(
+        rows[0].reason.as_deref(),
+        Some("missed by more than the window of 24 h")
+    );
     server.stop().await;
 }
 
@@ -139,7 +168,9 @@ async fn jitter_moves_the_due_time_and_not_the_nominal_instant() {
     let late = bed.testbed.number(&query).await;
     assert!((0..3600).contains(&late), "{late}");
     bed.testbed
-        .run(&format!("update stationmaster.alarm_standings set next_due_at = now() where alarm_id = '{id}'"))
+        .run(&format!(
+            "update stationmaster.alarm_standings set next_due_at = now() where alarm_id = '{id}'"
+        ))
         .await;
     let nominal = bed.alarm(id).await.next_fire_at.unwrap();
     let server = bed.server().await;

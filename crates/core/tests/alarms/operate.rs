@@ -32,8 +32,16 @@ async fn a_paused_alarm_does_not_fire_and_a_resumed_one_goes_on_from_now() {
     assert!(alarm.next_fire_at > Some(jiff::Timestamp::now()));
     let all = bed.occurrences(id).await;
     assert!(all.len() >= 3, "{all:?}");
-    assert!(all.iter().all(|one| one.status == "skipped" && one.reason.as_deref() == Some("the alarm was paused")));
-    let events: Vec<String> = inspect::events(database, id).await.unwrap().into_iter().map(|event| event.event).collect();
+    assert!(
+        all.iter()
+            .all(|one| one.status == "skipped" && one.reason.as_deref() == Some("the alarm was paused"))
+    );
+    let events: Vec<String> = inspect::events(database, id)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|event| event.event)
+        .collect();
     assert_eq!(events, ["set", "paused", "resumed"]);
     server.stop().await;
 }
@@ -73,8 +81,14 @@ async fn firing_by_hand_is_an_occurrence_of_its_own_beside_the_schedule() {
     fire(database, id, "tester").await.unwrap();
     bed.wakes("/now", 2).await;
     operate::cancel(database, id, "tester").await.unwrap();
-    assert!(matches!(fire(database, id, "tester").await, Err(operate::Error::WrongState(_))));
-    assert!(matches!(fire(database, AlarmId::new(), "tester").await, Err(operate::Error::NotFound(_))));
+    assert!(matches!(
+        fire(database, id, "tester").await,
+        Err(operate::Error::WrongState(_))
+    ));
+    assert!(matches!(
+        fire(database, AlarmId::new(), "tester").await,
+        Err(operate::Error::NotFound(_))
+    ));
     server.stop().await;
 }
 
@@ -94,9 +108,15 @@ async fn an_edit_changes_what_is_named_and_nothing_else() {
         ..Edit::default()
     };
     let alarm = edit(database, id, &change, "tester").await.unwrap();
-    assert_eq!((alarm.message.as_deref(), alarm.label.as_str()), (Some("after"), "renamed"));
+    assert_eq!(
+        (alarm.message.as_deref(), alarm.label.as_str()),
+        (Some("after"), "renamed")
+    );
     assert!(alarm.payload.is_none());
-    assert_eq!((alarm.next_fire_at, alarm.target_url), (next, Some(bed.receiver.url("/old"))));
+    assert_eq!(
+        (alarm.next_fire_at, alarm.target_url),
+        (next, Some(bed.receiver.url("/old")))
+    );
     let sooner = Edit {
         when: Some(When::In(Duration::ZERO)),
         target_url: Some(Some(bed.receiver.url("/new"))),
@@ -109,7 +129,10 @@ async fn an_edit_changes_what_is_named_and_nothing_else() {
     assert_eq!(wakes[0].json()["message"], "after");
     bed.until(id, "fired").await;
     let over = edit(database, id, &sooner, "tester").await;
-    assert!(matches!(over, Err(edit::Error::Operation(operate::Error::WrongState(_)))), "{over:?}");
+    assert!(
+        matches!(over, Err(edit::Error::Operation(operate::Error::WrongState(_)))),
+        "{over:?}"
+    );
     server.stop().await;
 }
 
@@ -124,16 +147,37 @@ async fn an_edit_that_cannot_be_changes_nothing() {
         zone: "UTC".to_owned(),
     };
     for change in [
-        Edit { when: Some(cron("0 0 30 2 *")), ..Edit::default() },
-        Edit { target_url: Some(Some("ftp://a/".to_owned())), ..Edit::default() },
-        Edit { max_failures: Some(Some(0)), ..Edit::default() },
-        Edit { end_at: Some(Some("2020-01-01T00:00:00Z".parse().unwrap())), ..Edit::default() },
+        Edit {
+            when: Some(cron("0 0 30 2 *")),
+            ..Edit::default()
+        },
+        Edit {
+            target_url: Some(Some("ftp://a/".to_owned())),
+            ..Edit::default()
+        },
+        Edit {
+            max_failures: Some(Some(0)),
+            ..Edit::default()
+        },
+        Edit {
+            end_at: Some(Some("2020-01-01T00:00:00Z".parse().unwrap())),
+            ..Edit::default()
+        },
     ] {
         let refused = edit(database, id, &change, "tester").await;
-        assert!(matches!(refused, Err(edit::Error::Request(_))), "{change:?}: {refused:?}");
+        assert!(
+            matches!(refused, Err(edit::Error::Request(_))),
+            "{change:?}: {refused:?}"
+        );
     }
     let after = bed.alarm(id).await;
-    assert_eq!((before.next_fire_at, before.updated_at), (after.next_fire_at, after.updated_at));
+    assert_eq!(
+        (before.next_fire_at, before.updated_at),
+        (after.next_fire_at, after.updated_at)
+    );
     let unknown = edit(database, AlarmId::new(), &Edit::default(), "tester").await;
-    assert!(matches!(unknown, Err(edit::Error::Operation(operate::Error::NotFound(_)))));
+    assert!(matches!(
+        unknown,
+        Err(edit::Error::Operation(operate::Error::NotFound(_)))
+    ));
 }

@@ -25,10 +25,18 @@ async fn a_wake_in_the_hands_of_a_server_that_is_killed_fires_again_under_the_sa
     bed.receiver.let_go();
     bed.wakes("/held", 1).await;
     let wakes = bed.receiver.at("/held");
-    assert!(wakes.iter().all(|wake| wake.id() == format!("{id}:{}", claimed.scheduled_for)));
+    assert!(
+        wakes
+            .iter()
+            .all(|wake| wake.id() == format!("{id}:{}", claimed.scheduled_for))
+    );
     let occurrence = &bed.occurrences(id).await[0];
     assert_eq!(
-        (occurrence.status.as_str(), occurrence.attempts, occurrence.recoveries),
+        (
+            occurrence.status.as_str(),
+            occurrence.attempts,
+            occurrence.recoveries
+        ),
         ("fired", 0, 1),
         "our own loss spends no try"
     );
@@ -56,7 +64,10 @@ async fn past_its_lease_a_wake_is_anothers_and_the_late_settlement_is_refused() 
     };
     eventually("the late settlement is refused", async || late().await == 1).await;
     let after = bed.occurrences(id).await;
-    assert_eq!((before[0].fired_at, before.len()), (after[0].fired_at, after.len()));
+    assert_eq!(
+        (before[0].fired_at, before.len()),
+        (after[0].fired_at, after.len())
+    );
     let wakes = bed.wakes("/held", 2).await;
     assert_eq!(wakes[0].id(), wakes[1].id());
     slow.stop().await;
@@ -77,7 +88,10 @@ async fn a_living_server_keeps_what_it_holds() {
         bed.until(other_id, "fired").await;
         tokio::time::sleep(Duration::from_millis(700)).await;
     }
-    assert_eq!((bed.receiver.arrived(), bed.statuses(id).await), (4, vec!["claimed".to_owned()]));
+    assert_eq!(
+        (bed.receiver.arrived(), bed.statuses(id).await),
+        (4, vec!["claimed".to_owned()])
+    );
     bed.receiver.let_go();
     bed.until(id, "fired").await;
     slow.stop().await;
@@ -103,11 +117,19 @@ async fn a_server_that_stops_finishes_what_is_under_way_and_gives_back_the_rest(
     let held = "select count(*) from stationmaster.occurrences_open where holder is not null";
     assert_eq!(bed.testbed.number(held).await, 0, "nothing is left in its hands");
     let unsettled = bed.testbed.count("occurrences_finished").await;
-    assert_eq!(usize::try_from(unsettled).unwrap(), bed.receiver.at("/slow").len(), "what was accepted is on record");
+    assert_eq!(
+        usize::try_from(unsettled).unwrap(),
+        bed.receiver.at("/slow").len(),
+        "what was accepted is on record"
+    );
     let second = bed.server().await;
-    eventually("the rest fires", async || bed.testbed.count("occurrences_finished").await == 40).await;
+    eventually("the rest fires", async || {
+        bed.testbed.count("occurrences_finished").await == 40
+    })
+    .await;
     assert_eq!(bed.receiver.at("/slow").len(), 40, "each once");
-    let spent = "select count(*) from stationmaster.occurrences_finished where attempts > 0 or recoveries > 0";
+    let spent =
+        "select count(*) from stationmaster.occurrences_finished where attempts > 0 or recoveries > 0";
     assert_eq!(bed.testbed.number(spent).await, 0);
     second.stop().await;
 }

@@ -37,20 +37,56 @@ async fn explain(bed: &Bed, statement: &str, values: &[&str]) -> String {
 async fn a_look_and_a_claim_read_the_heads_of_their_indexes() {
     let bed = Bed::new().await;
     stored(&bed).await;
-    let look = explain(&bed, include_str!("../../sql/alarms/look.sql"), &["'-infinity'", "'-infinity'"]).await;
-    assert!(look.contains("alarm_standings_due") && look.contains("occurrences_open_ready"), "{look}");
-    assert!(!look.contains("Seq Scan on alarm_standings") && !look.contains("Seq Scan on occurrences"), "{look}");
-    let due = explain(&bed, include_str!("../../sql/alarms/lock_due.sql"), &["'-infinity'", "100"]).await;
-    assert!(due.contains("alarm_standings_due") && !due.contains("Seq Scan on alarm"), "{due}");
+    let look = explain(
+        &bed,
+        include_str!("../../sql/alarms/look.sql"),
+        &["'-infinity'", "'-infinity'"],
+    )
+    .await;
+    assert!(
+        look.contains("alarm_standings_due") && look.contains("occurrences_open_ready"),
+        "{look}"
+    );
+    assert!(
+        !look.contains("Seq Scan on alarm_standings") && !look.contains("Seq Scan on occurrences"),
+        "{look}"
+    );
+    let due = explain(
+        &bed,
+        include_str!("../../sql/alarms/lock_due.sql"),
+        &["'-infinity'", "100"],
+    )
+    .await;
+    assert!(
+        due.contains("alarm_standings_due") && !due.contains("Seq Scan on alarm"),
+        "{due}"
+    );
     let nobody = "'00000000-0000-0000-0000-000000000000'";
     let mut values = vec!["'{}'"; 12];
     values.extend([nobody, "120", "'-infinity'", "100", "'{}'"]);
     let claim = explain(&bed, include_str!("../../sql/alarms/claim.sql"), &values).await;
     assert!(claim.contains("occurrences_open_ready"), "{claim}");
-    assert!(!claim.contains("Seq Scan on occurrences") && !claim.contains("Seq Scan on alarm"), "{claim}");
+    assert!(
+        !claim.contains("Seq Scan on occurrences") && !claim.contains("Seq Scan on alarm"),
+        "{claim}"
+    );
     let settle = include_str!("../../sql/alarms/settle.sql");
     let one = format!("array['{}']::uuid[]", bed.testbed.workspace(1).await);
-    let values = [one.as_str(), "array[now()]", "'{1}'", "'{fired}'", "'{0}'", "'{x}'", "'{200}'", "'{x}'", "'{accepted}'", "'{f}'"];
+    let values = [
+        one.as_str(),
+        "array[now()]",
+        "'{1}'",
+        "'{fired}'",
+        "'{0}'",
+        "'{x}'",
+        "'{200}'",
+        "'{x}'",
+        "'{accepted}'",
+        "'{f}'",
+    ];
     let settle = explain(&bed, settle, &values).await;
-    assert!(!settle.contains("Seq Scan on occurrences_open") && !settle.contains("Seq Scan on alarm"), "{settle}");
+    assert!(
+        !settle.contains("Seq Scan on occurrences_open") && !settle.contains("Seq Scan on alarm"),
+        "{settle}"
+    );
 }

@@ -21,22 +21,36 @@ fn cron(expression: &str, zone: &str) -> When {
 async fn an_expression_that_can_never_fire_is_refused_with_the_place() {
     let bed = Bed::new().await;
     let database = &bed.testbed.database;
-    for (expression, place) in [("0 0 30 2 *", "30"), ("0 25 * * *", "25"), ("* * *", "* * *"), ("0 0 * * FRYDAY", "FRYDAY")] {
+    for (expression, place) in [
+        ("0 0 30 2 *", "30"),
+        ("0 25 * * *", "25"),
+        ("* * *", "* * *"),
+        ("0 0 * * FRYDAY", "FRYDAY"),
+    ] {
         let request = SetAlarm::new(bed.workspace, cron(expression, "UTC"));
         let Err(Error::Expression { at, pointed, message }) = set(database, &request, "tester").await else {
             panic!("{expression} is refused");
         };
-        assert!(expression[at].contains(place) && pointed.contains('^') && !message.is_empty(), "{pointed}");
+        assert!(
+            expression[at].contains(place) && pointed.contains('^') && !message.is_empty(),
+            "{pointed}"
+        );
     }
     let unknown = SetAlarm::new(bed.workspace, cron("* * * * *", "Europe/Zuerich"));
     let error = set(database, &unknown, "tester").await.unwrap_err();
-    assert!(matches!(&error, Error::Invalid(words) if words.contains("Europe/Zurich")), "{error}");
+    assert!(
+        matches!(&error, Error::Invalid(words) if words.contains("Europe/Zurich")),
+        "{error}"
+    );
     let over = SetAlarm {
         end_at: Some("2020-01-01T00:00:00Z".parse().unwrap()),
         ..SetAlarm::new(bed.workspace, cron("* * * * *", "UTC"))
     };
     let error = set(database, &over, "tester").await.unwrap_err();
-    assert!(matches!(&error, Error::Invalid(words) if words.contains("never fires")), "{error}");
+    assert!(
+        matches!(&error, Error::Invalid(words) if words.contains("never fires")),
+        "{error}"
+    );
     assert_eq!(bed.testbed.count("alarms").await, 0);
 }
 
@@ -45,17 +59,56 @@ async fn what_does_not_fit_is_refused_in_words() {
     let bed = Bed::new().await;
     let database = &bed.testbed.database;
     let base = || bed.request(When::In(Duration::from_secs(60)), "/");
-    let url = |url: &str| SetAlarm { target_url: Some(url.to_owned()), ..base() };
+    let url = |url: &str| SetAlarm {
+        target_url: Some(url.to_owned()),
+        ..base()
+    };
     for (request, words) in [
         (url("not a url"), "not a URL"),
         (url("ftp://host/"), "http"),
         (url("http://ann:word@host/"), "credentials"),
-        (SetAlarm { label: "x".repeat(201), ..base() }, "200 characters"),
-        (SetAlarm { payload: Some(raw(&format!("\"{}\"", "x".repeat(300_000)))), ..base() }, "256 kib"),
-        (SetAlarm { max_failures: Some(0), ..base() }, "max failures"),
-        (SetAlarm { jitter: Duration::from_hours(25), ..base() }, "jitter"),
-        (SetAlarm { idempotency_key: Some("x".repeat(257)), ..base() }, "idempotency key"),
-        (SetAlarm { message: Some("a\0b".to_owned()), ..base() }, ""),
+        (
+            SetAlarm {
+                label: "x".repeat(201),
+                ..base()
+            },
+            "200 characters",
+        ),
+        (
+            SetAlarm {
+                payload: Some(raw(&format!("\"{}\"", "x".repeat(300_000)))),
+                ..base()
+            },
+            "256 kib",
+        ),
+        (
+            SetAlarm {
+                max_failures: Some(0),
+                ..base()
+            },
+            "max failures",
+        ),
+        (
+            SetAlarm {
+                jitter: Duration::from_hours(25),
+                ..base()
+            },
+            "jitter",
+        ),
+        (
+            SetAlarm {
+                idempotency_key: Some("x".repeat(257)),
+                ..base()
+            },
+            "idempotency key",
+        ),
+        (
+            SetAlarm {
+                message: Some("a\0b".to_owned()),
+                ..base()
+            },
+            "",
+        ),
     ] {
         let error = set(database, &request, "tester").await.unwrap_err();
         let Error::Invalid(said) = &error else {
@@ -64,7 +117,10 @@ async fn what_does_not_fit_is_refused_in_words() {
         assert!(said.contains(words), "{said}");
     }
     let nowhere = SetAlarm::new(WorkspaceId::new(), When::In(Duration::ZERO));
-    assert!(matches!(set(database, &nowhere, "tester").await, Err(Error::UnknownWorkspace(_))));
+    assert!(matches!(
+        set(database, &nowhere, "tester").await,
+        Err(Error::UnknownWorkspace(_))
+    ));
 }
 
 #[tokio::test]
@@ -77,23 +133,37 @@ async fn the_same_key_and_request_give_the_first_alarm_also_after_an_edit() {
     };
     let first = set(database, &request, "tester").await.unwrap();
     assert!(matches!(first, Answer::New(_)));
-    assert_eq!(set(database, &request, "other").await.unwrap(), Answer::Before(first.alarm()));
+    assert_eq!(
+        set(database, &request, "other").await.unwrap(),
+        Answer::Before(first.alarm())
+    );
     let change = stationmaster_core::alarms::edit::Edit {
         label: Some("new".to_owned()),
         ..Default::default()
     };
-    stationmaster_core::alarms::edit::edit(database, first.alarm(), &change, "tester").await.unwrap();
-    assert_eq!(set(database, &request, "tester").await.unwrap(), Answer::Before(first.alarm()));
+    stationmaster_core::alarms::edit::edit(database, first.alarm(), &change, "tester")
+        .await
+        .unwrap();
+    assert_eq!(
+        set(database, &request, "tester").await.unwrap(),
+        Answer::Before(first.alarm())
+    );
     let other = SetAlarm {
         message: Some("other".to_owned()),
         ..request.clone()
     };
-    assert!(matches!(set(database, &other, "tester").await, Err(Error::Conflict)));
+    assert!(matches!(
+        set(database, &other, "tester").await,
+        Err(Error::Conflict)
+    ));
     let elsewhere = SetAlarm {
         workspace_id: bed.testbed.workspace(1).await,
         ..request
     };
-    assert!(matches!(set(database, &elsewhere, "tester").await.unwrap(), Answer::New(_)));
+    assert!(matches!(
+        set(database, &elsewhere, "tester").await.unwrap(),
+        Answer::New(_)
+    ));
 }
 
 #[tokio::test]
@@ -105,35 +175,61 @@ async fn many_at_once_with_one_key_make_one_alarm() {
     };
     let all = (0..8).map(|_| set(&bed.testbed.database, &request, "tester"));
     let answers = futures::future::join_all(all).await;
-    let new = answers.iter().filter(|answer| matches!(answer, Ok(Answer::New(_)))).count();
+    let new = answers
+        .iter()
+        .filter(|answer| matches!(answer, Ok(Answer::New(_))))
+        .count();
     assert_eq!((new, bed.testbed.count("alarms").await), (1, 1));
     let first = answers[0].as_ref().unwrap().alarm();
-    assert!(answers.iter().all(|answer| answer.as_ref().unwrap().alarm() == first));
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer.as_ref().unwrap().alarm() == first)
+    );
 }
 
 #[tokio::test]
 async fn civil_times_follow_the_rule_for_moving_clocks() {
     let bed = Bed::new().await;
     let zone = || "Europe/Zurich".to_owned();
-    let gap = When::Civil { at: "2030-03-31T02:30:00".parse().unwrap(), zone: zone() };
-    let twice = When::Civil { at: "2030-10-27T02:30:00".parse().unwrap(), zone: zone() };
+    let gap = When::Civil {
+        at: "2030-03-31T02:30:00".parse().unwrap(),
+        zone: zone(),
+    };
+    let twice = When::Civil {
+        at: "2030-10-27T02:30:00".parse().unwrap(),
+        zone: zone(),
+    };
     let gap = bed.alarm(bed.set(bed.request(gap, "/")).await).await;
-    assert_eq!(gap.next_fire_at, Some("2030-03-31T01:00:00Z".parse().unwrap()), "the first instant after the gap");
+    assert_eq!(
+        gap.next_fire_at,
+        Some("2030-03-31T01:00:00Z".parse().unwrap()),
+        "the first instant after the gap"
+    );
     let twice = bed.alarm(bed.set(bed.request(twice, "/")).await).await;
-    assert_eq!(twice.next_fire_at, Some("2030-10-27T00:30:00Z".parse().unwrap()), "the first of two");
+    assert_eq!(
+        twice.next_fire_at,
+        Some("2030-10-27T00:30:00Z".parse().unwrap()),
+        "the first of two"
+    );
 }
 
 #[tokio::test]
 async fn an_alarm_shows_its_coming_fires_and_its_expression_in_words() {
     let bed = Bed::new().await;
-    let id = bed.set(SetAlarm::new(bed.workspace, cron("30 2 * * *", "Europe/Zurich"))).await;
+    let id = bed
+        .set(SetAlarm::new(bed.workspace, cron("30 2 * * *", "Europe/Zurich")))
+        .await;
     let alarm = bed.alarm(id).await;
     assert!(alarm.description.is_some());
     let fires = alarm.upcoming(jiff::Timestamp::now(), 10);
     assert_eq!(fires.len(), 10);
     assert_eq!(Some(fires[0].at), alarm.next_fire_at);
     let year = alarm.upcoming(jiff::Timestamp::now(), 366);
-    assert!(year.iter().any(|fire| fire.note.is_some()), "the clocks change within a year");
+    assert!(
+        year.iter().any(|fire| fire.note.is_some()),
+        "the clocks change within a year"
+    );
 }
 
 #[tokio::test]
@@ -141,15 +237,27 @@ async fn alarms_are_listed_by_page_and_filter() {
     let bed = Bed::new().await;
     let database = &bed.testbed.database;
     for _ in 0..5 {
-        bed.set(bed.request(When::In(Duration::from_secs(600)), "/")).await;
+        bed.set(bed.request(When::In(Duration::from_secs(600)), "/"))
+            .await;
     }
     let cron = bed.set(bed.cron("0 0 1 1 *", "/")).await;
-    stationmaster_core::alarms::operate::pause(database, cron, "tester").await.unwrap();
+    stationmaster_core::alarms::operate::pause(database, cron, "tester")
+        .await
+        .unwrap();
     let filter = |filter: Filter| async move { inspect::alarms(database, &filter).await.unwrap() };
-    let page = filter(Filter { limit: 4, ..Filter::default() }).await;
+    let page = filter(Filter {
+        limit: 4,
+        ..Filter::default()
+    })
+    .await;
     assert_eq!(page.len(), 4);
     assert_eq!(page[0].id, cron, "newest first");
-    let rest = filter(Filter { limit: 4, before: Some(page[3].id), ..Filter::default() }).await;
+    let rest = filter(Filter {
+        limit: 4,
+        before: Some(page[3].id),
+        ..Filter::default()
+    })
+    .await;
     assert_eq!(rest.len(), 2);
     let only = |status: &str, kind: &str| Filter {
         status: Some(status.to_owned()),
@@ -160,7 +268,11 @@ async fn alarms_are_listed_by_page_and_filter() {
     assert_eq!(filter(only("paused", "cron")).await.len(), 1);
     assert_eq!(filter(only("active", "once")).await.len(), 5);
     assert_eq!(filter(only("active", "cron")).await.len(), 0);
-    let other = Filter { workspace: Some(WorkspaceId::new()), limit: 10, ..Filter::default() };
+    let other = Filter {
+        workspace: Some(WorkspaceId::new()),
+        limit: 10,
+        ..Filter::default()
+    };
     assert!(filter(other).await.is_empty());
     let at = jiff::Timestamp::now() + SignedDuration::from_hours(1);
     assert!(page.iter().skip(1).all(|alarm| alarm.next_fire_at < Some(at)));

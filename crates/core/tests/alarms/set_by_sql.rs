@@ -9,7 +9,9 @@ use crate::common::eventually;
 
 async fn set_by(bed: &Bed, arguments: &str) -> Result<AlarmId, sqlx::Error> {
     let query = format!("select stationmaster.set_alarm('{}', {arguments})", bed.workspace);
-    sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(bed.testbed.pool()).await
+    sqlx::query_scalar(AssertSqlSafe(query))
+        .fetch_one(bed.testbed.pool())
+        .await
 }
 
 #[tokio::test]
@@ -24,7 +26,10 @@ async fn an_alarm_set_in_a_transaction_fires_once_that_is_committed_and_never_wh
             bed.workspace,
             bed.receiver.url(path)
         );
-        sqlx::query(AssertSqlSafe(query)).execute(&mut *transaction).await.unwrap();
+        sqlx::query(AssertSqlSafe(query))
+            .execute(&mut *transaction)
+            .await
+            .unwrap();
         if commit {
             transaction.commit().await.unwrap();
         } else {
@@ -41,13 +46,26 @@ async fn an_alarm_set_in_a_transaction_fires_once_that_is_committed_and_never_wh
 #[tokio::test]
 async fn an_expression_is_planned_by_a_server_at_once() {
     let bed = Bed::new().await;
-    let id = set_by(&bed, "cron_expr => '0 9 * * MON-FRI', timezone => 'Europe/Zurich'").await.unwrap();
+    let id = set_by(
+        &bed,
+        "cron_expr => '0 9 * * MON-FRI', timezone => 'Europe/Zurich'",
+    )
+    .await
+    .unwrap();
     let alarm = bed.alarm(id).await;
     assert!(alarm.unplanned && alarm.next_fire_at.is_none());
     let server = bed.server().await;
-    eventually("its next fire is known", async || bed.alarm(id).await.next_fire_at.is_some()).await;
+    eventually("its next fire is known", async || {
+        bed.alarm(id).await.next_fire_at.is_some()
+    })
+    .await;
     assert!(!bed.alarm(id).await.unplanned);
-    let civil = set_by(&bed, "civil_at => '2030-07-01 12:00', timezone => 'Europe/Zurich'").await.unwrap();
+    let civil = set_by(
+        &bed,
+        "civil_at => '2030-07-01 12:00', timezone => 'Europe/Zurich'",
+    )
+    .await
+    .unwrap();
     eventually("the civil time is an instant", async || {
         bed.alarm(civil).await.next_fire_at == Some("2030-07-01T10:00:00Z".parse().unwrap())
     })
@@ -62,8 +80,14 @@ async fn an_expression_that_cannot_fire_fails_with_the_reason() {
     for (arguments, words) in [
         ("cron_expr => '0 0 30 2 *'", "0 0 30 2 *"),
         ("cron_expr => '61 * * * *'", "61"),
-        ("cron_expr => '* * * * *', timezone => 'Europe/Zürich'", "Europe/Z"),
-        ("civil_at => '2026-03-29 02:30', timezone => 'Europe/Zurich', dst => 'skip'", "never show"),
+        (
+            "cron_expr => '* * * * *', timezone => 'Europe/Zürich'",
+            "Europe/Z",
+        ),
+        (
+            "civil_at => '2026-03-29 02:30', timezone => 'Europe/Zurich', dst => 'skip'",
+            "never show",
+        ),
     ] {
         let id = set_by(&bed, arguments).await.unwrap();
         let alarm = bed.until(id, "failed").await;
@@ -89,24 +113,47 @@ async fn the_function_refuses_what_cannot_be() {
         ("delay => '1 s', payload => '{not json'", "22P02"),
     ] {
         let error = set_by(&bed, arguments).await.unwrap_err();
-        let found = error.as_database_error().and_then(|error| error.code().map(|code| code.into_owned()));
+        let found = error
+            .as_database_error()
+            .and_then(|error| error.code().map(|code| code.into_owned()));
         assert_eq!(found.as_deref(), Some(code), "{arguments}: {error}");
     }
     let query = "select stationmaster.set_alarm(gen_random_uuid(), delay => '1 s')";
     let error = sqlx::query(query).execute(bed.testbed.pool()).await.unwrap_err();
-    assert_eq!(error.as_database_error().unwrap().code().as_deref(), Some("23503"));
+    assert_eq!(
+        error.as_database_error().unwrap().code().as_deref(),
+        Some("23503")
+    );
     assert_eq!(bed.testbed.count("alarms").await, 0);
 }
 
 #[tokio::test]
 async fn the_same_key_gives_the_same_alarm_and_another_request_is_a_conflict() {
     let bed = Bed::new().await;
-    let first = set_by(&bed, "delay => '1 h', idempotency_key => 'k', payload => '{\"a\": 1}'").await.unwrap();
-    let again = set_by(&bed, "delay => '1 h', idempotency_key => 'k', payload => '{\"a\": 1}'").await.unwrap();
+    let first = set_by(
+        &bed,
+        "delay => '1 h', idempotency_key => 'k', payload => '{\"a\": 1}'",
+    )
+    .await
+    .unwrap();
+    let again = set_by(
+        &bed,
+        "delay => '1 h', idempotency_key => 'k', payload => '{\"a\": 1}'",
+    )
+    .await
+    .unwrap();
     assert_eq!(first, again);
-    for other in ["delay => '2 h', payload => '{\"a\": 1}'", "delay => '1 h', payload => '{\"a\": 2}'"] {
-        let error = set_by(&bed, &format!("{other}, idempotency_key => 'k'")).await.unwrap_err();
-        assert_eq!(error.as_database_error().unwrap().code().as_deref(), Some("23505"));
+    for other in [
+        "delay => '2 h', payload => '{\"a\": 1}'",
+        "delay => '1 h', payload => '{\"a\": 2}'",
+    ] {
+        let error = set_by(&bed, &format!("{other}, idempotency_key => 'k'"))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.as_database_error().unwrap().code().as_deref(),
+            Some("23505")
+        );
     }
     assert_eq!(bed.testbed.count("alarms").await, 1);
 }

@@ -7,11 +7,14 @@ use stationmaster_core::alarms::keys;
 use stationmaster_core::wake::signature::Secret;
 
 use crate::bed::Bed;
-use crate::common::receiver::{Received, Reply};
 use crate::common::Server;
+use crate::common::receiver::{Received, Reply};
 
 fn accepts(secret: &Secret, wake: &Received) -> bool {
-    Webhook::new(&secret.reveal()).unwrap().verify(&wake.body, &wake.headers).is_ok()
+    Webhook::new(&secret.reveal())
+        .unwrap()
+        .verify(&wake.body, &wake.headers)
+        .is_ok()
 }
 
 async fn signing(bed: &Bed, secret: &Secret) -> Server {
@@ -38,7 +41,10 @@ async fn every_try_is_signed_anew_under_the_same_id() {
     assert!(wakes.iter().all(|wake| accepts(&secret, wake)));
     let mut forged = wakes[0].clone();
     forged.body[2] ^= 1;
-    assert!(!accepts(&secret, &forged) && !accepts(&Secret::random(), &wakes[0]), "the judge can say no");
+    assert!(
+        !accepts(&secret, &forged) && !accepts(&Secret::random(), &wakes[0]),
+        "the judge can say no"
+    );
     server.stop().await;
 }
 
@@ -62,26 +68,36 @@ async fn a_target_may_have_a_secret_of_its_own_which_is_rotated_with_an_overlap(
     let master = Secret::random();
     let url = bed.receiver.url("/own").parse().unwrap();
     let first = keys::create(database, &master, &url).await.unwrap();
-    assert!(matches!(keys::create(database, &master, &url).await, Err(keys::Error::Exists(_))));
+    assert!(matches!(
+        keys::create(database, &master, &url).await,
+        Err(keys::Error::Exists(_))
+    ));
     let server = signing(&bed, &master).await;
     let wake = one(&bed, "/own").await;
     assert!(accepts(&first.secret, &wake) && !accepts(&master, &wake));
     server.stop().await;
 
-    let second = keys::rotate(database, &master, &url, Duration::from_hours(1)).await.unwrap();
+    let second = keys::rotate(database, &master, &url, Duration::from_hours(1))
+        .await
+        .unwrap();
     let server = signing(&bed, &master).await;
     let wake = one(&bed, "/rotated").await;
     assert!(accepts(&first.secret, &wake) && accepts(&second.secret, &wake));
     server.stop().await;
 
-    bed.testbed.run("update stationmaster.wake_keys set previous_until = now()").await;
+    bed.testbed
+        .run("update stationmaster.wake_keys set previous_until = now()")
+        .await;
     let server = signing(&bed, &master).await;
     let wake = one(&bed, "/after").await;
     assert!(!accepts(&first.secret, &wake) && accepts(&second.secret, &wake));
     let listed = keys::list(database).await.unwrap();
     assert_eq!((listed.len(), listed[0].generation), (1, 2));
     let other = "http://other.example/".parse().unwrap();
-    assert!(matches!(keys::rotate(database, &master, &other, Duration::ZERO).await, Err(keys::Error::NotFound(_))));
+    assert!(matches!(
+        keys::rotate(database, &master, &other, Duration::ZERO).await,
+        Err(keys::Error::NotFound(_))
+    ));
     server.stop().await;
 }
 

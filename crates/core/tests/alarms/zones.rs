@@ -15,7 +15,12 @@ async fn newer_zone_data_moves_stored_fires_and_says_so() {
     };
     let id = bed.set(SetAlarm::new(bed.workspace, when)).await;
     let right = bed.alarm(id).await.next_fire_at;
-    let untouched = bed.set(SetAlarm::new(bed.workspace, When::At("2040-01-01T00:00:00Z".parse().unwrap()))).await;
+    let untouched = bed
+        .set(SetAlarm::new(
+            bed.workspace,
+            When::At("2040-01-01T00:00:00Z".parse().unwrap()),
+        ))
+        .await;
     // As an older program would have left it.
     bed.testbed
         .run(&format!(
@@ -25,10 +30,19 @@ async fn newer_zone_data_moves_stored_fires_and_says_so() {
         ))
         .await;
     let server = bed.server().await;
-    eventually("it is computed anew", async || bed.alarm(id).await.next_fire_at == right).await;
+    eventually("it is computed anew", async || {
+        bed.alarm(id).await.next_fire_at == right
+    })
+    .await;
     let events = inspect::events(&bed.testbed.database, id).await.unwrap();
-    let moved = events.iter().find(|event| event.event == "moved").expect("it is on record");
-    assert!(moved.detail.as_deref().unwrap().contains("zone data"), "{moved:?}");
+    let moved = events
+        .iter()
+        .find(|event| event.event == "moved")
+        .expect("it is on record");
+    assert!(
+        moved.detail.as_deref().unwrap().contains("zone data"),
+        "{moved:?}"
+    );
     let others = inspect::events(&bed.testbed.database, untouched).await.unwrap();
     assert!(others.iter().all(|event| event.event != "moved"));
     server.stop().await;

@@ -133,7 +133,12 @@ impl Receiver {
 
     /// Answers every request to a path with this.
     pub(crate) fn always(&self, path: &str, reply: Reply) {
-        self.inner.script.lock().unwrap().always.insert(path.to_owned(), reply);
+        self.inner
+            .script
+            .lock()
+            .unwrap()
+            .always
+            .insert(path.to_owned(), reply);
     }
 
     /// Everything that was answered.
@@ -157,7 +162,12 @@ impl Receiver {
     }
 }
 
-async fn answer(State(inner): State<Arc<Inner>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response<axum::body::Body> {
+async fn answer(
+    State(inner): State<Arc<Inner>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<axum::body::Body> {
     let path = uri.path().to_owned();
     *inner.arrived.lock().unwrap() += 1;
     let reply = {

@@ -356,10 +356,7 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{msg:32} {wide_bar} {pos}/{len} {elapsed}") {
             bar.set_style(style);
         }
-        Self {
-            scenario,
-            bar,
-        }
+        Self { scenario, bar }
     }
 }
 

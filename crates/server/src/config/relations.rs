@@ -47,7 +47,10 @@ static RELATIONS: &[Relation] = &[
         check: |config| {
             (config.alarms.per_target > config.alarms.concurrency).then(|| {
                 let problem = "one target could have more wakes under way than there are in all".to_owned();
-                (problem, "Give per_target at most what concurrency says.".to_owned())
+                (
+                    problem,
+                    "Give per_target at most what concurrency says.".to_owned(),
+                )
             })
         },
     },

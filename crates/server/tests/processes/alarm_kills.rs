@@ -27,7 +27,11 @@ impl Stage {
         assert_eq!(self.alarms.occurrences(alarm).await, [fired]);
         let wakes = self.alarms.receiver.at("/wake");
         let ids: Vec<String> = wakes.iter().map(|wake| wake.id()).collect();
-        assert!(ids.iter().all(|id| *id == ids[0] && id.starts_with(&alarm.to_string())), "{ids:?}");
+        assert!(
+            ids.iter()
+                .all(|id| *id == ids[0] && id.starts_with(&alarm.to_string())),
+            "{ids:?}"
+        );
     }
 }
 
@@ -41,7 +45,11 @@ async fn a_server_killed_in_the_middle_of_a_claim_leaves_the_alarm_as_it_was() {
         .await;
     let alarm = stage.alarms.now("/wake").await;
     eventually("the claim waits for the table", async || {
-        stage.alarms.database.is_waited_for("stationmaster.occurrences_open").await
+        stage
+            .alarms
+            .database
+            .is_waited_for("stationmaster.occurrences_open")
+            .await
     })
     .await;
     stage.first.kill();
@@ -61,7 +69,11 @@ async fn a_server_killed_after_the_occurrence_is_committed_and_before_anything_i
         .await;
     let alarm = stage.alarms.now("/wake").await;
     eventually("the key of the target is being read", async || {
-        stage.alarms.database.is_waited_for("stationmaster.wake_keys").await
+        stage
+            .alarms
+            .database
+            .is_waited_for("stationmaster.wake_keys")
+            .await
     })
     .await;
     let claimed = stage.alarms.occurrences(alarm).await;
@@ -103,15 +115,27 @@ async fn a_server_killed_between_the_answer_and_its_settlement_sends_again_under
     let alarm = stage.alarms.now("/wake").await;
     stage.alarms.until_arrived(1).await;
     eventually("the settlement waits", async || {
-        stage.alarms.database.is_waited_for("stationmaster.occurrences_finished").await
-            || stage.alarms.database.is_waited_for("stationmaster.occurrence_tries").await
+        stage
+            .alarms
+            .database
+            .is_waited_for("stationmaster.occurrences_finished")
+            .await
+            || stage
+                .alarms
+                .database
+                .is_waited_for("stationmaster.occurrence_tries")
+                .await
     })
     .await;
     stage.first.kill();
     drop((lock, settle));
     let _second = stage.alarms.launch().start_ready().await;
     stage.assert_fired(alarm, 1).await;
-    assert_eq!(stage.alarms.receiver.at("/wake").len(), 2, "at least once, and extras under the same id");
+    assert_eq!(
+        stage.alarms.receiver.at("/wake").len(),
+        2,
+        "at least once, and extras under the same id"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -19,10 +19,17 @@ async fn after_an_outage_of_all_servers_each_policy_does_what_it_says() {
         ("/catch_up", "misfire => 'catch_up', catch_up => 3"),
         ("/skip", "misfire => 'skip'"),
     ] {
-        ids.push(alarms.set(path, &format!("cron_expr => '0 * * * *', {policy}")).await);
+        ids.push(
+            alarms
+                .set(path, &format!("cron_expr => '0 * * * *', {policy}"))
+                .await,
+        );
     }
     let planned = "select count(*) from stationmaster.alarms where next_fire_at is not null";
-    eventually("they are planned", async || alarms.database.number(planned).await == 3).await;
+    eventually("they are planned", async || {
+        alarms.database.number(planned).await == 3
+    })
+    .await;
     server.kill();
     // Five hours pass.
     alarms
@@ -44,8 +51,14 @@ async fn after_an_outage_of_all_servers_each_policy_does_what_it_says() {
             && statuses(2).await.len() == 5
     })
     .await;
-    assert_eq!(statuses(0).await, ["coalesced", "coalesced", "coalesced", "coalesced", "fired"]);
-    assert_eq!(statuses(1).await, ["skipped", "skipped", "fired", "fired", "fired"]);
+    assert_eq!(
+        statuses(0).await,
+        ["coalesced", "coalesced", "coalesced", "coalesced", "fired"]
+    );
+    assert_eq!(
+        statuses(1).await,
+        ["skipped", "skipped", "fired", "fired", "fired"]
+    );
     assert_eq!(statuses(2).await, ["skipped"; 5]);
     let came = |path: &str| alarms.receiver.at(path).len();
     assert_eq!((came("/coalesce"), came("/catch_up"), came("/skip")), (1, 3, 0));
@@ -55,9 +68,15 @@ async fn after_an_outage_of_all_servers_each_policy_does_what_it_says() {
 async fn alarms_fire_on_through_crashes_of_postgresql_and_no_instant_is_lost() {
     let (cluster, database) = cluster().await;
     let alarms = Alarms::on(database).await;
-    let mut servers = [alarms.launch().start_ready().await, alarms.launch().start_ready().await];
+    let mut servers = [
+        alarms.launch().start_ready().await,
+        alarms.launch().start_ready().await,
+    ];
     let alarm = alarms
-        .set("/wake", "cron_expr => '* * * * * *', misfire => 'catch_up', catch_up => 1000, max_failures => 100")
+        .set(
+            "/wake",
+            "cron_expr => '* * * * * *', misfire => 'catch_up', catch_up => 1000, max_failures => 100",
+        )
         .await;
     for so_far in [3, 8] {
         alarms.until_arrived(so_far).await;
@@ -93,7 +112,10 @@ async fn a_server_told_to_stop_between_wakes_finishes_what_is_under_way_and_rele
         ..Reply::status(200)
     };
     alarms.receiver.always("/wake", slow);
-    let launch = alarms.launch().with("ALARMS__PER_TARGET", "4").with("SHUTDOWN_TIMEOUT", "10s");
+    let launch = alarms
+        .launch()
+        .with("ALARMS__PER_TARGET", "4")
+        .with("SHUTDOWN_TIMEOUT", "10s");
     let mut leaving = launch.start_ready().await;
     for _ in 0..40 {
         alarms.now("/wake").await;
@@ -107,10 +129,17 @@ async fn a_server_told_to_stop_between_wakes_finishes_what_is_under_way_and_rele
     assert_eq!(alarms.database.number(held).await, 0);
     let fired = "select count(*) from stationmaster.occurrences_finished where status = 'fired'";
     let before = alarms.database.number(fired).await;
-    assert_eq!(usize::try_from(before).unwrap(), alarms.receiver.at("/wake").len(), "every answer is on record");
+    assert_eq!(
+        usize::try_from(before).unwrap(),
+        alarms.receiver.at("/wake").len(),
+        "every answer is on record"
+    );
     assert!(before < 40, "it was stopped under load");
     let _next = launch.start_ready().await;
-    eventually("the rest fires", async || alarms.database.number(fired).await == 40).await;
+    eventually("the rest fires", async || {
+        alarms.database.number(fired).await == 40
+    })
+    .await;
     assert_eq!(alarms.receiver.at("/wake").len(), 40, "each once");
     let lost = "select count(*) from stationmaster.occurrences_finished where recoveries > 0 or attempts > 0";
     assert_eq!(alarms.database.number(lost).await, 0);

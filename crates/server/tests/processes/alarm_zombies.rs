@@ -52,5 +52,9 @@ async fn a_server_that_was_stopped_past_its_lease_sends_no_wake_that_it_had_clai
     // A sign of life of its wakes, after which anything older would have come.
     let other = alarms.now("/other").await;
     alarms.until(other, "fired").await;
-    assert_eq!(alarms.receiver.at("/wake").len(), 1, "it knew that its lease was over");
+    assert_eq!(
+        alarms.receiver.at("/wake").len(),
+        1,
+        "it knew that its lease was over"
+    );
 }

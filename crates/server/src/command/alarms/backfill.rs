@@ -65,7 +65,11 @@ pub(super) async fn run(args: &BackfillArgs, context: &Context) -> Result<()> {
         if answer.fired {
             format!("{} occurrences fire now.", answer.count)
         } else {
-            format!("{}\n\n{} occurrences would fire.", rows(&answer.occurrences), answer.count)
+            format!(
+                "{}\n\n{} occurrences would fire.",
+                rows(&answer.occurrences),
+                answer.count
+            )
         }
     })
 }
@@ -79,5 +83,8 @@ fn rows(planned: &[Planned]) -> String {
             cell(planned.note.as_deref().unwrap_or_default()),
         ]
     };
-    table(&["SCHEDULED FOR", "ON RECORD", "THEN", "NOTE"], planned.iter().map(row))
+    table(
+        &["SCHEDULED FOR", "ON RECORD", "THEN", "NOTE"],
+        planned.iter().map(row),
+    )
 }

@@ -98,9 +98,9 @@ struct Said<'a> {
 }
 
 fn say(id: AlarmId, status: &str, context: &Context) -> Result<()> {
-    context
-        .format
-        .print(&Said { id, status }, |said| format!("Alarm {} is {}.", said.id, said.status))
+    context.format.print(&Said { id, status }, |said| {
+        format!("Alarm {} is {}.", said.id, said.status)
+    })
 }
 
 async fn cancel(id: AlarmId, context: &Context) -> Result<()> {
@@ -117,6 +117,9 @@ struct Fired {
 async fn fire(id: AlarmId, context: &Context) -> Result<()> {
     let scheduled_for = operate::fire(&context.database().await?, id, &Context::actor()).await?;
     context.format.print(&Fired { id, scheduled_for }, |fired| {
-        format!("Alarm {} fires now; the occurrence is {}.", fired.id, fired.scheduled_for)
+        format!(
+            "Alarm {} fires now; the occurrence is {}.",
+            fired.id, fired.scheduled_for
+        )
     })
 }

@@ -60,7 +60,16 @@ pub(super) async fn run(args: &OccurrencesArgs, context: &Context) -> Result<()>
 
 /// As a table.
 pub(super) fn rows(occurrences: &[Occurrence]) -> String {
-    let header = ["SCHEDULED FOR", "STATUS", "ORIGIN", "TRIES", "ANSWER", "FIRED", "RETRY", "WHY"];
+    let header = [
+        "SCHEDULED FOR",
+        "STATUS",
+        "ORIGIN",
+        "TRIES",
+        "ANSWER",
+        "FIRED",
+        "RETRY",
+        "WHY",
+    ];
     table(&header, occurrences.iter().map(row))
 }
 

@@ -169,7 +169,9 @@ impl PolicyArgs {
             (None, None) => None,
             (Some(_), Some(_)) => {
                 let message = "--catch-up means nothing with this --misfire";
-                return Err(Refusal::usage(message, "Give --misfire catch_up, or leave out --catch-up").into());
+                return Err(
+                    Refusal::usage(message, "Give --misfire catch_up, or leave out --catch-up").into(),
+                );
             }
         };
         Ok(misfire)

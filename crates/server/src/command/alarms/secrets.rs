@@ -96,9 +96,7 @@ fn master(context: &Context) -> Result<Secret> {
 
 fn show(shown: &Shown, context: &Context) -> Result<()> {
     context.format.print(shown, |shown| shown.secret.clone())?;
-    context
-        .format
-        .hint("Keep it: it is not shown again.");
+    context.format.hint("Keep it: it is not shown again.");
     Ok(())
 }
 
@@ -111,5 +109,8 @@ fn rows(keys: &[Key]) -> String {
             maybe(key.previous_until.map(moment)),
         ]
     };
-    table(&["TARGET", "GENERATION", "MADE", "THE ONE BEFORE UNTIL"], keys.iter().map(row))
+    table(
+        &["TARGET", "GENERATION", "MADE", "THE ONE BEFORE UNTIL"],
+        keys.iter().map(row),
+    )
 }

@@ -92,7 +92,10 @@ impl Done {
             .next_fire_at
             .map_or_else(String::new, |at| format!(", next at {at}"));
         let head = format!("{what} {} ({}){next}.", alarm.id, alarm.status);
-        let described = alarm.description.as_ref().map_or(head.clone(), |words| format!("{head}\n{words}"));
+        let described = alarm
+            .description
+            .as_ref()
+            .map_or(head.clone(), |words| format!("{head}\n{words}"));
         if self.fires.is_empty() {
             described
         } else {
@@ -111,7 +114,11 @@ pub(super) async fn run(args: SetArgs, context: &Context) -> Result<()> {
         return Err(operate::Error::NotFound(answer.alarm()).into());
     };
     context.format.print(&Done::new(alarm, created), |done| {
-        let what = if created { "Set alarm" } else { "The same request was made before: alarm" };
+        let what = if created {
+            "Set alarm"
+        } else {
+            "The same request was made before: alarm"
+        };
         done.words(what)
     })
 }

@@ -68,11 +68,22 @@ pub(super) async fn list(args: &ListArgs, context: &Context) -> Result<()> {
     };
     let alarms = inspect::alarms(&context.database().await?, &filter).await?;
     context.format.print(&alarms[..], |alarms| {
-        let header = ["ID", "STATUS", "LABEL", "WHEN", "NEXT", "LAST FIRED", "FAILURES", "LAST ERROR"];
+        let header = [
+            "ID",
+            "STATUS",
+            "LABEL",
+            "WHEN",
+            "NEXT",
+            "LAST FIRED",
+            "FAILURES",
+            "LAST ERROR",
+        ];
         table(&header, alarms.iter().map(row))
     })?;
     if let Some(last) = alarms.last().filter(|_| is_full(alarms.len(), args.limit)) {
-        context.format.hint(&format!("There may be more: --before {}", last.id));
+        context
+            .format
+            .hint(&format!("There may be more: --before {}", last.id));
     }
     Ok(())
 }
@@ -165,7 +176,10 @@ fn details(alarm: &Alarm) -> String {
         ("FAILED TRIES", cell(alarm.failure_count)),
         ("FAILED IN A ROW", cell(alarm.failed_in_a_row)),
         ("LAST ERROR", maybe(alarm.last_error.as_ref())),
-        ("TARGET", alarm.target_url.as_ref().map_or_else(|| cell("the router"), cell)),
+        (
+            "TARGET",
+            alarm.target_url.as_ref().map_or_else(|| cell("the router"), cell),
+        ),
         ("USER", maybe(alarm.user_id.as_ref())),
         ("CONVERSATION", maybe(alarm.conversation_id.as_ref())),
         ("MESSAGE", maybe(alarm.message.as_ref())),

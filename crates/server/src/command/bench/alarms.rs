@@ -86,7 +86,13 @@ pub(super) async fn run(args: &AlarmsArgs, config: &Config, context: &Context) -
     Ok(())
 }
 
-async fn one(scenario: Scenario, args: &AlarmsArgs, config: &Config, url: &str, context: &Context) -> Result<Value> {
+async fn one(
+    scenario: Scenario,
+    args: &AlarmsArgs,
+    config: &Config,
+    url: &str,
+    context: &Context,
+) -> Result<Value> {
     let mut bar = Bar::new(scenario.name(), context.format);
     let settings = config.alarms().unwrap_or_default();
     let burst = |alarms: usize, within: u64| Burst {
@@ -97,13 +103,17 @@ async fn one(scenario: Scenario, args: &AlarmsArgs, config: &Config, url: &str, 
         answer_after: Duration::from_millis(args.answer_after),
     };
     match scenario {
-        Scenario::Burst | Scenario::All => {
-            Ok(json!(burst::run(url, burst(20_000, 1), &settings, &mut bar).await?))
-        }
-        Scenario::Healthy => Ok(json!(burst::run(url, burst(2_000, 10), &settings, &mut bar).await?)),
+        Scenario::Burst | Scenario::All => Ok(json!(
+            burst::run(url, burst(20_000, 1), &settings, &mut bar).await?
+        )),
+        Scenario::Healthy => Ok(json!(
+            burst::run(url, burst(2_000, 10), &settings, &mut bar).await?
+        )),
         Scenario::Claim => {
             let many = args.alarms.unwrap_or(1_000_000);
-            Ok(json!(claim_cost::measure(url, 1_000, many, |part| bar.part(part, 1)).await?))
+            Ok(json!(
+                claim_cost::measure(url, 1_000, many, |part| bar.part(part, 1)).await?
+            ))
         }
     }
 }

@@ -50,7 +50,9 @@ pub(super) fn start(database: Database) -> JoinHandle<()> {
             tracing::warn!(error = format!("{error:#}"), "The example could not be set up");
             return;
         }
-        println!("The example: three workspaces enqueue more than their plans allow at once, and two alarms fire.");
+        println!(
+            "The example: three workspaces enqueue more than their plans allow at once, and two alarms fire."
+        );
         let mut beats = 0;
         loop {
             match beat(&database, beats).await {

@@ -30,8 +30,16 @@ pub(super) async fn start(secret: Secret) -> Result<String> {
 }
 
 async fn wake(State(secret): State<Secret>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp").parse().unwrap_or_default());
+    let header = |name: &str| {
+        headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    };
+    let (id, timestamp) = (
+        header("webhook-id"),
+        header("webhook-timestamp").parse().unwrap_or_default(),
+    );
     let fresh = jiff::Timestamp::now().as_second().abs_diff(timestamp) <= TOLERANCE_SECONDS.unsigned_abs();
     if !fresh || !verify(&secret, id, timestamp, &body, header("webhook-signature")) {
         println!("A wake came with a signature that is not ours; refused.");

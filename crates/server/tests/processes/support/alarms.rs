@@ -51,7 +51,10 @@ impl Alarms {
             self.workspace,
             self.receiver.url(path)
         );
-        sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&self.database.pool).await.unwrap()
+        sqlx::query_scalar(AssertSqlSafe(query))
+            .fetch_one(&self.database.pool)
+            .await
+            .unwrap()
     }
 
     /// One that fires now.
@@ -61,18 +64,29 @@ impl Alarms {
 
     pub(crate) async fn status(&self, alarm: Uuid) -> String {
         let query = "select status from stationmaster.alarms where id = $1";
-        sqlx::query_scalar(query).bind(alarm).fetch_one(&self.database.pool).await.unwrap()
+        sqlx::query_scalar(query)
+            .bind(alarm)
+            .fetch_one(&self.database.pool)
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn until(&self, alarm: Uuid, status: &str) {
-        eventually(&format!("the alarm is {status}"), async || self.status(alarm).await == status).await;
+        eventually(&format!("the alarm is {status}"), async || {
+            self.status(alarm).await == status
+        })
+        .await;
     }
 
     /// Oldest first.
     pub(crate) async fn occurrences(&self, alarm: Uuid) -> Vec<Occurrence> {
         let query = "select status, attempts, recoveries, reason from stationmaster.alarm_occurrences
                      where alarm_id = $1 order by scheduled_for";
-        sqlx::query_as(query).bind(alarm).fetch_all(&self.database.pool).await.unwrap()
+        sqlx::query_as(query)
+            .bind(alarm)
+            .fetch_all(&self.database.pool)
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn run(&self, statement: &str) {
@@ -84,6 +98,9 @@ impl Alarms {
 
     /// Waits until so many requests have come, answered or not.
     pub(crate) async fn until_arrived(&self, count: usize) {
-        eventually(&format!("{count} wakes have come"), async || self.receiver.arrived() >= count).await;
+        eventually(&format!("{count} wakes have come"), async || {
+            self.receiver.arrived() >= count
+        })
+        .await;
     }
 }

@@ -5,9 +5,9 @@ mod database;
 mod http;
 mod limits;
 mod process;
+mod proxy;
 #[path = "../../../../core/tests/common/receiver.rs"]
 pub(crate) mod receiver;
-mod proxy;
 mod temporal;
 mod worker;
 
