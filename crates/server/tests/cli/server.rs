@@ -34,6 +34,7 @@ impl Server {
             database: database.clone(),
             presence,
             executions: Some(Settings::default()),
+            alarms: None,
             metrics: Arc::new(Metrics::new()),
         };
         let station = runtime.block_on(Station::start(parts)).expect("a server starts");
