@@ -133,7 +133,7 @@ async fn load(database: &Database, burst: Burst, receivers: &[Receiver]) -> Resu
         .collect();
     let workspace = "insert into stationmaster.workspaces (name) values ('bench') returning id";
     let workspace: uuid::Uuid = sqlx::query_scalar(workspace).fetch_one(database.pool()).await?;
-    let ahead = Duration::from_secs(3) + Duration::from_micros(150) * u32::try_from(burst.alarms)?;
+    let ahead = Duration::from_secs(5) + Duration::from_micros(200) * u32::try_from(burst.alarms)?;
     let began = Instant::now();
     let first: jiff_sqlx::Timestamp = sqlx::query_scalar(
         "with loaded as (
@@ -152,6 +152,7 @@ async fn load(database: &Database, burst: Burst, receivers: &[Receiver]) -> Resu
     .bind(i32::try_from(burst.alarms)?)
     .fetch_one(database.pool())
     .await?;
+    sqlx::query("vacuum analyze").execute(database.pool()).await?;
     ensure!(
         began.elapsed() < ahead,
         "loading took {:?}, longer than the {ahead:?} planned for it",

@@ -1,6 +1,7 @@
 -- The claim: occurrences that are due are made and leased, and so are open ones whose time has come (tried again, given
 -- back, or held by somebody whose lease has run out); each under a fresh token. Second statement of a claim: the first has
--- locked the alarms. Locks open rows, skipping what others hold. Index: occurrences_open_ready, alarm_definitions_pkey.
+-- locked the alarms. Locks open rows, skipping what others hold. Index: occurrences_open_ready, alarm_definitions_pkey,
+-- occurrences_finished_pkey; `offset 0` keeps a join to one look by key for each row.
 -- The series: $1 alarms, $2 next nominal instants, $3 the same with jitter, $4 after which instants, $5 held, $6 notes,
 -- $7 statuses, $17 errors. The occurrences: $8 alarms, $9 nominal instants, $10 due, $11 l leased now, r ready, w waiting for
 -- an earlier one, $12 notes. $13 server, $14 lease in seconds, $15 the instant (seconds since 1970) to look from, $16 how
@@ -25,7 +26,7 @@ with moved as (
     from unnest($8::uuid[], $9::timestamptz[], $10::timestamptz[], $11::text[], $12::text[])
         as n (alarm_id, scheduled_for, due_at, mode, note)
     where not exists (select from stationmaster.occurrences_finished f
-                      where f.alarm_id = n.alarm_id and f.scheduled_for = n.scheduled_for)
+                      where f.alarm_id = n.alarm_id and f.scheduled_for = n.scheduled_for offset 0)
     on conflict do nothing
     returning alarm_id, scheduled_for, origin, due_at, attempts, recoveries, token
 ), ready as materialized (
@@ -39,8 +40,8 @@ with moved as (
     update stationmaster.occurrences_open o
     set holder = $13, token = nextval('stationmaster.claim_token'), claimed_at = clock_timestamp(),
         ready_at = clock_timestamp() + make_interval(secs => $14), recoveries = o.recoveries + (o.holder is not null)::integer
-    where o.alarm_id = any (array(select alarm_id from ready))
-      and (o.alarm_id, o.scheduled_for) in (select alarm_id, scheduled_for from ready)
+    from ready r
+    where o.alarm_id = r.alarm_id and o.scheduled_for = r.scheduled_for
     returning o.alarm_id, o.scheduled_for, o.origin, o.due_at, o.attempts, o.recoveries, o.token
 ), claimed as materialized (
     select * from made where token is not null
@@ -51,6 +52,5 @@ select c.alarm_id, c.scheduled_for, c.origin, c.attempts, c.recoveries, c.token,
        extract(epoch from clock_timestamp() - c.due_at)::double precision as late, d.workspace_id, d.target_url, d.user_id,
        d.conversation_id, d.message, d.payload::text as payload, d.max_failures, d.traceparent
 from claimed c
-join stationmaster.alarm_definitions d on d.id = c.alarm_id
-where d.id = any (array(select alarm_id from claimed))
+cross join lateral (select * from stationmaster.alarm_definitions where id = c.alarm_id offset 0) d
 order by c.scheduled_for, c.alarm_id

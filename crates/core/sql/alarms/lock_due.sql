@@ -1,6 +1,6 @@
 -- Locks alarms whose next occurrence is due, earliest first, skipping what others hold, and says what is needed to move
 -- their series on. First statement of a claim; the second one makes the occurrences. Locks rows of alarm_standings.
--- Index: alarm_standings_due. $1 the instant (in seconds since 1970) to look from, $2 how many.
+-- Index: alarm_standings_due, alarm_definitions_pkey; `offset 0` keeps the join to one look by key for each row. $1 the instant (in seconds since 1970) to look from, $2 how many.
 with due as materialized (
     select s.alarm_id, s.next_fire_at, s.next_due_at, s.free_at, s.note, s.last_fired_at
     from stationmaster.alarm_standings s
@@ -13,6 +13,5 @@ select due.alarm_id, due.next_fire_at, due.next_due_at, due.free_at, due.note, d
        d.timezone, d.dst, d.misfire, d.catch_up, extract(epoch from d.misfire_window)::double precision as misfire_window,
        d.overlap, extract(epoch from d.jitter)::double precision as jitter, d.start_at, d.end_at, d.anchor_at, now() as now
 from due
-join stationmaster.alarm_definitions d on d.id = due.alarm_id
-where d.id = any (array(select alarm_id from due))
+cross join lateral (select * from stationmaster.alarm_definitions where id = due.alarm_id offset 0) d
 order by due.next_due_at

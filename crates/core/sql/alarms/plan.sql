@@ -8,11 +8,11 @@ with planned as (
     update stationmaster.alarm_definitions d
     set fire_at = p.next_fire_at
     from unnest($1::uuid[], $2::timestamptz[]) as p (alarm_id, next_fire_at)
-    where d.id = p.alarm_id and d.kind = 'once' and d.civil_at is not null and d.id = any ($1)
+    where d.id = p.alarm_id and d.kind = 'once' and d.civil_at is not null
 )
 update stationmaster.alarm_standings s
 set next_fire_at = p.next_fire_at, next_due_at = case when s.status = 'active' then p.next_due_at end, follows_at = p.follows_at,
     note = p.note
 from unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[], $4::timestamptz[], $5::text[])
     as p (alarm_id, next_fire_at, next_due_at, follows_at, note)
-where s.alarm_id = p.alarm_id and s.alarm_id = any ($1) and s.status in ('active', 'paused')
+where s.alarm_id = p.alarm_id and s.status in ('active', 'paused')

@@ -12,6 +12,6 @@ with lost as materialized (
 )
 update stationmaster.occurrences_open o
 set holder = null, token = null, claimed_at = null, ready_at = clock_timestamp(), recoveries = o.recoveries + 1
-where o.alarm_id = any (array(select alarm_id from lost))
-  and (o.alarm_id, o.scheduled_for) in (select alarm_id, scheduled_for from lost)
+from lost l
+where o.alarm_id = l.alarm_id and o.scheduled_for = l.scheduled_for
 returning o.alarm_id, o.scheduled_for

@@ -1,36 +1,32 @@
--- Settles wakes: what came of each claim, only under its own token. Called by the settler, in batches. Locks the alarms in id
--- order, leaving those that others hold (they come again), then the open rows. Index: alarm_standings_pkey,
--- occurrences_open_pkey. $1 alarms, $2 nominal instants, $3 tokens, $4 outcomes (fired, retry, failed, released), $5 waits in
--- seconds, $6 errors, $7 answer statuses, $8 answers, $9 classes, $10 the alarm is to be paused. Answers each as done, busy
--- or stale, and the status of its alarm.
+-- Settles wakes: what came of each claim, only under its own token. Called by the settler, in batches. Locks the alarms and
+-- the open rows in order, leaving those that others hold (they come again). Index: alarm_standings_pkey,
+-- occurrences_open_pkey, alarm_definitions_pkey (`offset 0` keeps that to one look by key for each row).
+-- $1 alarms, $2 nominal instants, $3 tokens, $4 outcomes (fired, retry, failed, released), $5 waits in seconds, $6 errors,
+-- $7 answer statuses, $8 answers, $9 classes, $10 the alarm is to be paused. Answers what was done, and which alarms were
+-- paused by it.
 with asked as (
     select *
     from unnest($1::uuid[], $2::timestamptz[], $3::bigint[], $4::text[], $5::double precision[], $6::text[], $7::integer[],
                 $8::text[], $9::text[], $10::boolean[])
         as a (alarm_id, scheduled_for, token, outcome, wait, error, answer_status, answer, class, disable)
-), standing as materialized (
-    select s.alarm_id, s.status, s.failed_in_a_row, s.last_fired_at, s.next_fire_at
-    from stationmaster.alarm_standings s
-    where s.alarm_id = any ($1)
-    order by s.alarm_id
-    for update skip locked
 ), mine as materialized (
-    select o.alarm_id, o.scheduled_for, o.origin, o.attempts + (asked.outcome in ('retry', 'failed') and asked.class <> 'forbidden')::integer as attempts,
-           o.recoveries, o.due_at, o.note, asked.outcome, asked.wait, asked.answer_status, asked.answer, asked.class,
-           coalesce(asked.error, o.last_error) as last_error, asked.error, asked.disable,
-           case when asked.outcome in ('fired', 'failed') then asked.outcome
-                when s.status = 'cancelled' then 'cancelled' end as ended
-    from asked
-    join standing s on s.alarm_id = asked.alarm_id
+    select o.alarm_id, o.scheduled_for, o.origin, o.recoveries, o.due_at, o.note, a.outcome, a.wait, a.answer_status, a.answer,
+           a.class, a.error, a.disable, coalesce(a.error, o.last_error) as last_error,
+           o.attempts + (a.outcome in ('retry', 'failed') and a.class <> 'forbidden')::integer as attempts,
+           case when a.outcome in ('fired', 'failed') then a.outcome when s.status = 'cancelled' then 'cancelled' end as ended,
+           s.status, s.failed_in_a_row, s.last_fired_at, s.next_fire_at, d.kind, d.overlap, d.pause_after
+    from asked a
+    join stationmaster.alarm_standings s on s.alarm_id = a.alarm_id
     join stationmaster.occurrences_open o
-      on o.alarm_id = asked.alarm_id and o.scheduled_for = asked.scheduled_for and o.token = asked.token
-    where o.alarm_id = any ($1)
-    order by o.alarm_id, o.scheduled_for
-    for update of o
+      on o.alarm_id = a.alarm_id and o.scheduled_for = a.scheduled_for and o.token = a.token
+    cross join lateral (select kind, overlap, pause_after from stationmaster.alarm_definitions where id = a.alarm_id offset 0) d
+    order by a.alarm_id, a.scheduled_for
+    for update of s skip locked
+    for update of o skip locked
 ), gone as (
     delete from stationmaster.occurrences_open o
     using mine m
-    where o.alarm_id = m.alarm_id and o.scheduled_for = m.scheduled_for and m.ended is not null and o.alarm_id = any ($1)
+    where o.alarm_id = m.alarm_id and o.scheduled_for = m.scheduled_for and m.ended is not null
 ), ended as (
     insert into stationmaster.occurrences_finished
         (alarm_id, scheduled_for, origin, status, reason, attempts, recoveries, due_at, fired_at, last_error, answer_status,
@@ -39,53 +35,45 @@ with asked as (
            case when ended = 'fired' then clock_timestamp() end, last_error, answer_status, answer, note
     from mine
     where ended is not null
-    on conflict (alarm_id, scheduled_for) do update
-        set status = excluded.status, reason = excluded.reason, attempts = excluded.attempts, fired_at = excluded.fired_at,
-            finished_at = excluded.finished_at, last_error = excluded.last_error, origin = excluded.origin,
-            answer_status = excluded.answer_status, answer = excluded.answer
-        where occurrences_finished.status <> 'fired'
+    on conflict (alarm_id, scheduled_for) do nothing
 ), again as (
     update stationmaster.occurrences_open o
     set attempts = m.attempts, last_error = m.last_error, holder = null, token = null, claimed_at = null,
-        ready_at = case when s.status = 'paused' and o.origin = 'schedule' then 'infinity'
+        ready_at = case when m.status = 'paused' and o.origin = 'schedule' then 'infinity'
                         else clock_timestamp() + make_interval(secs => m.wait) end
     from mine m
-    join standing s on s.alarm_id = m.alarm_id
-    where o.alarm_id = m.alarm_id and o.scheduled_for = m.scheduled_for and m.ended is null and o.alarm_id = any ($1)
+    where o.alarm_id = m.alarm_id and o.scheduled_for = m.scheduled_for and m.ended is null
 ), tries as (
     insert into stationmaster.occurrence_tries (alarm_id, scheduled_for, attempt, class, answer_status, answer, error)
     select alarm_id, scheduled_for, attempts, class, answer_status, answer, error
     from mine
     where outcome in ('retry', 'failed')
 ), totals as (
-    select m.alarm_id, bool_or(m.outcome = 'fired') as fired, count(*) filter (where m.outcome in ('retry', 'failed')) as failures,
-           count(*) filter (where m.outcome = 'failed' and m.origin = 'schedule') as failed,
-           max(m.error) filter (where m.outcome <> 'fired') as error, bool_or(m.disable) as disable,
-           bool_or(m.ended is not null and m.origin = 'schedule') as settled
-    from mine m
-    group by m.alarm_id
-), judged as (
-    select t.alarm_id, t.fired, t.failures, t.error, d.overlap,
-           case when t.fired then 0 else s.failed_in_a_row + t.failed end as failed_in_a_row,
-           t.settled,
+    select alarm_id, min(status) as was, min(kind) as kind, min(overlap) as overlap, min(pause_after) as pause_after,
+           min(failed_in_a_row) as failed_before, min(last_fired_at) as last_fired_at, min(next_fire_at) as next_fire_at,
+           bool_or(outcome = 'fired') as fired, count(*) filter (where outcome in ('retry', 'failed')) as failures,
+           count(*) filter (where outcome = 'failed' and origin = 'schedule') as failed,
+           max(error) filter (where outcome <> 'fired') as error, bool_or(disable) as disable,
+           bool_or(ended is not null and origin = 'schedule') as settled
+    from mine
+    group by alarm_id
+), judged as materialized (
+    select t.alarm_id, t.was, t.fired, t.failures, t.error, t.overlap, t.settled,
+           case when t.fired then 0 else t.failed_before + t.failed end as failed_in_a_row,
            case
-               when s.status not in ('active', 'paused') then s.status
+               when t.was not in ('active', 'paused') then t.was
                -- Once: it is over with its only occurrence. Cron: with the last of its series.
-               when t.settled and d.kind = 'once' then case when t.fired then 'fired' else 'failed' end
-               when t.settled and s.next_fire_at is null and not exists (
+               when t.settled and t.kind = 'once' then case when t.fired then 'fired' else 'failed' end
+               when t.settled and t.next_fire_at is null and not exists (
                         select from stationmaster.occurrences_open o
                         where o.alarm_id = t.alarm_id and o.origin = 'schedule'
                           and not exists (select from mine m where m.ended is not null and m.alarm_id = o.alarm_id
                                                                 and m.scheduled_for = o.scheduled_for))
-                   then case when t.fired or s.last_fired_at is not null then 'fired' else 'failed' end
-               when t.disable or (not t.fired and s.failed_in_a_row + t.failed >= d.pause_after and t.failed > 0) then 'paused'
-               else s.status
-           end as status,
-           s.status as was
+                   then case when t.fired or t.last_fired_at is not null then 'fired' else 'failed' end
+               when t.disable or (not t.fired and t.failed > 0 and t.failed_before + t.failed >= t.pause_after) then 'paused'
+               else t.was
+           end as status
     from totals t
-    join standing s on s.alarm_id = t.alarm_id
-    join stationmaster.alarm_definitions d on d.id = t.alarm_id
-    where d.id = any ($1)
 ), freed as (
     -- Under the policies queue and skip the next one may come now: an occurrence that waits, or else the series.
     update stationmaster.occurrences_open o
@@ -108,20 +96,16 @@ with asked as (
         next_due_at = case when j.status = 'active' then s.next_due_at end,
         ended_at = case when j.status in ('fired', 'failed', 'cancelled') then coalesce(s.ended_at, clock_timestamp()) end
     from judged j
-    where s.alarm_id = j.alarm_id and s.alarm_id = any ($1)
-), told as (
+    where s.alarm_id = j.alarm_id
+), paused as (
     insert into stationmaster.alarm_events (alarm_id, event, actor, detail)
     select alarm_id, 'paused', 'stationmaster', error
     from judged
     where status = 'paused' and was = 'active'
+    returning alarm_id
 )
-select asked.alarm_id, asked.scheduled_for,
-       case when m.alarm_id is not null then 'done'
-            when s.alarm_id is null and exists (select from stationmaster.alarm_standings x where x.alarm_id = asked.alarm_id)
-                then 'busy'
-            else 'stale' end as written,
-       j.status, j.was
-from asked
-left join standing s on s.alarm_id = asked.alarm_id
-left join mine m on m.alarm_id = asked.alarm_id and m.scheduled_for = asked.scheduled_for
-left join judged j on j.alarm_id = asked.alarm_id
+select alarm_id, scheduled_for, false as paused
+from mine
+union all
+select alarm_id, null, true
+from paused

@@ -12,5 +12,4 @@ select w.alarm_id, w.reason, w.next_fire_at, w.follows_at, d.kind, d.fire_at, d.
        d.dst, extract(epoch from d.jitter)::double precision as jitter, d.start_at, d.end_at, d.anchor_at, d.created_at,
        now() as now
 from waiting w
-join stationmaster.alarm_definitions d on d.id = w.alarm_id
-where d.id = any (array(select alarm_id from waiting))
+cross join lateral (select * from stationmaster.alarm_definitions where id = w.alarm_id offset 0) d

@@ -307,6 +307,7 @@ impl Claimer {
             .bind(ready_from)
             .bind(open.max(1))
             .bind(&moves.errors)
+            .persistent(moves.alarms.len() <= super::FEW_ROWS)
             .fetch_all(&mut *transaction)
             .await?;
         transaction.commit().await?;

@@ -148,12 +148,12 @@ fn change(alarm: &mut Alarm, edit: &Edit, now: Timestamp) -> Result<(), Error> {
             Some(delay) => Some(after_delay(delay)?),
             None => columns.fire_at,
         };
-        alarm.kind = if columns.expression.is_some() {
+        let kind = if columns.expression.is_some() {
             "cron"
         } else {
             "once"
-        }
-        .to_owned();
+        };
+        kind.clone_into(&mut alarm.kind);
         alarm.cron_expr = columns.expression.map(str::to_owned);
         alarm.timezone = columns.zone.map(str::to_owned);
         alarm.civil_at = columns.civil_at;

@@ -20,11 +20,14 @@ const REMEMBERED: Duration = Duration::from_secs(5);
 /// Targets remembered.
 const MOST: usize = 10_000;
 
+/// The secrets of targets, and when they were read.
+type Known = HashMap<String, (Instant, Arc<[Secret]>)>;
+
 /// Knows the secrets of targets.
 pub(crate) struct Keyring {
     /// The signing secret, and the one before.
     masters: Vec<Secret>,
-    known: Mutex<HashMap<String, (Instant, Arc<[Secret]>)>>,
+    known: Mutex<Known>,
 }
 
 impl Keyring {
@@ -75,7 +78,7 @@ impl Keyring {
         Ok(secrets)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Arc<[Secret]>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

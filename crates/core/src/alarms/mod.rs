@@ -58,6 +58,10 @@ pub use terms::{Misfire, Overlap};
 /// The path of the router that wakes go to.
 const ROUTER_PATH: &str = "internal/wake";
 
+/// A remembered plan expects a handful of rows and compares each with each; beyond this many, a statement is planned for
+/// the rows that it has.
+const FEW_ROWS: usize = 32;
+
 /// How the lane behaves. Validated by whoever makes it; the defaults are the product's.
 #[derive(Debug, Clone)]
 pub struct Settings {

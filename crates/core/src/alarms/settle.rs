@@ -3,7 +3,7 @@
 //! A settlement whose token is no longer the row's changes nothing and is counted: the claim had expired and somebody
 //! else has taken over. An alarm that somebody holds locked is written at the next turn.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -55,16 +55,16 @@ pub(crate) enum Verdict {
     Abandoned,
 }
 
-#[derive(sqlx::FromRow)]
-struct Answered {
-    alarm_id: AlarmId,
-    scheduled_for: jiff_sqlx::Timestamp,
-    written: String,
-    status: Option<String>,
-    was: Option<String>,
-}
-
 type Key = (AlarmId, Timestamp);
+
+/// What a batch changed.
+#[derive(Default)]
+struct Written {
+    done: HashSet<Key>,
+    paused: Vec<AlarmId>,
+    /// Ours, and to be tried again: somebody held a row that it needs.
+    busy: HashSet<Key>,
+}
 
 /// Writes settlements down. Answers what could not be written now.
 #[tracing::instrument(name = "step:settle_alarms", level = "debug", skip_all)]
@@ -76,8 +76,8 @@ pub(crate) async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec
     if batch.is_empty() {
         return batch;
     }
-    let answers = match write(shared, &batch).await {
-        Ok(answers) => answers,
+    let written = match write(shared, &batch).await {
+        Ok(written) => written,
         Err(error) => {
             tracing::error!(
                 error = chain(&error),
@@ -87,16 +87,10 @@ pub(crate) async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec
             return batch;
         }
     };
-    let answers: HashMap<Key, Answered> = answers
+    let (again, over): (Vec<_>, Vec<_>) = batch
         .into_iter()
-        .map(|row| ((row.alarm_id, row.scheduled_for.to_jiff()), row))
-        .collect();
-    let (again, over): (Vec<_>, Vec<_>) = batch.into_iter().partition(|settlement| {
-        answers
-            .get(&key(settlement))
-            .is_some_and(|answer| answer.written == "busy")
-    });
-    report(shared, &over, &answers);
+        .partition(|settlement| written.busy.contains(&key(settlement)));
+    report(shared, &over, &written);
     again
 }
 
@@ -104,7 +98,48 @@ fn key(settlement: &Settlement) -> Key {
     (settlement.claim.alarm_id, settlement.claim.scheduled_for)
 }
 
-async fn write(shared: &Shared, batch: &[Settlement]) -> Result<Vec<Answered>, db::Error> {
+async fn write(shared: &Shared, batch: &[Settlement]) -> Result<Written, db::Error> {
+    let mut written = Written::default();
+    for (alarm, scheduled_for, paused) in write_once(shared, batch).await? {
+        match scheduled_for {
+            Some(scheduled_for) => drop(written.done.insert((alarm, scheduled_for.to_jiff()))),
+            None if paused => written.paused.push(alarm),
+            None => {}
+        }
+    }
+    let left: Vec<&Claim> = batch
+        .iter()
+        .filter(|settlement| !written.done.contains(&key(settlement)))
+        .map(|settlement| &settlement.claim)
+        .collect();
+    if !left.is_empty() {
+        written.busy = held(shared, &left).await?;
+    }
+    Ok(written)
+}
+
+/// Those of the claims that are still ours.
+async fn held(shared: &Shared, claims: &[&Claim]) -> Result<HashSet<Key>, db::Error> {
+    let query = sqlx::query_as(statement!("alarms/held"))
+        .bind(claims.iter().map(|claim| claim.alarm_id).collect::<Vec<_>>())
+        .bind(
+            claims
+                .iter()
+                .map(|claim| jiff_sqlx::Timestamp::from(claim.scheduled_for))
+                .collect::<Vec<_>>(),
+        )
+        .bind(claims.iter().map(|claim| claim.token).collect::<Vec<_>>());
+    let rows: Vec<(AlarmId, jiff_sqlx::Timestamp)> = within(query.fetch_all(shared.database.pool())).await?;
+    Ok(rows
+        .into_iter()
+        .map(|(alarm, at)| (alarm, at.to_jiff()))
+        .collect())
+}
+
+/// A line of the statement's answer: an occurrence that was settled, or an alarm that was paused by it.
+type Line = (AlarmId, Option<jiff_sqlx::Timestamp>, bool);
+
+async fn write_once(shared: &Shared, batch: &[Settlement]) -> Result<Vec<Line>, db::Error> {
     let rows: Vec<Row<'_>> = batch
         .iter()
         .map(|settlement| Row::of(&settlement.verdict))
@@ -142,6 +177,7 @@ async fn write(shared: &Shared, batch: &[Settlement]) -> Result<Vec<Answered>, d
                     .map(|row| row.class == Some(Class::Gone))
                     .collect::<Vec<_>>(),
             )
+            .persistent(batch.len() <= super::FEW_ROWS)
             .fetch_all(shared.database.pool()),
     )
     .await
@@ -203,23 +239,20 @@ impl<'a> Row<'a> {
     }
 }
 
-fn report(shared: &Shared, over: &[Settlement], answers: &HashMap<Key, Answered>) {
+fn report(shared: &Shared, over: &[Settlement], written: &Written) {
     let metrics = &shared.metrics.alarms;
     let mut fired = 0;
     for settlement in over {
         let claim = &settlement.claim;
         let (alarm, scheduled_for) = (claim.alarm_id, claim.scheduled_for);
-        let Some(answer) = answers
-            .get(&key(settlement))
-            .filter(|answer| answer.written == "done")
-        else {
+        if !written.done.contains(&key(settlement)) {
             shared.metrics.stale_write("alarm");
             tracing::warn!(
                 %alarm, %scheduled_for, token = claim.token.0,
                 "A late settlement was refused: the claim is not ours any more"
             );
             continue;
-        };
+        }
         match &settlement.verdict {
             Verdict::Fired { .. } => {
                 fired += 1;
@@ -243,10 +276,10 @@ fn report(shared: &Shared, over: &[Settlement], answers: &HashMap<Key, Answered>
             Verdict::Released { held_back, .. } => metrics.released(held_back.unwrap_or("stopped")),
             Verdict::Abandoned => {}
         }
-        if answer.status.as_deref() == Some("paused") && answer.was.as_deref() == Some("active") {
-            metrics.auto_paused();
-            tracing::error!(%alarm, "Alarm paused: its occurrences keep failing");
-        }
+    }
+    for alarm in &written.paused {
+        metrics.auto_paused();
+        tracing::error!(%alarm, "Alarm paused: its occurrences keep failing, or its target is gone");
     }
     if over.len() > SAY_EACH && fired > 0 {
         tracing::info!(occurrences = fired, "Alarms fired");

@@ -15,7 +15,7 @@ use stationmaster_schedule::{Cron, DstPolicy, Series, zone};
 
 use crate::bed::Bed;
 use crate::common::eventually;
-use crate::common::receiver::Reply;
+use crate::common::receiver::{Received, Reply};
 use crate::common::server::Mortal;
 
 const SERIES: [&str; 4] = [
@@ -82,7 +82,7 @@ async fn check(bed: &Bed, alarms: &HashMap<AlarmId, &str>, begin: Timestamp, end
     let accepted: HashSet<String> = received
         .iter()
         .filter(|wake| wake.status == 200)
-        .map(|wake| wake.id())
+        .map(Received::id)
         .collect();
     let mut wanted = HashSet::new();
     for (id, expression) in alarms {
@@ -101,7 +101,7 @@ async fn check(bed: &Bed, alarms: &HashMap<AlarmId, &str>, begin: Timestamp, end
     assert!(lost.is_empty(), "never met: {lost:?}");
     let strange: Vec<String> = received
         .iter()
-        .map(|wake| wake.id())
+        .map(Received::id)
         .filter(|id| !wanted.contains(id))
         .collect();
     assert!(strange.is_empty(), "nobody asked for: {strange:?}");

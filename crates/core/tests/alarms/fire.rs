@@ -8,6 +8,7 @@ use stationmaster_core::alarms::Settings;
 use stationmaster_core::alarms::set::{SetAlarm, When, set};
 
 use crate::bed::Bed;
+use crate::common::receiver::Received;
 use crate::common::{eventually, raw, within};
 
 #[tokio::test]
@@ -88,7 +89,7 @@ async fn a_payload_is_sent_character_by_character() {
         bed.set(request).await;
         let wakes = bed.wakes(&path, 1).await;
         let text = String::from_utf8(wakes[0].body.clone()).unwrap();
-        let expected = format!(r#""payload":{},"alarm_id""#, payload);
+        let expected = format!(r#""payload":{payload},"alarm_id""#);
         assert!(text.contains(&expected), "{text} should hold {expected}");
     }
     server.stop().await;
@@ -171,7 +172,7 @@ async fn three_servers_fire_each_occurrence_once() {
     for id in &ids {
         bed.until(*id, "fired").await;
     }
-    let mut seen: Vec<String> = bed.receiver.at("/many").iter().map(|wake| wake.id()).collect();
+    let mut seen: Vec<String> = bed.receiver.at("/many").iter().map(Received::id).collect();
     assert_eq!(seen.len(), 60);
     seen.sort();
     seen.dedup();

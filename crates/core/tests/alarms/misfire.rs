@@ -158,7 +158,7 @@ async fn an_alarm_has_a_window_of_its_own() {
 async fn jitter_moves_the_due_time_and_not_the_nominal_instant() {
     let bed = Bed::new().await;
     let request = SetAlarm {
-        jitter: Duration::from_secs(3600),
+        jitter: Duration::from_hours(1),
         ..bed.cron("0 * * * *", "/jitter")
     };
     let id = bed.set(request).await;

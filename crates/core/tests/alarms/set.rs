@@ -58,7 +58,7 @@ async fn an_expression_that_can_never_fire_is_refused_with_the_place() {
 async fn what_does_not_fit_is_refused_in_words() {
     let bed = Bed::new().await;
     let database = &bed.testbed.database;
-    let base = || bed.request(When::In(Duration::from_secs(60)), "/");
+    let base = || bed.request(When::In(Duration::from_mins(1)), "/");
     let url = |url: &str| SetAlarm {
         target_url: Some(url.to_owned()),
         ..base()
@@ -171,7 +171,7 @@ async fn many_at_once_with_one_key_make_one_alarm() {
     let bed = Bed::new().await;
     let request = SetAlarm {
         idempotency_key: Some("k".to_owned()),
-        ..bed.request(When::In(Duration::from_secs(600)), "/")
+        ..bed.request(When::In(Duration::from_mins(10)), "/")
     };
     let all = (0..8).map(|_| set(&bed.testbed.database, &request, "tester"));
     let answers = futures::future::join_all(all).await;
@@ -237,8 +237,7 @@ async fn alarms_are_listed_by_page_and_filter() {
     let bed = Bed::new().await;
     let database = &bed.testbed.database;
     for _ in 0..5 {
-        bed.set(bed.request(When::In(Duration::from_secs(600)), "/"))
-            .await;
+        bed.set(bed.request(When::In(Duration::from_mins(10)), "/")).await;
     }
     let cron = bed.set(bed.cron("0 0 1 1 *", "/")).await;
     stationmaster_core::alarms::operate::pause(database, cron, "tester")

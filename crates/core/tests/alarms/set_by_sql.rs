@@ -115,7 +115,7 @@ async fn the_function_refuses_what_cannot_be() {
         let error = set_by(&bed, arguments).await.unwrap_err();
         let found = error
             .as_database_error()
-            .and_then(|error| error.code().map(|code| code.into_owned()));
+            .and_then(|error| error.code().map(std::borrow::Cow::into_owned));
         assert_eq!(found.as_deref(), Some(code), "{arguments}: {error}");
     }
     let query = "select stationmaster.set_alarm(gen_random_uuid(), delay => '1 s')";

@@ -1,6 +1,6 @@
 //! Servers that are killed at each step of a wake: it fires again, under the same id, and no try is spent.
 
-use crate::support::receiver::Reply;
+use crate::support::receiver::{Received, Reply};
 use crate::support::{Alarms, Occurrence, Process, eventually};
 
 struct Stage {
@@ -26,7 +26,7 @@ impl Stage {
         };
         assert_eq!(self.alarms.occurrences(alarm).await, [fired]);
         let wakes = self.alarms.receiver.at("/wake");
-        let ids: Vec<String> = wakes.iter().map(|wake| wake.id()).collect();
+        let ids: Vec<String> = wakes.iter().map(Received::id).collect();
         assert!(
             ids.iter()
                 .all(|id| *id == ids[0] && id.starts_with(&alarm.to_string())),

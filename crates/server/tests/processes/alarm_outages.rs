@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::postgres::cluster;
-use crate::support::receiver::Reply;
+use crate::support::receiver::{Received, Reply};
 use crate::support::{Alarms, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,7 +98,7 @@ async fn alarms_fire_on_through_crashes_of_postgresql_and_no_instant_is_lost() {
                 where gap <> interval '1 second'";
     assert_eq!(alarms.database.number(gaps).await, 0, "every second is there");
     let wakes = alarms.receiver.at("/wake");
-    let ids: HashSet<String> = wakes.iter().map(|wake| wake.id()).collect();
+    let ids: HashSet<String> = wakes.iter().map(Received::id).collect();
     println!("{} wakes, {} ids", wakes.len(), ids.len());
     drop(servers);
     alarms.database.pool.close().await;

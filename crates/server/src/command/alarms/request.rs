@@ -71,7 +71,7 @@ pub(super) struct WakeArgs {
     /// The IANA time zone of --cron or --civil
     #[arg(long)]
     pub(super) zone: Option<String>,
-    /// Where the wake goes; to the router (alarms.router_url) when left out
+    /// Where the wake goes; to the router (the setting `alarms.router_url`) when left out
     #[arg(long, value_name = "URL")]
     pub(super) target: Option<String>,
     /// The message in the wake

@@ -54,15 +54,15 @@ enum Kind {
 }
 
 /// The name of a choice, which is also what rows call it.
-fn name<T: ValueEnum>(value: T) -> Option<String> {
+fn name<T: ValueEnum>(value: &T) -> Option<String> {
     value.to_possible_value().map(|value| value.get_name().to_owned())
 }
 
 pub(super) async fn list(args: &ListArgs, context: &Context) -> Result<()> {
     let filter = Filter {
         workspace: args.workspace,
-        status: args.status.and_then(name),
-        kind: args.kind.and_then(name),
+        status: args.status.as_ref().and_then(name),
+        kind: args.kind.as_ref().and_then(name),
         before: args.before,
         limit: args.limit,
     };

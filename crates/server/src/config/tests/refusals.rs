@@ -87,6 +87,11 @@ fn values_that_cannot_be_are_refused_with_what_can() {
         ("dispatchers.webhook_secret=short", "whsec_<base64>"),
         ("redis_url=http://cache", "redis://"),
         ("alarms.router_url=ftp://router", "http: or https:"),
+        ("alarms.tick=11s", "10ms to 10s"),
+        ("alarms.batch_size=0", "1 to 10000"),
+        ("alarms.max_failures=101", "1 to 100"),
+        ("alarms.allow_targets=10.0.0.0/40", "networks like 10.0.0.0/8"),
+        ("alarms.signing_secret=s3cret", "whsec_"),
     ] {
         let wrong = complaint(from_set(&[pair]));
         let key = pair.split('=').next().unwrap();
@@ -108,6 +113,10 @@ fn values_that_cannot_work_together_are_refused() {
         &["executions.claim_lease=14s"][..],
         &["executions.start_timeout=26s"],
         &["executions.retry_base=2m"],
+        &["alarms.lease=34s"],
+        &["alarms.delivery_timeout=116s"],
+        &["alarms.per_target=513"],
+        &["alarms.previous_signing_secret=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
         &["temporal.tls_cert_file=c.pem"],
         &["temporal.tls_key_file=k.pem"],
         &["temporal.tls_server_name=temporal"],

@@ -222,6 +222,7 @@ fn every_field_follows_its_setting() {
         "migrate_at_start=false",
         "log.format=json",
         "alarms.router_url=https://router/wake",
+        "alarms.allow_targets=hooks.internal, 10.0.0.0/8",
         "dev.data_dir=data",
         "dev.postgres_bin=bin",
         "dev.example=false",
@@ -251,6 +252,7 @@ fn every_field_follows_its_setting() {
     assert!(!migrate_at_start && !dev.example);
     assert_eq!(log.format, LogFormat::Json);
     assert_eq!(alarms.router_url.as_deref(), Some("https://router/wake"));
+    assert_eq!(alarms.allow_targets.len(), 2);
     assert_eq!(
         (dev.data_dir, dev.postgres_bin),
         (Some("data".into()), Some("bin".into()))
