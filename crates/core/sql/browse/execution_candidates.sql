@@ -39,7 +39,7 @@ with candidates as (
     union all
     (select f.execution_id
      from stationmaster.executions_finished f
-     where $2 in ('FAILED', 'CANCELLED', 'TERMINATED', 'TIMED_OUT') and f.status is distinct from 'COMPLETED' and f.status = $2
+     where $2 in ('FAILED', 'CANCELLED', 'TERMINATED', 'TIMED_OUT') and coalesce(f.status, '') <> 'COMPLETED' and f.status = $2
        and ($1::uuid[] is null or f.workspace_id = any ($1)) and f.execution_id < $5
        and ($3::timestamptz is null or f.finished_at >= $3) and ($4::timestamptz is null or f.finished_at < $4)
      order by f.execution_id desc

@@ -40,7 +40,7 @@ with candidates as (
     (select f.item_id
      from stationmaster.executions_finished f
      join stationmaster.queue_items i on i.id = f.item_id
-     where $2 in ('FAILED', 'CANCELLED') and f.item_status <> 'DISPATCHED' and f.item_status = $2 and f.superseded_at is null
+     where $2 in ('FAILED', 'CANCELLED') and coalesce(f.status, '') <> 'COMPLETED' and f.item_status = $2 and f.superseded_at is null
        and ($1::uuid[] is null or f.workspace_id = any ($1)) and f.item_id < $5
        and ($3::timestamptz is null or i.created_at >= $3) and ($4::timestamptz is null or i.created_at < $4)
      order by f.item_id desc

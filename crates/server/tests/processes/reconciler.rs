@@ -77,7 +77,8 @@ async fn a_run_that_is_open_although_its_end_was_recorded_is_terminated_and_audi
             .unwrap()
     };
     assert_eq!(run(ended.id).status(), WorkflowExecutionStatus::Terminated);
-    let query = "select action, subject, detail from stationmaster.audit where action like 'execution.%'";
+    let query =
+        "select action, subject, detail from stationmaster.audit where action = 'execution.terminate'";
     let mut audit: Vec<(String, String, Value)> = Vec::new();
     eventually("it is audited", async || {
         audit = sqlx::query_as(query).fetch_all(&database.pool).await.unwrap();
