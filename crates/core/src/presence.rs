@@ -23,6 +23,15 @@ struct Standing {
     claiming: bool,
 }
 
+impl Standing {
+    fn lapse(&mut self) {
+        let lapsed = self.id;
+        self.id = ServerId::new();
+        self.until = None;
+        tracing::warn!(server = %lapsed, comes_back_as = %self.id, "This server's lease had run out");
+    }
+}
+
 /// Who this server is, and until when.
 #[derive(Debug, Clone)]
 pub struct Presence {
@@ -89,7 +98,15 @@ impl Presence {
     /// Sends one heartbeat.
     pub async fn beat(&self, database: &Database, engine: &str, engine_up: bool) -> Result<(), db::Error> {
         let asked_at = Instant::now();
-        let before = *self.lock();
+        let before = {
+            let mut standing = self.lock();
+            // Past its lease, whatever the table says: the row may have been taken away meanwhile, and what was held under
+            // the old id is not its own any more.
+            if standing.until.is_some_and(|until| asked_at >= until) {
+                standing.lapse();
+            }
+            *standing
+        };
         let answer = within(
             sqlx::query_scalar::<_, ServerId>(statement!("servers/beat"))
                 .bind(before.id)
@@ -106,10 +123,7 @@ impl Presence {
         if answer.is_some() {
             standing.until = Some(asked_at + self.lease);
         } else {
-            let lapsed = standing.id;
-            standing.id = ServerId::new();
-            standing.until = None;
-            tracing::warn!(server = %lapsed, comes_back_as = %standing.id, "This server's lease had run out");
+            standing.lapse();
         }
         Ok(())
     }

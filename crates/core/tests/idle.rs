@@ -1,4 +1,4 @@
-//! With nothing to do nothing is written to the queue and nothing is said. A program of its own, because it listens to
+//! With nothing to do nothing is written to the queue or about alarms, and nothing is said. A program of its own, because it listens to
 //! everything that is logged.
 
 #![allow(
@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sqlx::PgConnection;
+use stationmaster_core::alarms;
 use stationmaster_core::executions::Settings;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
@@ -53,9 +54,16 @@ impl<'a> MakeWriter<'a> for Log {
 async fn writes(connection: &mut PgConnection) -> Vec<(String, i64)> {
     let query = "select relname::text, (n_tup_ins + n_tup_upd + n_tup_del)::bigint
                  from pg_stat_user_tables
-                 where schemaname = 'stationmaster' and relname not in ('servers', 'duties', 'attention')
+                 where schemaname = 'stationmaster' and relname not in ('servers', 'duties', 'attention', 'alarm_attention')
                  order by relname";
     sqlx::query_as(query).fetch_all(connection).await.unwrap()
+}
+
+fn brisk_alarms() -> alarms::Settings {
+    alarms::Settings {
+        tick: Duration::from_millis(50),
+        ..alarms::Settings::default()
+    }
 }
 
 /// A connection that ends reports what it has written; so nobody else may be connected when the writes are read.
@@ -90,9 +98,11 @@ async fn an_empty_queue_writes_nothing_and_says_nothing() {
     // First some work, so that the queue is empty because it was emptied, and the log is known to be heard.
     let tenant = testbed.tenant(2, NOOP).await;
     let server = Server::start(&testbed.url, settings.clone()).await;
+    let alarms = Server::start_alarms(&testbed.url, brisk_alarms()).await;
     testbed.enqueue_many(tenant, 5).await;
     testbed.finishes(5).await;
     server.stop().await;
+    alarms.stop().await;
     assert!(log.take().contains("Dispatched execution"), "the log is heard");
     testbed.pool().close().await;
     alone(&mut observer).await;
@@ -106,11 +116,13 @@ async fn an_empty_queue_writes_nothing_and_says_nothing() {
 
     // Then some dozens of polls, and several rounds of every other task. A line about the start itself is no noise.
     let server = Server::start(&testbed.url, settings).await;
+    let alarms = Server::start_alarms(&testbed.url, brisk_alarms()).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     log.take();
     tokio::time::sleep(Duration::from_secs(3)).await;
     let said = log.take();
     server.stop().await;
+    alarms.stop().await;
     alone(&mut observer).await;
     assert_eq!(
         writes(&mut observer).await,

@@ -25,7 +25,7 @@ fn unknown_names_are_refused_with_what_may_have_been_meant() {
     for (key, meant) in [
         ("executions.batchsize", "executions.batch_size"),
         ("execution.batch_size", "executions.batch_size"),
-        ("batch_size", "executions.batch_size"),
+        ("poll_interval", "executions.poll_interval"),
         ("data_base_url", "database_url"),
         ("lissten", "listen"),
     ] {
