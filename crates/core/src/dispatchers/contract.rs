@@ -2,7 +2,7 @@
 //!
 //! An engine knows nothing of leases. It makes the run of one tenure the only one under the dispatcher's id, passes news on to
 //! it, and ends runs by their run id, never by their name alone. What a run does, it does through the
-//! [`Desk`](super::desk::Desk), which is fenced.
+//! [`Desk`], which is fenced.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -254,7 +254,7 @@ fn advice(name: &str, spelling: Spelling) -> String {
         let whole = strsim::normalized_damerau_levenshtein(name, known);
         // Left the section out, or put it into the wrong one.
         if last(name) == last(known) {
-            whole.max(0.95)
+            0.95 + whole * 0.05
         } else {
             whole
         }
