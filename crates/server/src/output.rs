@@ -131,11 +131,10 @@ pub(crate) fn short(text: Option<&str>) -> Cell {
 pub(crate) fn status(text: &str) -> Cell {
     let cell = cell(text);
     match text {
-        "COMPLETED" | "RUNNING" | "DISPATCHED" | "up" | "free" => cell.fg(Color::Green),
-        "FAILED" | "TERMINATED" | "TIMED_OUT" | "gone" => cell.fg(Color::Red),
-        "PENDING" | "CLAIMED" | "STARTING" | "held" | "takes no work" | "engine down" | "paused" => {
-            cell.fg(Color::Yellow)
-        }
+        "COMPLETED" | "RUNNING" | "DISPATCHED" | "up" | "free" | "ok" => cell.fg(Color::Green),
+        "FAILED" | "TERMINATED" | "TIMED_OUT" | "gone" | "problem" => cell.fg(Color::Red),
+        "PENDING" | "CLAIMED" | "STARTING" | "held" | "takes no work" | "engine down" | "paused"
+        | "warning" => cell.fg(Color::Yellow),
         _ => cell,
     }
 }

@@ -1,5 +1,6 @@
-//! The commands, one module a noun. A command reads its arguments, calls the core, and prints what came of it; it holds no
-//! SQL and decides nothing about work. Errors go up as they are: `failure` turns them into words and exit codes.
+//! The commands, one module a noun. A command reads its arguments, calls the core or a server (`backend` knows which), and prints
+//! what came of it; it holds no SQL and decides nothing about work. Errors go up as they are: `failure` turns them into words and
+//! exit codes.
 //!
 //! To add a command: a module here, a variant in [`cli::Command`](crate::cli::Command), a line in [`run`].
 
@@ -7,12 +8,16 @@ use crate::cli::{Cli, Command};
 
 pub(crate) mod alarms;
 mod arguments;
+pub(crate) mod audit;
+mod backend;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod context;
+pub(crate) mod contexts;
 pub(crate) mod dev;
 pub(crate) mod docs;
+pub(crate) mod doctor;
 pub(crate) mod executions;
 mod inspection;
 pub(crate) mod locks;
@@ -29,12 +34,13 @@ pub(crate) use context::Context;
 
 /// Carries out a command.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
-    let context = Context::new(cli.format(), cli.flags);
+    let context = Context::new(cli.format(), cli.target, cli.flags);
     match cli.command {
         Command::Serve(args) => serve::run(&args, &context).await,
         Command::Dev(args) => dev::run(&args, &context).await,
         Command::Bench(command) => bench::run(command, &context).await,
         Command::Migrate(args) => migrate::run(&args, &context).await,
+        Command::Doctor(args) => doctor::run(&args, &context).await,
         Command::Workspaces(command) => workspaces::run(command, &context).await,
         Command::Plans(command) => plans::run(command, &context).await,
         Command::Workflows(command) => workflows::run(command, &context).await,
@@ -43,8 +49,10 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Alarms(command) => alarms::run(command, &context),
         Command::Locks(command) => locks::run(command, &context).await,
         Command::Tokens(command) => tokens::run(command, &context).await,
+        Command::Audit(command) => audit::run(command, &context).await,
         Command::Servers(command) => servers::run(&command, &context).await,
         Command::Config(command) => config::run(&command, &context),
+        Command::Contexts(command) => contexts::run(command, &context),
         Command::Completions(args) => completions::run(&args),
         Command::Docs(command) => docs::run(&command),
     }
