@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     alarms, audit, bench, completions, config as show_config, contexts, dev, docs, doctor, executions, locks,
-    migrate, plans, queue, serve, servers, tokens, workflows, workspaces,
+    man, migrate, plans, queue, serve, servers, tokens, workflows, workspaces,
 };
 use crate::config::{Flags, TargetFlags};
 use crate::failure;
@@ -101,6 +101,9 @@ pub(crate) enum Command {
 
     /// Print the completions of a shell
     Completions(completions::CompletionsArgs),
+
+    /// Write the pages for `man`
+    Man(man::ManArgs),
 
     /// Print a generated page of the documentation
     #[command(subcommand, hide = true)]

@@ -227,6 +227,11 @@ pub(crate) fn report(error: &anyhow::Error, format: Format) -> ExitCode {
     Report::of(error).print(format)
 }
 
+/// Is somebody away whom we need, so that the same may succeed later?
+pub(crate) fn is_away(error: &anyhow::Error) -> bool {
+    Report::of(error).kind == Kind::Unavailable
+}
+
 /// Tells the user that the command line was not understood.
 pub(crate) fn report_usage(error: &clap::Error, format: Format) -> ExitCode {
     if format == Format::Json {
@@ -236,7 +241,15 @@ pub(crate) fn report_usage(error: &clap::Error, format: Format) -> ExitCode {
             .next()
             .unwrap_or_default()
             .trim_start_matches("error: ");
-        return Report::new(Kind::Usage, message, Some("See --help.")).print(format);
+        // What may have been meant, and what there is to choose from.
+        let tips: Vec<&str> = text
+            .lines()
+            .skip(1)
+            .map(str::trim)
+            .filter(|line| line.starts_with("tip:") || line.starts_with("[possible values:"))
+            .collect();
+        let advice = [&tips[..], &["See --help."]].concat().join(" ");
+        return Report::new(Kind::Usage, message, Some(&advice)).print(format);
     }
     let _ = error.print();
     ExitCode::from(Kind::Usage as u8)
@@ -404,7 +417,7 @@ fn of_database(error: &db::Error) -> Report<'static> {
         }
         Error::TooOld { .. } => (Kind::Unavailable, "Use a newer PostgreSQL"),
         Error::Timeout(_) => (Kind::Unavailable, AWAY),
-        Error::Sql(cause) if is_away(cause, error.code().as_deref()) => (Kind::Unavailable, AWAY),
+        Error::Sql(cause) if database_is_away(cause, error.code().as_deref()) => (Kind::Unavailable, AWAY),
         Error::Sql(_) | Error::Migration(_) => {
             (Kind::Failed, "The database refused; its own log may tell more")
         }
@@ -413,7 +426,7 @@ fn of_database(error: &db::Error) -> Report<'static> {
 }
 
 /// Could not be reached, would not let us in, or has no room for us now.
-fn is_away(error: &sqlx::Error, code: Option<&str>) -> bool {
+fn database_is_away(error: &sqlx::Error, code: Option<&str>) -> bool {
     let refused = |code: &str| {
         ["08", "28", "53", "57"]
             .iter()

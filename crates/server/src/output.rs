@@ -32,6 +32,20 @@ impl Format {
         Ok(())
     }
 
+    /// A view that may be shown again and again; for machines on one line, so that each can be told from the next.
+    pub(crate) fn view<T: Serialize + ?Sized>(
+        self,
+        value: &T,
+        again: bool,
+        for_people: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<String> {
+        Ok(match self {
+            Self::Json if again => serde_json::to_string(value)?,
+            Self::Json => serde_json::to_string_pretty(value)?,
+            Self::People => for_people(value),
+        })
+    }
+
     /// Tells people something beside the result.
     pub(crate) fn hint(self, text: &str) {
         if self == Self::People {

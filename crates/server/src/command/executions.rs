@@ -13,8 +13,10 @@ use uuid::Uuid;
 use super::Context;
 use super::arguments::{id, instant, json};
 use super::backend::Backend;
+use super::follow::{self, FollowArgs};
 use super::inspection::{Page, history, json_cell, names, say_where_it_ends};
 use super::queue::cancel::{CancelArgs, cancel};
+use super::watch::WatchArgs;
 use crate::failure::Refusal;
 use crate::http::shapes::word;
 use crate::output::{age, cell, fields, maybe, moment, short, status, table};
@@ -30,6 +32,8 @@ pub(crate) enum Command {
         #[arg(value_parser = id::<Uuid>)]
         id: Uuid,
     },
+    /// Print each step of an execution as it comes, until it has ended; exit code 1 when it ended badly
+    Watch(FollowArgs),
     /// Cancel an execution: at once when it waits, through the engine when it runs
     Cancel(CancelArgs),
     /// End an active execution by your own word and free its slot; the engine is not asked
@@ -50,6 +54,8 @@ pub(crate) struct ListArgs {
     /// Only what ended before this time
     #[arg(long, value_name = "TIME", value_parser = instant)]
     ended_before: Option<Timestamp>,
+    #[command(flatten)]
+    watch: WatchArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -123,6 +129,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::List(args) => list(&args, &context.backend().await?, context).await,
         Command::Show { id } => show(id, &context.backend().await?, context).await,
+        Command::Watch(args) => follow::run(&args, context).await,
         Command::Cancel(args) => cancel(&args, &context.backend().await?, context).await,
         Command::Complete(args) => complete(args, context).await,
     }
@@ -138,15 +145,29 @@ async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<(
         search: args.page.search.clone(),
         ..ExecutionQuery::default()
     };
+    let draw = async || view(args, &query, backend, context).await;
+    let watch = &args.watch;
+    watch
+        .show(backend, args.page.workspace, context.format, draw)
+        .await
+}
+
+async fn view(
+    args: &ListArgs,
+    query: &ExecutionQuery,
+    backend: &Backend,
+    context: &Context,
+) -> Result<String> {
+    let again = args.watch.watch;
     let executions = backend
-        .executions(&query, args.page.limit(), args.page.before.as_deref())
+        .executions(query, args.page.limit(), args.page.before.as_deref())
         .await?;
     let workflows = executions
         .rows
         .iter()
         .map(|execution| execution.workflow_definition_id);
     let names = names(backend, workflows, context.format).await?;
-    context.format.print(&executions.rows[..], |executions| {
+    let view = context.format.view(&executions.rows[..], again, |executions| {
         let header = ["ID", "STATUS", "WORKFLOW", "STARTED", "ENDED", "TRIES", "REASON"];
         table(
             &header,
@@ -155,8 +176,8 @@ async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<(
                 .map(|execution| row(execution, &names[&execution.workflow_definition_id])),
         )
     })?;
-    say_where_it_ends(executions.next.as_deref(), context.format);
-    Ok(())
+    say_where_it_ends(executions.next.as_deref().filter(|_| !again), context.format);
+    Ok(view)
 }
 
 fn row(execution: &Execution, workflow: &str) -> Vec<Cell> {

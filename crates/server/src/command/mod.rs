@@ -19,14 +19,17 @@ pub(crate) mod dev;
 pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod executions;
+mod follow;
 mod inspection;
 pub(crate) mod locks;
+pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod plans;
 pub(crate) mod queue;
 pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod tokens;
+mod watch;
 pub(crate) mod workflows;
 pub(crate) mod workspaces;
 
@@ -54,6 +57,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Config(command) => config::run(&command, &context),
         Command::Contexts(command) => contexts::run(command, &context),
         Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(args, &context),
         Command::Docs(command) => docs::run(&command),
     }
 }

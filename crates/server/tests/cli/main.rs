@@ -1,9 +1,16 @@
 //! The command line as its users meet it: the real binary, a real database, exit codes and words.
 
 mod alarms;
+mod contexts;
+mod doctor;
 mod errors;
 mod locks;
+mod remote;
+mod schema;
+mod served;
 mod server;
 mod settings;
+mod snapshots;
 mod support;
 mod walk;
+mod watch;

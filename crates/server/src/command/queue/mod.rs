@@ -12,6 +12,7 @@ use super::Context;
 use super::arguments::{id, instant};
 use super::backend::Backend;
 use super::inspection::{Page, names, say_where_it_ends};
+use super::watch::WatchArgs;
 use crate::http::shapes::word;
 use crate::output::{age, cell, maybe, short, status, table};
 
@@ -71,6 +72,8 @@ pub(crate) struct ListArgs {
     /// Only what was enqueued before this time
     #[arg(long, value_name = "TIME", value_parser = instant)]
     created_before: Option<Timestamp>,
+    #[command(flatten)]
+    watch: WatchArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -119,12 +122,21 @@ async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<(
         search: args.page.search.clone(),
         ..QueueQuery::default()
     };
+    let draw = async || view(args, &query, backend, context).await;
+    let watch = &args.watch;
+    watch
+        .show(backend, args.page.workspace, context.format, draw)
+        .await
+}
+
+async fn view(args: &ListArgs, query: &QueueQuery, backend: &Backend, context: &Context) -> Result<String> {
+    let again = args.watch.watch;
     let items = backend
-        .queue(&query, args.page.limit(), args.page.before.as_deref())
+        .queue(query, args.page.limit(), args.page.before.as_deref())
         .await?;
     let workflows = items.rows.iter().map(|item| item.workflow_definition_id);
     let names = names(backend, workflows, context.format).await?;
-    context.format.print(&items.rows[..], |items| {
+    let view = context.format.view(&items.rows[..], again, |items| {
         let header = [
             "ID",
             "STATUS",
@@ -142,8 +154,8 @@ async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<(
                 .map(|item| row(item, &names[&item.workflow_definition_id])),
         )
     })?;
-    say_where_it_ends(items.next.as_deref(), context.format);
-    Ok(())
+    say_where_it_ends(items.next.as_deref().filter(|_| !again), context.format);
+    Ok(view)
 }
 
 fn row(item: &QueueItem, workflow: &str) -> Vec<Cell> {
