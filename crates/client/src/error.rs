@@ -1,6 +1,8 @@
 //! What may go wrong, by what a caller does about it.
 
-use crate::wire::Problem;
+use std::time::Duration;
+
+use crate::wire::{FieldError, Problem};
 
 /// What came of a call.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -35,13 +37,18 @@ pub enum Error {
         /// What was told.
         problem: Box<Problem>,
         /// When to try again.
-        retry_after: Option<std::time::Duration>,
+        retry_after: Option<Duration>,
     },
     /// The server, or something that it needs, is not there now (5xx).
-    #[error("{}", told(.0))]
-    Unavailable(Box<Problem>),
+    #[error("{}", told(problem))]
+    Unavailable {
+        /// What was told.
+        problem: Box<Problem>,
+        /// When to try again.
+        retry_after: Option<Duration>,
+    },
     /// The server could not be reached, or its answer was cut off: whether the request was carried out is not known.
-    #[error("the server could not be reached: {0}")]
+    #[error("the server could not be reached: {}", causes(.0))]
     Transport(#[source] reqwest::Error),
     /// An answer that is none of ours.
     #[error("the answer could not be understood: {0}")]
@@ -50,9 +57,12 @@ pub enum Error {
 
 fn told(problem: &Problem) -> String {
     let words = problem.detail.as_deref().unwrap_or(&problem.title);
-    let fields: Vec<String> = problem
+    // One wrong field is told by the words themselves.
+    let rest = problem
         .errors
         .iter()
+        .filter(|error| !words.contains(&error.detail));
+    let fields: Vec<String> = rest
         .map(|error| format!("{}: {}", error.field, error.detail))
         .collect();
     if fields.is_empty() {
@@ -60,6 +70,15 @@ fn told(problem: &Problem) -> String {
     } else {
         format!("{words} ({})", fields.join("; "))
     }
+}
+
+/// The innermost cause says what happened: a name that is not known, a connection that was refused.
+fn causes(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
 }
 
 impl Error {
@@ -74,12 +93,57 @@ impl Error {
             | Self::Precondition(problem)
             | Self::Invalid(problem)
             | Self::RateLimited { problem, .. }
-            | Self::Unavailable(problem) => Some(problem),
+            | Self::Unavailable { problem, .. } => Some(problem),
             Self::Settings(_) | Self::Transport(_) | Self::Answer(_) => None,
         }
     }
 
-    pub(crate) fn of(problem: Problem, retry_after: Option<std::time::Duration>) -> Self {
+    /// The name of the problem, such as `not-found` or `idempotency-conflict`: it never changes its meaning.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.problem().map(Problem::name)
+    }
+
+    /// The fields that are wrong.
+    #[must_use]
+    pub fn fields(&self) -> &[FieldError] {
+        self.problem().map_or(&[], |problem| &problem.errors)
+    }
+
+    /// When the server asked to be tried again.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after, .. } | Self::Unavailable { retry_after, .. } => *retry_after,
+            Self::Conflict(problem) if problem.name() == UNDER_WAY => Some(Duration::from_secs(1)),
+            _ => None,
+        }
+    }
+
+    /// May the same request do better in a moment?
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::RateLimited { .. } => true,
+            // Broken is broken; away may come back.
+            Self::Unavailable { problem, .. } => matches!(problem.status, 502..=504),
+            Self::Transport(error) => !error.is_builder(),
+            Self::Conflict(problem) => problem.name() == UNDER_WAY,
+            _ => false,
+        }
+    }
+
+    /// Is it certain that nothing was done?
+    pub(crate) fn never_arrived(&self) -> bool {
+        match self {
+            Self::RateLimited { .. } => true,
+            Self::Unavailable { problem, .. } => problem.name() == "overloaded",
+            Self::Transport(error) => error.is_connect(),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn of(problem: Problem, retry_after: Option<Duration>) -> Self {
         let status = problem.status;
         let problem = Box::new(problem);
         match status {
@@ -89,11 +153,14 @@ impl Error {
             409 => Self::Conflict(problem),
             412 | 428 => Self::Precondition(problem),
             429 => Self::RateLimited { problem, retry_after },
-            500.. => Self::Unavailable(problem),
+            500.. => Self::Unavailable { problem, retry_after },
             _ => Self::Invalid(problem),
         }
     }
 }
+
+/// The first try of the same request is not over yet.
+const UNDER_WAY: &str = "idempotency-under-way";
 
 impl From<reqwest::Error> for Error {
     fn from(error: reqwest::Error) -> Self {

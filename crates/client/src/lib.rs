@@ -8,13 +8,22 @@
 //! The server uses the same wire types, so the two cannot drift apart. This crate knows nothing of the core: a type of the
 //! wire may stay as it is while the inside changes.
 //!
-//! Reading order: [`wire`], `error`, `client`, then the nouns in `nouns`.
+//! What may safely be repeated is repeated ([`Retries`]): reading, writing what a repeat would only write again, and every POST,
+//! which the client gives an `Idempotency-Key` of its own unless it is given one. Whoever receives wakes verifies them with
+//! [`webhook`].
+//!
+//! Reading order: [`wire`], `error`, `retry`, `client`, `call`, then the nouns in `nouns`, `pages`, [`webhook`].
 
+mod call;
 mod client;
 mod error;
 mod nouns;
+mod pages;
+mod retry;
+pub mod webhook;
 pub mod wire;
 
 pub use client::{Client, ClientBuilder};
 pub use error::{Error, Result};
-pub use nouns::{EventStream, Told};
+pub use nouns::{EventStream, Extended, Listening, Locked, Told, Unlocked};
+pub use retry::Retries;

@@ -16,7 +16,8 @@
 //! * the lanes: [`executions`], [`alarms`]; [`signals`] and the [`dispatchers`] that route them
 //! * outside: [`engine`], [`wake`]
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
-//! * the rest: [`catalogue`], [`db`], [`observe`], and [`station`], which puts it all together
+//! * the rest: [`catalogue`], [`db`], [`health`] (what can be seen of the database), [`observe`], and [`station`], which puts
+//!   it all together
 
 pub mod access;
 pub mod alarms;
@@ -30,6 +31,7 @@ pub mod engine;
 pub mod events;
 pub mod executions;
 pub mod graph;
+pub mod health;
 pub mod id;
 mod lane;
 mod listen;

@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    alarms, bench, completions, config as show_config, dev, dispatchers, docs, executions, locks, migrate,
-    plans, queue, serve, servers, signals, tokens, triggers, workflows, workspaces,
+    alarms, audit, bench, completions, config as show_config, contexts, dev, dispatchers, docs, doctor,
+    executions, locks, man, migrate, plans, queue, serve, servers, signals, tokens, triggers, workflows,
+    workspaces,
 };
-use crate::config::Flags;
+use crate::config::{Flags, TargetFlags};
 use crate::failure;
 use crate::output::Format;
 
@@ -21,6 +22,9 @@ pub(crate) struct Cli {
     /// Print JSON instead of tables; errors too
     #[arg(long, global = true)]
     json: bool,
+
+    #[command(flatten)]
+    pub(crate) target: TargetFlags,
 
     #[command(flatten)]
     pub(crate) flags: Flags,
@@ -44,6 +48,9 @@ pub(crate) enum Command {
 
     /// Bring the tables of the database up to date
     Migrate(migrate::MigrateArgs),
+
+    /// Look at everything that Stationmaster stands on, and say what to do; exit code 1 when there is a problem
+    Doctor(doctor::DoctorArgs),
 
     /// Tenants, their plans and limits
     #[command(subcommand)]
@@ -77,6 +84,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Tokens(tokens::Command),
 
+    /// Who changed what, and when
+    #[command(subcommand)]
+    Audit(audit::Command),
+
     /// The servers that share the work
     #[command(subcommand)]
     Servers(servers::Command),
@@ -97,8 +108,15 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Config(show_config::Command),
 
+    /// Names for servers, with their tokens
+    #[command(subcommand)]
+    Contexts(contexts::Command),
+
     /// Print the completions of a shell
     Completions(completions::CompletionsArgs),
+
+    /// Write the pages for `man`
+    Man(man::ManArgs),
 
     /// Print a generated page of the documentation
     #[command(subcommand, hide = true)]

@@ -19,7 +19,8 @@ Exit codes:
   2  wrong usage or configuration
   3  not found
   4  conflict, or not possible in this state
-  5  the database or the engine is not available, or the tables are not those of this version
+  5  the database, the server or the engine is not available, or the tables are not those of this version
+  6  the token is missing, opens no door, or may not do this
   75  lock run: the lock was taken (otherwise its code is that of its command, or 128 and the number of a signal)
   79  lock run: the lock was lost while the command ran, and the command was stopped
   125  lock run: the lock could not be asked for, and the command was not run
@@ -40,6 +41,8 @@ pub(crate) enum Kind {
     Conflict = 4,
     /// Somebody whom we need is away.
     Unavailable = 5,
+    /// A token is needed that may do this.
+    Denied = 6,
     /// Somebody else has the lock: the code of "try again later" among those of sysexits.
     Taken = 75,
     /// The lock was lost: a code that neither shells nor sysexits use.
@@ -165,6 +168,9 @@ impl<'a> Report<'a> {
                 ..Self::of(error)
             };
         }
+        if let Some(error) = error.downcast_ref::<stationmaster_client::Error>() {
+            return of_client(error);
+        }
         if let Some(error) = error.downcast_ref::<locks::Error>() {
             return of_lock(error);
         }
@@ -233,6 +239,11 @@ pub(crate) fn report(error: &anyhow::Error, format: Format) -> ExitCode {
     Report::of(error).print(format)
 }
 
+/// Is somebody away whom we need, so that the same may succeed later?
+pub(crate) fn is_away(error: &anyhow::Error) -> bool {
+    Report::of(error).kind == Kind::Unavailable
+}
+
 /// Tells the user that the command line was not understood.
 pub(crate) fn report_usage(error: &clap::Error, format: Format) -> ExitCode {
     if format == Format::Json {
@@ -242,7 +253,15 @@ pub(crate) fn report_usage(error: &clap::Error, format: Format) -> ExitCode {
             .next()
             .unwrap_or_default()
             .trim_start_matches("error: ");
-        return Report::new(Kind::Usage, message, Some("See --help.")).print(format);
+        // What may have been meant, and what there is to choose from.
+        let tips: Vec<&str> = text
+            .lines()
+            .skip(1)
+            .map(str::trim)
+            .filter(|line| line.starts_with("tip:") || line.starts_with("[possible values:"))
+            .collect();
+        let advice = [&tips[..], &["See --help."]].concat().join(" ");
+        return Report::new(Kind::Usage, message, Some(&advice)).print(format);
     }
     let _ = error.print();
     ExitCode::from(Kind::Usage as u8)
@@ -413,6 +432,47 @@ fn of_lock(error: &locks::Error) -> Report<'static> {
     }
 }
 
+/// What a server said, or that it said nothing.
+fn of_client(error: &stationmaster_client::Error) -> Report<'static> {
+    use stationmaster_client::Error;
+    let (kind, advice) = match error {
+        Error::Settings(_) => (Kind::Usage, "Mend --url, the context or STATIONMASTER_TOKEN"),
+        Error::Unauthenticated(_) => (
+            Kind::Denied,
+            "Set STATIONMASTER_TOKEN, or keep one: stationmaster contexts add NAME --url URL --token-file FILE",
+        ),
+        Error::Forbidden(_) => (
+            Kind::Denied,
+            "Use a token with that role and workspace: stationmaster tokens create",
+        ),
+        Error::NotFound(_) => (
+            Kind::NotFound,
+            "See which there are: stationmaster NOUN list; a token sees only its own workspaces",
+        ),
+        Error::Conflict(_) | Error::Precondition(_) => (Kind::Conflict, "Look at it again"),
+        Error::Invalid(_) => (Kind::Usage, "Change the request; nothing was done"),
+        Error::RateLimited { .. } => (Kind::Unavailable, "Try again in a moment"),
+        Error::Unavailable { .. } => (
+            Kind::Unavailable,
+            "Ask again; the server's /readyz tells what is missing",
+        ),
+        Error::Transport(_) => (
+            Kind::Unavailable,
+            "Is the server running, and is its address right? See: stationmaster contexts list",
+        ),
+        Error::Answer(_) => (
+            Kind::Failed,
+            "Is there a Stationmaster of this version at that address?",
+        ),
+    };
+    let id = error.problem().and_then(|problem| problem.request_id.as_deref());
+    let message = match id.filter(|_| kind == Kind::Unavailable) {
+        Some(id) => format!("{error} (request {id})"),
+        None => error.to_string(),
+    };
+    Report::new(kind, message, Some(advice))
+}
+
 fn of_access(error: &access::Error) -> Report<'static> {
     use access::Error;
     let (kind, advice) = match error {
@@ -487,7 +547,7 @@ fn of_database(error: &db::Error) -> Report<'static> {
         }
         Error::TooOld { .. } => (Kind::Unavailable, "Use a newer PostgreSQL"),
         Error::Timeout(_) => (Kind::Unavailable, AWAY),
-        Error::Sql(cause) if is_away(cause, error.code().as_deref()) => (Kind::Unavailable, AWAY),
+        Error::Sql(cause) if database_is_away(cause, error.code().as_deref()) => (Kind::Unavailable, AWAY),
         Error::Sql(_) | Error::Migration(_) => {
             (Kind::Failed, "The database refused; its own log may tell more")
         }
@@ -496,7 +556,7 @@ fn of_database(error: &db::Error) -> Report<'static> {
 }
 
 /// Could not be reached, would not let us in, or has no room for us now.
-fn is_away(error: &sqlx::Error, code: Option<&str>) -> bool {
+fn database_is_away(error: &sqlx::Error, code: Option<&str>) -> bool {
     let refused = |code: &str| {
         ["08", "28", "53", "57"]
             .iter()

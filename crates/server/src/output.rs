@@ -32,6 +32,20 @@ impl Format {
         Ok(())
     }
 
+    /// A view that may be shown again and again; for machines on one line, so that each can be told from the next.
+    pub(crate) fn view<T: Serialize + ?Sized>(
+        self,
+        value: &T,
+        again: bool,
+        for_people: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<String> {
+        Ok(match self {
+            Self::Json if again => serde_json::to_string(value)?,
+            Self::Json => serde_json::to_string_pretty(value)?,
+            Self::People => for_people(value),
+        })
+    }
+
     /// Tells people something beside the result.
     pub(crate) fn hint(self, text: &str) {
         if self == Self::People {
@@ -132,12 +146,13 @@ pub(crate) fn status(text: &str) -> Cell {
     let cell = cell(text);
     match text {
         "COMPLETED" | "RUNNING" | "DISPATCHED" | "ROUTED" | "up" | "free" | "active" | "fired" | "owned"
-        | "healthy" => cell.fg(Color::Green),
-        "FAILED" | "TERMINATED" | "TIMED_OUT" | "DEAD" | "gone" | "failed" | "stale" | "orphan" => {
-            cell.fg(Color::Red)
-        }
+        | "healthy" | "ok" => cell.fg(Color::Green),
+        "FAILED" | "TERMINATED" | "TIMED_OUT" | "DEAD" | "gone" | "failed" | "stale" | "orphan"
+        | "problem" => cell.fg(Color::Red),
         "PENDING" | "CLAIMED" | "STARTING" | "held" | "takes no work" | "engine down" | "paused"
-        | "pending" | "claimed" | "retrying" | "vacant" | "silent" | "legacy" => cell.fg(Color::Yellow),
+        | "pending" | "claimed" | "retrying" | "vacant" | "silent" | "legacy" | "warning" => {
+            cell.fg(Color::Yellow)
+        }
         _ => cell,
     }
 }

@@ -55,7 +55,8 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
     let presence = Presence::new(&config.server_name());
     let (engine, dispatcher_engine) = engine(config, &database, &presence)?;
     let metrics = Arc::new(Metrics::new());
-    look_at_locks(config, &database, &metrics).await;
+    let locks = Locks::new(database.clone(), config.locks.table.clone(), Arc::clone(&metrics));
+    look_at_locks(config, &locks).await;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
@@ -79,6 +80,7 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
         database: database.clone(),
         station: Arc::clone(&station),
         metrics,
+        locks,
         settings: config.http.clone(),
         tls,
     };
@@ -93,8 +95,7 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
 }
 
 /// A lock table that cannot be used is said at once. It stops nothing: whoever needs it tries again until it can be.
-async fn look_at_locks(config: &Config, database: &Database, metrics: &Arc<Metrics>) {
-    let locks = Locks::new(database.clone(), config.locks.table.clone(), Arc::clone(metrics));
+async fn look_at_locks(config: &Config, locks: &Locks) {
     let problem = if config.migrate_at_start {
         locks.prepare().await
     } else {

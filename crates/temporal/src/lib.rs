@@ -12,6 +12,7 @@
 //!    |- run          one run: describe it, read how it ended
 //!    |   |- close        the last event of a history as a Close  pure
 //!    |   `- payload      payloads and failures as JSON           pure
+//!    |- health       what can be seen of the cluster, for people
 //!    |- sweep        which runs have closed, again and again
 //!    |- visibility   the store that lists many runs
 //!    `- link         the one connection, made when first needed
@@ -27,6 +28,7 @@ mod config;
 mod dispatch;
 mod dispatchers;
 mod engine;
+mod health;
 mod link;
 mod outcome;
 mod payload;
@@ -37,3 +39,4 @@ mod visibility;
 pub use config::{ClientIdentity, ConfigError, TemporalConfig, TemporalTls};
 pub use dispatchers::TemporalDispatchers;
 pub use engine::TemporalEngine;
+pub use health::Cluster;

@@ -4,7 +4,6 @@ use reqwest::Method;
 use reqwest::header::IF_MATCH;
 use uuid::Uuid;
 
-use super::executions::IDEMPOTENCY_KEY;
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
@@ -31,7 +30,7 @@ impl Client {
         if_match: Option<&str>,
     ) -> Result<Workspace> {
         let call = self.call(Method::PUT, &["workspaces", &id.to_string()]);
-        call.header(IF_MATCH, if_match).json(change).send().await
+        call.only_if(IF_MATCH, if_match).json(change).send().await
     }
 
     /// Deletes a workspace and its workflows.
@@ -60,7 +59,7 @@ impl Client {
     /// Makes a plan or changes it.
     pub async fn put_plan(&self, name: &str, change: &PlanChange, if_match: Option<&str>) -> Result<Plan> {
         let call = self.call(Method::PUT, &["plans", name]);
-        call.header(IF_MATCH, if_match).json(change).send().await
+        call.only_if(IF_MATCH, if_match).json(change).send().await
     }
 
     /// Workflows, in the order of their ids.
@@ -81,7 +80,7 @@ impl Client {
         if_match: Option<&str>,
     ) -> Result<Workflow> {
         let call = self.call(Method::PUT, &["workflows", &id.to_string()]);
-        call.header(IF_MATCH, if_match).json(change).send().await
+        call.only_if(IF_MATCH, if_match).json(change).send().await
     }
 
     /// Deletes a workflow.
@@ -101,7 +100,7 @@ impl Client {
         self.post(&["workflows", &id.to_string(), "resume"]).send().await
     }
 
-    /// Adds a version. With a key, a repeat is answered and adds none.
+    /// Adds a version, once for its key; without one, once for this call.
     pub async fn add_version(
         &self,
         id: Uuid,
@@ -109,7 +108,7 @@ impl Client {
         key: Option<&str>,
     ) -> Result<VersionMade> {
         let call = self.post(&["workflows", &id.to_string(), "versions"]);
-        call.header(IDEMPOTENCY_KEY, key).json(version).send().await
+        call.once_for(key).json(version).send().await
     }
 
     /// The versions of a workflow, newest first.

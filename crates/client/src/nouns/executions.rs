@@ -1,7 +1,6 @@
 //! Executions and the queue.
 
 use reqwest::Method;
-use reqwest::header::HeaderName;
 use uuid::Uuid;
 
 use crate::Client;
@@ -12,13 +11,16 @@ use crate::wire::{
     QueueQuery,
 };
 
-/// Names a request, so that a repeat is answered and not done again.
-pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-
 impl Client {
-    /// Asks for a workflow to run.
+    /// Asks for a workflow to run, once for the key of the request; without one, once for this call.
     pub async fn enqueue(&self, request: &Enqueue) -> Result<Enqueued> {
-        self.post(&["executions"]).json(request).send().await
+        let call = self.post(&["executions"]);
+        let call = if request.idempotency_key.is_some() {
+            call.named_by_its_body()
+        } else {
+            call
+        };
+        call.json(request).send().await
     }
 
     /// Asks for many at once, all or none.
@@ -95,19 +97,19 @@ impl Client {
         self.post(&["queue", &id.to_string(), "retry"]).send().await
     }
 
-    /// Puts everything back that ended badly and matches. With a key, a repeat is answered and not done again.
+    /// Puts everything back that ended badly and matches. Once for its key; without one, once for this call.
     pub async fn retry_all(&self, filter: &BulkRetry, key: Option<&str>) -> Result<BulkAnswer> {
         self.post(&["queue", "retry"])
-            .header(IDEMPOTENCY_KEY, key)
+            .once_for(key)
             .json(filter)
             .send()
             .await
     }
 
-    /// Cancels everything that waits or runs and matches. With a key, a repeat is answered and not done again.
+    /// Cancels everything that waits or runs and matches. Once for its key; without one, once for this call.
     pub async fn cancel_all(&self, filter: &BulkCancel, key: Option<&str>) -> Result<BulkAnswer> {
         self.post(&["queue", "cancel"])
-            .header(IDEMPOTENCY_KEY, key)
+            .once_for(key)
             .json(filter)
             .send()
             .await

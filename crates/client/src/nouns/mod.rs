@@ -3,6 +3,8 @@
 mod catalogue;
 mod events;
 mod executions;
+mod locks;
 mod operations;
 
-pub use events::{EventStream, Told};
+pub use events::{EventStream, Listening, Told};
+pub use locks::{Extended, Locked, Unlocked};

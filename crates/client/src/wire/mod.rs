@@ -4,6 +4,7 @@
 mod audit;
 mod events;
 mod executions;
+mod locks;
 mod overview;
 mod page;
 mod plans;
@@ -19,6 +20,9 @@ pub use events::{Event, EventQuery, Hello, Reset};
 pub use executions::{
     BulkEnqueue, BulkEnqueued, Complete, CompleteStatus, Enqueue, Enqueued, Execution, ExecutionQuery,
     ExecutionStatus,
+};
+pub use locks::{
+    Acquired, ExtendLock, Lock, LockExtended, LockQuery, LockRequest, Locks, Taken, UnlockAnswer,
 };
 pub use overview::{Minute, Numbers, Overview, OverviewQuery};
 pub use page::{Page, PageQuery};

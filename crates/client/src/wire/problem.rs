@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Taken;
+
 /// Why a request was refused. `kind` never changes its meaning; the words may.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -23,6 +25,9 @@ pub struct Problem {
     /// The fields that are wrong, when the request could be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
+    /// Who has the lock, when one was asked for that is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<Taken>,
 }
 
 impl Problem {

@@ -68,6 +68,22 @@ pub struct WorkflowChange {
     pub paused: Option<bool>,
 }
 
+impl WorkflowChange {
+    /// A change of a workflow of this workspace that changes nothing yet.
+    #[must_use]
+    pub fn of(workspace_id: Uuid) -> Self {
+        Self {
+            workspace_id,
+            name: None,
+            task_queue: None,
+            workflow_type: None,
+            max_attempts: None,
+            published_version: None,
+            paused: None,
+        }
+    }
+}
+
 /// Which workflows.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

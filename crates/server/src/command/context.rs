@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use nix::unistd::{Uid, User};
 use sqlx::{ConnectOptions as _, Connection as _};
+use stationmaster_client::{Client, Retries};
 use stationmaster_core::db::{self, Database};
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::session::Scope;
 
-use crate::config::{Complaints, Flags, Loaded, load};
+use super::backend::{Backend, Direct};
+use crate::config::{Api, Complaints, Flags, Loaded, Target, TargetFlags, load, target};
 use crate::failure::{Kind, Refusal};
 use crate::output::{Format, ask};
 
@@ -19,17 +21,66 @@ use crate::output::{Format, ask};
 const CONNECTIONS: u32 = 2;
 /// People wait for the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// And rather hear soon that nobody is there.
+const RETRIES: Retries = Retries {
+    tries: 3,
+    base: Duration::from_millis(200),
+    cap: Duration::from_secs(2),
+    deadline: PATIENCE,
+};
 
 /// What a command has at hand.
 pub(crate) struct Context {
     /// For whom to write.
     pub(crate) format: Format,
+    /// Where to work, as the flags say.
+    pub(crate) target: TargetFlags,
     flags: Flags,
 }
 
 impl Context {
-    pub(crate) fn new(format: Format, flags: Flags) -> Self {
-        Self { format, flags }
+    pub(crate) fn new(format: Format, target: TargetFlags, flags: Flags) -> Self {
+        Self {
+            format,
+            target,
+            flags,
+        }
+    }
+
+    /// Where this command works.
+    pub(crate) fn target(&self) -> anyhow::Result<Target> {
+        target(&self.target, &self.flags)
+    }
+
+    /// What this command works on: a server, or a database.
+    pub(super) async fn backend(&self) -> anyhow::Result<Backend> {
+        match self.target()? {
+            Target::Api(api) => Ok(Backend::Api(Self::client(&api)?)),
+            Target::Database => {
+                let database = self.database().await?;
+                let locks = self.locks(&database)?;
+                Ok(Backend::Database(Direct { database, locks }))
+            }
+        }
+    }
+
+    /// A client of that server.
+    pub(crate) fn client(api: &Api) -> anyhow::Result<Client> {
+        let mut builder = Client::builder()
+            .timeout(PATIENCE)
+            .retries(RETRIES)
+            .user_agent(concat!("stationmaster/", env!("CARGO_PKG_VERSION")));
+        if let Some(token) = &api.token {
+            builder = builder.token(token);
+        }
+        if let Some(path) = &api.ca_file {
+            let pem = std::fs::read(path).map_err(|error| {
+                let message = format!("the file {} cannot be read: {error}", path.display());
+                Refusal::usage(message, "Name a certificate in PEM by --ca-file")
+            })?;
+            builder = builder.authority(pem);
+        }
+        Ok(builder.build(&api.url)?)
     }
 
     /// The settings, checked.
@@ -47,10 +98,18 @@ impl Context {
 
     /// The database, whatever tables it has.
     pub(crate) async fn any_database(&self) -> anyhow::Result<Database> {
+        if let Target::Api(api) = self.target()? {
+            let message = format!(
+                "this works only directly on a database, and {} says to work through {}",
+                api.origin, api.url
+            );
+            return Err(Refusal::usage(message, "Give --database-url").into());
+        }
         let Some(url) = self.settings()?.config.database_url else {
             return Err(Refusal::usage(
-                "no database is configured: the setting database_url is missing",
-                "Set STATIONMASTER_DATABASE_URL=postgres://user:password@host:5432/database, or give --database-url or --config",
+                "no database is configured: the setting database_url is missing, and no server was named",
+                "Set STATIONMASTER_DATABASE_URL=postgres://user:password@host:5432/database, or give --database-url or --config; \
+                 or work through a server: --url, or stationmaster contexts add",
             )
             .into());
         };

@@ -3,19 +3,22 @@
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::Cell;
+use jiff::Timestamp;
 use serde::Serialize;
-use stationmaster_core::db::Database;
-use stationmaster_core::engine::CloseStatus;
-use stationmaster_core::executions::inspect::{self, Execution, Step};
-use stationmaster_core::executions::operate::{self, Completion};
-use stationmaster_core::id::ExecutionId;
+use stationmaster_client::wire::{
+    Complete, CompleteStatus, Execution, ExecutionQuery, ExecutionStatus, Step,
+};
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{id, json};
-use super::inspection::{Page, history, json_cell, names};
+use super::arguments::{id, instant, json};
+use super::backend::Backend;
+use super::follow::{self, FollowArgs};
+use super::inspection::{Page, history, json_cell, names, say_where_it_ends};
 use super::queue::cancel::{CancelArgs, cancel};
+use super::watch::WatchArgs;
 use crate::failure::Refusal;
+use crate::http::shapes::word;
 use crate::output::{age, cell, fields, maybe, moment, short, status, table};
 
 /// What to do with executions.
@@ -26,9 +29,11 @@ pub(crate) enum Command {
     /// One execution, with its history
     Show {
         /// The execution
-        #[arg(value_parser = id::<ExecutionId>)]
-        id: ExecutionId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
+    /// Print each step of an execution as it comes, until it has ended; exit code 1 when it ended badly
+    Watch(FollowArgs),
     /// Cancel an execution: at once when it waits, through the engine when it runs
     Cancel(CancelArgs),
     /// End an active execution by your own word and free its slot; the engine is not asked
@@ -43,6 +48,14 @@ pub(crate) struct ListArgs {
     /// Only in this status
     #[arg(long, value_enum, ignore_case = true)]
     status: Option<Status>,
+    /// Only what ended at this time or later
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    ended_after: Option<Timestamp>,
+    /// Only what ended before this time
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    ended_before: Option<Timestamp>,
+    #[command(flatten)]
+    watch: WatchArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -58,17 +71,17 @@ enum Status {
     TimedOut,
 }
 
-impl Status {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "PENDING",
-            Self::Starting => "STARTING",
-            Self::Running => "RUNNING",
-            Self::Completed => CloseStatus::Completed.as_str(),
-            Self::Failed => CloseStatus::Failed.as_str(),
-            Self::Cancelled => CloseStatus::Cancelled.as_str(),
-            Self::Terminated => CloseStatus::Terminated.as_str(),
-            Self::TimedOut => CloseStatus::TimedOut.as_str(),
+impl From<Status> for ExecutionStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Pending => Self::Pending,
+            Status::Starting => Self::Starting,
+            Status::Running => Self::Running,
+            Status::Completed => Self::Completed,
+            Status::Failed => Self::Failed,
+            Status::Cancelled => Self::Cancelled,
+            Status::Terminated => Self::Terminated,
+            Status::TimedOut => Self::TimedOut,
         }
     }
 }
@@ -77,8 +90,8 @@ impl Status {
 #[derive(Debug, Args)]
 pub(crate) struct CompleteArgs {
     /// The execution
-    #[arg(value_parser = id::<ExecutionId>)]
-    id: ExecutionId,
+    #[arg(value_parser = id::<Uuid>)]
+    id: Uuid,
     /// How it ended; completed when left out, failed when there is an error
     #[arg(long, value_enum, ignore_case = true)]
     status: Option<End>,
@@ -100,7 +113,7 @@ enum End {
     TimedOut,
 }
 
-impl From<End> for CloseStatus {
+impl From<End> for CompleteStatus {
     fn from(end: End) -> Self {
         match end {
             End::Completed => Self::Completed,
@@ -114,21 +127,47 @@ impl From<End> for CloseStatus {
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
-        Command::List(args) => list(&args, &context.database().await?, context).await,
-        Command::Show { id } => show(id, &context.database().await?, context).await,
-        Command::Cancel(args) => cancel(&args, &context.database().await?, context).await,
+        Command::List(args) => list(&args, &context.backend().await?, context).await,
+        Command::Show { id } => show(id, &context.backend().await?, context).await,
+        Command::Watch(args) => follow::run(&args, context).await,
+        Command::Cancel(args) => cancel(&args, &context.backend().await?, context).await,
         Command::Complete(args) => complete(args, context).await,
     }
 }
 
-async fn list(args: &ListArgs, database: &Database, context: &Context) -> Result<()> {
-    let executions =
-        inspect::executions(database, &args.page.filter(args.status.map(Status::as_str))).await?;
+async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<()> {
+    let query = ExecutionQuery {
+        workspace_id: args.page.workspace,
+        workflow_definition_id: args.page.workflow,
+        status: args.status.map(ExecutionStatus::from),
+        completed_after: args.ended_after,
+        completed_before: args.ended_before,
+        search: args.page.search.clone(),
+        ..ExecutionQuery::default()
+    };
+    let draw = async || view(args, &query, backend, context).await;
+    let watch = &args.watch;
+    watch
+        .show(backend, args.page.workspace, context.format, draw)
+        .await
+}
+
+async fn view(
+    args: &ListArgs,
+    query: &ExecutionQuery,
+    backend: &Backend,
+    context: &Context,
+) -> Result<String> {
+    let again = args.watch.watch;
+    let executions = backend
+        .executions(query, args.page.limit(), args.page.before.as_deref())
+        .await?;
     let workflows = executions
+        .rows
         .iter()
         .map(|execution| execution.workflow_definition_id);
-    let names = names(database, workflows, context.format).await?;
-    context.format.print(&executions[..], |executions| {
+    let names = names(backend, workflows, context.format).await?;
+    let view = context.format.view(&executions.rows[..], again, |executions| {
         let header = ["ID", "STATUS", "WORKFLOW", "STARTED", "ENDED", "TRIES", "REASON"];
         table(
             &header,
@@ -137,16 +176,14 @@ async fn list(args: &ListArgs, database: &Database, context: &Context) -> Result
                 .map(|execution| row(execution, &names[&execution.workflow_definition_id])),
         )
     })?;
-    let last: Option<Uuid> = executions.last().map(|execution| execution.id.0);
-    args.page
-        .say_where_it_ends(executions.len(), last, context.format);
-    Ok(())
+    say_where_it_ends(executions.next.as_deref().filter(|_| !again), context.format);
+    Ok(view)
 }
 
 fn row(execution: &Execution, workflow: &str) -> Vec<Cell> {
     vec![
         cell(execution.id),
-        status(&execution.status),
+        status(&word(&execution.status)),
         cell(workflow),
         maybe(execution.started_at.map(age)),
         maybe(execution.completed_at.map(age)),
@@ -162,11 +199,9 @@ struct Shown {
     history: Vec<Step>,
 }
 
-async fn show(id: ExecutionId, database: &Database, context: &Context) -> Result<()> {
-    let Some(execution) = inspect::execution(database, id).await? else {
-        return Err(operate::Error::NotFound(id.0).into());
-    };
-    let history = inspect::history(database, execution.queue_item_id).await?;
+async fn show(id: Uuid, backend: &Backend, context: &Context) -> Result<()> {
+    let execution = backend.execution(id).await?;
+    let history = backend.history(execution.queue_item_id).await?;
     context.format.print(&Shown { execution, history }, |shown| {
         format!(
             "{}\n\n{}",
@@ -179,7 +214,7 @@ async fn show(id: ExecutionId, database: &Database, context: &Context) -> Result
 fn details(execution: &Execution) -> String {
     fields([
         ("ID", cell(execution.id)),
-        ("STATUS", status(&execution.status)),
+        ("STATUS", status(&word(&execution.status))),
         ("REASON", maybe(execution.reason.as_ref())),
         ("QUEUE ITEM", cell(execution.queue_item_id)),
         ("WORKSPACE", cell(execution.workspace_id)),
@@ -200,8 +235,8 @@ fn details(execution: &Execution) -> String {
 
 #[derive(Serialize)]
 struct Completed {
-    id: ExecutionId,
-    status: &'static str,
+    id: Uuid,
+    status: CompleteStatus,
 }
 
 /// What is wrong with the arguments is told before the database is needed.
@@ -215,11 +250,11 @@ async fn complete(args: CompleteArgs, context: &Context) -> Result<()> {
         let message = "what completed has no error";
         return Err(Refusal::usage(message, "Leave out --error, or give another --status").into());
     }
-    let status = CloseStatus::from(end);
+    let status = CompleteStatus::from(end);
     let error = args
         .error
         .map(|message| serde_json::json!({ "message": message }).to_string());
-    let completion = Completion {
+    let completion = Complete {
         status,
         output: args
             .output
@@ -227,13 +262,9 @@ async fn complete(args: CompleteArgs, context: &Context) -> Result<()> {
             .transpose()?,
         error: error.map(|error| json("the error", &error)).transpose()?,
     };
-    let database = context.database().await?;
-    operate::complete(&database, args.id, completion, &Context::actor()).await?;
-    let completed = Completed {
-        id: args.id,
-        status: status.as_str(),
-    };
+    context.backend().await?.complete(args.id, completion).await?;
+    let completed = Completed { id: args.id, status };
     context.format.print(&completed, |completed| {
-        format!("Execution {} is {}.", completed.id, completed.status)
+        format!("Execution {} is {}.", completed.id, word(&completed.status))
     })
 }

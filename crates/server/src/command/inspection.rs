@@ -6,71 +6,61 @@ use anyhow::Result;
 use clap::Args;
 use comfy_table::Cell;
 use serde_json::value::RawValue;
-use stationmaster_core::catalogue;
-use stationmaster_core::db::Database;
-use stationmaster_core::executions::inspect::{Filter, Step};
-use stationmaster_core::id::{DefinitionId, WorkspaceId};
+use stationmaster_client::wire::Step;
 use uuid::Uuid;
 
-use super::arguments::{id, is_full};
+use super::arguments::{id, text};
+use super::backend::Backend;
 use crate::output::{Format, cell, maybe, moment, table};
 
 /// Which rows, and how many.
 #[derive(Debug, Args)]
 pub(super) struct Page {
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<WorkspaceId>)]
-    workspace: Option<WorkspaceId>,
-    /// Only of this workflow
-    #[arg(long, value_name = "ID", value_parser = id::<DefinitionId>)]
-    workflow: Option<DefinitionId>,
-    /// At most so many, the newest first
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1_000))]
-    limit: i64,
-    /// Only those older than this one: where the last page ended
     #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    before: Option<Uuid>,
+    pub(super) workspace: Option<Uuid>,
+    /// Only of this workflow
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    pub(super) workflow: Option<Uuid>,
+    /// Only with this text in the input or in the error, in whatever case
+    #[arg(long, value_name = "TEXT", value_parser = text)]
+    pub(super) search: Option<String>,
+    /// At most so many, the newest first
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    limit: u64,
+    /// Go on where the list before ended: what it said, or the last id that it showed
+    #[arg(long, value_name = "PLACE")]
+    pub(super) before: Option<String>,
 }
 
 impl Page {
-    pub(super) fn filter(&self, status: Option<&'static str>) -> Filter {
-        Filter {
-            workspace: self.workspace,
-            definition: self.workflow,
-            status: status.map(str::to_owned),
-            before: self.before,
-            limit: self.limit,
-        }
+    pub(super) fn limit(&self) -> usize {
+        self.limit as usize
     }
+}
 
-    /// Says how to read on when the page is full.
-    pub(super) fn say_where_it_ends(&self, rows: usize, last: Option<Uuid>, format: Format) {
-        if let Some(last) = last.filter(|_| is_full(rows, self.limit)) {
-            format.hint(&format!("There may be more: --before {last}"));
-        }
+/// Says how to read on.
+pub(super) fn say_where_it_ends(next: Option<&str>, format: Format) {
+    if let Some(next) = next {
+        format.hint(&format!("There is more: --before {next}"));
     }
 }
 
 /// The names of the workflows on a page. A page names few of them, so they are asked for one by one.
 pub(super) async fn names(
-    database: &Database,
-    definitions: impl Iterator<Item = DefinitionId>,
+    backend: &Backend,
+    workflows: impl Iterator<Item = Uuid>,
     format: Format,
-) -> Result<HashMap<DefinitionId, String>> {
+) -> Result<HashMap<Uuid, String>> {
     let mut names = HashMap::new();
     if format == Format::Json {
         return Ok(names);
     }
-    for id in definitions {
-        if names.contains_key(&id) {
-            continue;
+    for id in workflows {
+        if !names.contains_key(&id) {
+            let name = backend.name_of_workflow(id).await?;
+            names.insert(id, name.unwrap_or_else(|| "(deleted)".to_owned()));
         }
-        let name = match catalogue::definition(database, id).await {
-            Ok(definition) => definition.name,
-            Err(catalogue::Error::UnknownDefinition(_)) => "(deleted)".to_owned(),
-            Err(error) => return Err(error.into()),
-        };
-        names.insert(id, name);
     }
     Ok(names)
 }

@@ -1,5 +1,6 @@
-//! The commands, one module a noun. A command reads its arguments, calls the core, and prints what came of it; it holds no
-//! SQL and decides nothing about work. Errors go up as they are: `failure` turns them into words and exit codes.
+//! The commands, one module a noun. A command reads its arguments, calls the core or a server (`backend` knows which), and prints
+//! what came of it; it holds no SQL and decides nothing about work. Errors go up as they are: `failure` turns them into words and
+//! exit codes.
 //!
 //! To add a command: a module here, a variant in [`cli::Command`](crate::cli::Command), a line in [`run`].
 
@@ -7,17 +8,23 @@ use crate::cli::{Cli, Command};
 
 pub(crate) mod alarms;
 mod arguments;
+pub(crate) mod audit;
+mod backend;
 pub(crate) mod bench;
 mod bench_api;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod context;
+pub(crate) mod contexts;
 pub(crate) mod dev;
 pub(crate) mod dispatchers;
 pub(crate) mod docs;
+pub(crate) mod doctor;
 pub(crate) mod executions;
+mod follow;
 mod inspection;
 pub(crate) mod locks;
+pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod plans;
 pub(crate) mod queue;
@@ -26,6 +33,7 @@ pub(crate) mod servers;
 pub(crate) mod signals;
 pub(crate) mod tokens;
 pub(crate) mod triggers;
+mod watch;
 pub(crate) mod workflows;
 pub(crate) mod workspaces;
 
@@ -33,12 +41,13 @@ pub(crate) use context::Context;
 
 /// Carries out a command.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
-    let context = Context::new(cli.format(), cli.flags);
+    let context = Context::new(cli.format(), cli.target, cli.flags);
     match cli.command {
         Command::Serve(args) => serve::run(&args, &context).await,
         Command::Dev(args) => dev::run(&args, &context).await,
         Command::Bench(command) => bench::run(command, &context).await,
         Command::Migrate(args) => migrate::run(&args, &context).await,
+        Command::Doctor(args) => doctor::run(&args, &context).await,
         Command::Workspaces(command) => workspaces::run(command, &context).await,
         Command::Plans(command) => plans::run(command, &context).await,
         Command::Workflows(command) => workflows::run(command, &context).await,
@@ -47,12 +56,15 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Alarms(command) => alarms::run(command, &context).await,
         Command::Locks(command) => locks::run(command, &context).await,
         Command::Tokens(command) => tokens::run(command, &context).await,
+        Command::Audit(command) => audit::run(command, &context).await,
         Command::Servers(command) => servers::run(&command, &context).await,
         Command::Signals(command) => signals::run(command, &context).await,
         Command::Triggers(command) => triggers::run(command, &context).await,
         Command::Dispatchers(command) => dispatchers::run(command, &context).await,
         Command::Config(command) => config::run(&command, &context),
+        Command::Contexts(command) => contexts::run(command, &context),
         Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(args, &context),
         Command::Docs(command) => docs::run(&command),
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use stationmaster_core::catalogue::{self, Plan};
+use stationmaster_client::wire::{Plan, PlanChange};
 
 use super::Context;
 use super::arguments::text;
@@ -36,27 +36,21 @@ fn weight(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
-    let database = context.database().await?;
+    let backend = context.backend().await?;
     match command {
         Command::List => {
-            let plans = catalogue::plans(&database).await?;
+            let plans = backend.plans().await?;
             context.format.print(&plans[..], |plans| {
                 let row = |plan: &Plan| vec![cell(&plan.name), cell(plan.max_concurrent), cell(plan.weight)];
                 table(&["NAME", "LIMIT", "WEIGHT"], plans.iter().map(row))
             })
         }
         Command::Set { name, limit, weight } => {
-            let before = catalogue::plans(&database)
-                .await?
-                .into_iter()
-                .find(|plan| plan.name == name);
-            let weight = weight.or(before.map(|plan| plan.weight)).unwrap_or(1.0);
-            let plan = Plan {
-                name,
+            let change = PlanChange {
                 max_concurrent: limit,
                 weight,
             };
-            catalogue::put_plan(&database, &plan).await?;
+            let plan = backend.put_plan(name, change).await?;
             context.format.print(&plan, |plan| {
                 format!(
                     "Plan {} allows {} executions at once, with weight {}.",

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use stationmaster_core::presence::{self, Server};
+use stationmaster_client::wire::Server;
 
 use super::Context;
 use crate::output::{age, cell, status, table};
@@ -17,7 +17,7 @@ pub(crate) enum Command {
 pub(crate) async fn run(command: &Command, context: &Context) -> Result<()> {
     match command {
         Command::List => {
-            let servers = presence::list(&context.database().await?).await?;
+            let servers = context.backend().await?.servers().await?;
             context.format.print(&servers[..], |servers| {
                 table(
                     &["ID", "NAME", "STATE", "ENGINE", "VERSION", "UP FOR", "SEEN"],

@@ -1,17 +1,16 @@
-//! `stationmaster tokens`: who may come in by HTTP. Works on the database, so the first token can be made before any server
+//! `stationmaster tokens`: who may come in by HTTP. Works on the database too, so the first token can be made before any server
 //! lets anybody in.
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
-use serde_json::{Value, json};
-use stationmaster_core::access::{self, NewToken, Role, Token};
-use stationmaster_core::id::WorkspaceId;
-use stationmaster_core::session::Scope;
+use stationmaster_client::wire::{NewToken, Role, Token};
+use uuid::Uuid;
 
 use super::Context;
 use super::arguments::{duration, id, text};
-use crate::output::{age, cell, maybe, status, table};
+use crate::http::shapes::word;
+use crate::output::{age, cell, maybe, printable, status, table};
 
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
@@ -37,8 +36,8 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_enum)]
     role: RoleArg,
     /// Only in this workspace; may be repeated, and left out for all
-    #[arg(long = "workspace", value_name = "ID", value_parser = id::<WorkspaceId>)]
-    workspaces: Vec<WorkspaceId>,
+    #[arg(long = "workspace", value_name = "ID", value_parser = id::<Uuid>)]
+    workspaces: Vec<Uuid>,
     /// How long it opens the door, as in 90d; for ever when left out
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     expires_in: Option<std::time::Duration>,
@@ -52,7 +51,7 @@ enum RoleArg {
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
-    let database = context.database().await?;
+    let backend = context.backend().await?;
     match command {
         Command::Create(args) => {
             let expires_at = args
@@ -66,25 +65,19 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                     RoleArg::Operator => Role::Operator,
                     RoleArg::Admin => Role::Admin,
                 },
-                scope: if args.workspaces.is_empty() {
-                    Scope::All
-                } else {
-                    Scope::Only(args.workspaces)
-                },
+                workspaces: (!args.workspaces.is_empty()).then_some(args.workspaces),
                 expires_at,
             };
-            let (token, secret) = access::create(&database, &new, &Context::actor()).await?;
-            let made = json!({ "token": shown(&token), "secret": secret.expose() });
-            context.format.print(&made, |_| secret.expose().to_owned())?;
+            let made = backend.make_token(new).await?;
+            context.format.print(&made, |made| made.secret.clone())?;
             context
                 .format
                 .hint("Keep it now: it is stored nowhere and cannot be shown again.");
             Ok(())
         }
         Command::List => {
-            let tokens = access::list(&database, None, 10_000).await?;
-            let values: Vec<Value> = tokens.iter().map(shown).collect();
-            context.format.print(&values[..], |_| {
+            let tokens = backend.tokens().await?;
+            context.format.print(&tokens[..], |tokens| {
                 let header = [
                     "ID",
                     "NAME",
@@ -100,28 +93,12 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             })
         }
         Command::Revoke { token } => {
-            let revoked = access::revoke(&database, &token, &Context::actor()).await?;
-            context.format.print(&shown(&revoked), |_| {
-                format!("Token {} opens no door any more.", revoked.name)
+            let revoked = backend.revoke_token(&token).await?;
+            context.format.print(&revoked, |revoked| {
+                format!("Token {} opens no door any more.", printable(&revoked.name))
             })
         }
     }
-}
-
-fn shown(token: &Token) -> Value {
-    json!({
-        "id": token.id,
-        "name": token.name,
-        "hint": token.hint,
-        "role": token.role.as_str(),
-        "workspaces": token.scope.limited(),
-        "created_at": token.created_at,
-        "created_by": token.created_by,
-        "expires_at": token.expires_at,
-        "revoked_at": token.revoked_at,
-        "last_used_at": token.last_used_at,
-        "active": token.active,
-    })
 }
 
 fn row(token: &Token) -> Vec<comfy_table::Cell> {
@@ -136,11 +113,11 @@ fn row(token: &Token) -> Vec<comfy_table::Cell> {
         cell(token.id),
         cell(&token.name),
         status(state),
-        cell(token.role.as_str()),
+        cell(word(&token.role)),
         cell(
             token
-                .scope
-                .limited()
+                .workspaces
+                .as_ref()
                 .map_or("all".to_owned(), |ids| ids.len().to_string()),
         ),
         cell(format!("…{}", token.hint)),

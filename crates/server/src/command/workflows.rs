@@ -4,14 +4,14 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use serde::Serialize;
-use stationmaster_core::catalogue::{self, Definition, DefinitionChange};
-use stationmaster_core::db::Database;
-use stationmaster_core::executions::inspect;
+use stationmaster_client::wire::{ItemStatus, QueueQuery, Workflow, WorkflowChange};
+use stationmaster_core::catalogue;
 use stationmaster_core::graph::Graph;
-use stationmaster_core::id::{DefinitionId, VersionId, WorkspaceId};
+use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{Deletion, id, is_full, read, text};
+use super::arguments::{Deletion, id, read, text};
+use super::backend::Backend;
 use crate::failure::{Kind, Refusal};
 use crate::output::{age, cell, fields, maybe, moment, printable, status, table};
 
@@ -23,34 +23,34 @@ pub(crate) enum Command {
     /// The workflows there are
     List {
         /// Only of this workspace
-        #[arg(long, value_name = "ID", value_parser = id::<WorkspaceId>)]
-        workspace: Option<WorkspaceId>,
+        #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+        workspace: Option<Uuid>,
         /// At most so many
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=10_000))]
-        limit: i64,
-        /// Only those after this one: where the last page ended
-        #[arg(long, value_name = "ID", value_parser = id::<DefinitionId>)]
-        after: Option<DefinitionId>,
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+        limit: u64,
+        /// Go on where the list before ended: what it said
+        #[arg(long, value_name = "PLACE")]
+        after: Option<String>,
     },
     /// One workflow
     Show {
         /// The workflow
-        #[arg(value_parser = id::<DefinitionId>)]
-        id: DefinitionId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Change a workflow
     Set {
         /// The workflow
-        #[arg(value_parser = id::<DefinitionId>)]
-        id: DefinitionId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
         #[command(flatten)]
         change: Change,
     },
     /// Choose the version that new items get
     Publish {
         /// The workflow
-        #[arg(value_parser = id::<DefinitionId>)]
-        id: DefinitionId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
         /// The number of the version
         #[arg(value_parser = clap::value_parser!(i32).range(1..))]
         version: i32,
@@ -58,8 +58,8 @@ pub(crate) enum Command {
     /// Add a version; unless another one was published, new items get it
     AddVersion {
         /// The workflow
-        #[arg(value_parser = id::<DefinitionId>)]
-        id: DefinitionId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
         /// The file that holds the graph as JSON; - for the standard input
         #[arg(long, value_name = "FILE")]
         graph: String,
@@ -67,20 +67,20 @@ pub(crate) enum Command {
     /// Start nothing more of a workflow; what runs goes on
     Pause {
         /// The workflow
-        #[arg(value_parser = id::<DefinitionId>)]
-        id: DefinitionId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Start again
     Resume {
         /// The workflow
-        #[arg(value_parser = id::<DefinitionId>)]
-        id: DefinitionId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Delete a workflow and its versions; what waits fails, what runs goes on to its end
     Delete {
         /// The workflow
-        #[arg(value_parser = id::<DefinitionId>)]
-        id: DefinitionId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
         #[command(flatten)]
         deletion: Deletion,
     },
@@ -93,11 +93,11 @@ pub(crate) struct CreateArgs {
     #[arg(value_parser = text)]
     name: String,
     /// Whose it is
-    #[arg(long, value_name = "ID", value_parser = id::<WorkspaceId>)]
-    workspace: WorkspaceId,
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workspace: Uuid,
     /// Its id; a new one when left out
-    #[arg(long, value_parser = id::<DefinitionId>)]
-    id: Option<DefinitionId>,
+    #[arg(long, value_parser = id::<Uuid>)]
+    id: Option<Uuid>,
     #[command(flatten)]
     how: How,
     /// The file that holds the graph of its first version as JSON; - for the standard input
@@ -132,67 +132,68 @@ pub(crate) struct Change {
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
-    let database = context.database().await?;
+    let backend = context.backend().await?;
     match command {
-        Command::Create(args) => create(args, &database, context).await,
+        Command::Create(args) => create(args, &backend, context).await,
         Command::List {
             workspace,
             limit,
             after,
-        } => list(workspace, limit, after, &database, context).await,
+        } => list(workspace, limit, after, &backend, context).await,
         Command::Show { id } => {
-            let definition = catalogue::definition(&database, id).await?;
-            context.format.print(&definition, details)
+            let workflow = backend.workflow(id).await?;
+            context.format.print(&workflow, details)
         }
         Command::Set { id, change } => {
+            let Change { name, how } = change;
             alter(
                 id,
-                definition_change(change.name, change.how),
+                |workspace| workflow_change(workspace, name, how),
                 "Changed",
-                &database,
+                &backend,
                 context,
             )
             .await
         }
         Command::Publish { id, version } => {
-            let change = DefinitionChange {
+            let change = |workspace| WorkflowChange {
                 published_version: Some(version),
-                ..DefinitionChange::default()
+                ..WorkflowChange::of(workspace)
             };
-            alter(id, change, "Published", &database, context).await
+            alter(id, change, "Published", &backend, context).await
         }
-        Command::AddVersion { id, graph } => add_version(id, &graph, &database, context).await,
-        Command::Pause { id } => alter(id, paused(true), "Paused", &database, context).await,
-        Command::Resume { id } => alter(id, paused(false), "Resumed", &database, context).await,
-        Command::Delete { id, deletion } => delete(id, &deletion, &database, context).await,
+        Command::AddVersion { id, graph } => add_version(id, &graph, &backend, context).await,
+        Command::Pause { id } => pause(id, true, "Paused", &backend, context).await,
+        Command::Resume { id } => pause(id, false, "Resumed", &backend, context).await,
+        Command::Delete { id, deletion } => delete(id, &deletion, &backend, context).await,
     }
 }
 
-fn paused(paused: bool) -> DefinitionChange {
-    DefinitionChange {
-        paused: Some(paused),
-        ..DefinitionChange::default()
-    }
+async fn pause(id: Uuid, paused: bool, what: &str, backend: &Backend, context: &Context) -> Result<()> {
+    let workflow = backend.pause_workflow(id, paused).await?;
+    context
+        .format
+        .print(&workflow, |workflow| sentence(what, workflow))
 }
 
-fn definition_change(name: Option<String>, how: How) -> DefinitionChange {
+fn workflow_change(workspace: Uuid, name: Option<String>, how: How) -> WorkflowChange {
     let How {
         task_queue,
         workflow_type,
         max_attempts,
     } = how;
-    DefinitionChange {
+    WorkflowChange {
         name,
         task_queue,
         workflow_type,
         max_attempts,
-        ..DefinitionChange::default()
+        ..WorkflowChange::of(workspace)
     }
 }
 
-async fn create(args: CreateArgs, database: &Database, context: &Context) -> Result<()> {
-    let id = args.id.unwrap_or_else(DefinitionId::new);
-    if args.id.is_some() && catalogue::definition(database, id).await.is_ok() {
+async fn create(args: CreateArgs, backend: &Backend, context: &Context) -> Result<()> {
+    let id = args.id.unwrap_or_else(Uuid::now_v7);
+    if args.id.is_some() && backend.workflow(id).await.is_ok() {
         let advice = format!("Change it: stationmaster workflows set {id}");
         return Err(Refusal::new(
             Kind::Conflict,
@@ -206,15 +207,15 @@ async fn create(args: CreateArgs, database: &Database, context: &Context) -> Res
     if let Some(graph) = &graph {
         Graph::parse(graph).map_err(catalogue::Error::Graph)?;
     }
-    let change = definition_change(Some(args.name), args.how);
-    catalogue::put_definition(database, id, args.workspace, change).await?;
+    let change = workflow_change(args.workspace, Some(args.name), args.how);
+    backend.put_workflow(id, change).await?;
     if let Some(graph) = &graph {
-        catalogue::add_version(database, id, graph).await?;
+        backend.add_version(id, graph).await?;
     }
-    let definition = catalogue::definition(database, id).await?;
+    let workflow = backend.workflow(id).await?;
     context
         .format
-        .print(&definition, |definition| sentence("Created", definition))?;
+        .print(&workflow, |workflow| sentence("Created", workflow))?;
     if graph.is_none() {
         context.format.hint(&format!(
             "It cannot run yet. Add a version: stationmaster workflows add-version {id} --graph FILE"
@@ -224,55 +225,57 @@ async fn create(args: CreateArgs, database: &Database, context: &Context) -> Res
 }
 
 async fn list(
-    workspace: Option<WorkspaceId>,
-    limit: i64,
-    after: Option<DefinitionId>,
-    database: &Database,
+    workspace: Option<Uuid>,
+    limit: u64,
+    after: Option<String>,
+    backend: &Backend,
     context: &Context,
 ) -> Result<()> {
-    let definitions = catalogue::definitions(database, workspace, after, limit).await?;
-    context.format.print(&definitions[..], |definitions| {
+    let workflows = backend
+        .workflows(workspace, limit as usize, after.as_deref())
+        .await?;
+    context.format.print(&workflows.rows[..], |workflows| {
         let header = ["ID", "NAME", "VERSION", "TASK QUEUE", "STATE", "AGE"];
-        table(&header, definitions.iter().map(row))
+        table(&header, workflows.iter().map(row))
     })?;
-    if let Some(last) = definitions.last().filter(|_| is_full(definitions.len(), limit)) {
-        context
-            .format
-            .hint(&format!("There may be more: --after {}", last.id));
+    if let Some(next) = workflows.next {
+        context.format.hint(&format!("There is more: --after {next}"));
     }
     Ok(())
 }
 
-/// Changes a workflow that is there; the core would make one that is not.
+/// Changes a workflow that is there; one that is not would be made.
 async fn alter(
-    id: DefinitionId,
-    change: DefinitionChange,
+    id: Uuid,
+    change: impl FnOnce(Uuid) -> WorkflowChange,
     what: &str,
-    database: &Database,
+    backend: &Backend,
     context: &Context,
 ) -> Result<()> {
-    let workspace = catalogue::definition(database, id).await?.workspace_id;
-    let definition = catalogue::put_definition(database, id, workspace, change).await?;
+    let workspace = backend.workflow(id).await?.workspace_id;
+    let workflow = backend.put_workflow(id, change(workspace)).await?;
     context
         .format
-        .print(&definition, |definition| sentence(what, definition))
+        .print(&workflow, |workflow| sentence(what, workflow))
 }
 
 #[derive(Serialize)]
 struct AddedVersion {
-    id: VersionId,
-    workflow_definition_id: DefinitionId,
+    id: Uuid,
+    workflow_definition_id: Uuid,
     version: i32,
     /// The version that new items get now.
     current_version: Option<i32>,
 }
 
-async fn add_version(id: DefinitionId, graph: &str, database: &Database, context: &Context) -> Result<()> {
+async fn add_version(id: Uuid, graph: &str, backend: &Backend, context: &Context) -> Result<()> {
     let graph = read(graph)?;
-    let (version_id, version) = catalogue::add_version(database, id, &graph).await?;
-    let current_version = catalogue::definition(database, id).await?.current_version;
+    Graph::parse(&graph).map_err(catalogue::Error::Graph)?;
+    let made = backend.add_version(id, &graph).await?;
+    let version = made.version;
+    let current_version = backend.workflow(id).await?.current_version;
     let added = AddedVersion {
-        id: version_id,
+        id: made.id,
         workflow_definition_id: id,
         version,
         current_version,
@@ -288,20 +291,19 @@ async fn add_version(id: DefinitionId, graph: &str, database: &Database, context
 #[derive(Serialize)]
 struct Answer {
     deleted: bool,
-    workflow: Definition,
+    workflow: Workflow,
     /// Items that wait, counted up to 1,000.
     waiting: usize,
 }
 
-async fn delete(id: DefinitionId, deletion: &Deletion, database: &Database, context: &Context) -> Result<()> {
-    let workflow = catalogue::definition(database, id).await?;
-    let filter = inspect::Filter {
-        definition: Some(id),
-        status: Some("PENDING".to_owned()),
-        limit: 1_000,
-        ..inspect::Filter::default()
+async fn delete(id: Uuid, deletion: &Deletion, backend: &Backend, context: &Context) -> Result<()> {
+    let workflow = backend.workflow(id).await?;
+    let query = QueueQuery {
+        workflow_definition_id: Some(id),
+        status: Some(ItemStatus::Pending),
+        ..QueueQuery::default()
     };
-    let waiting = inspect::items(database, &filter).await?.len();
+    let waiting = backend.queue(&query, 1_000, None).await?.rows.len();
     let count = if waiting < 1_000 {
         waiting.to_string()
     } else {
@@ -311,7 +313,7 @@ async fn delete(id: DefinitionId, deletion: &Deletion, database: &Database, cont
     let then = format!("{count} waiting items fail");
     if !deletion.dry_run {
         Context::confirm(&format!("Delete {what}? Then {then}."), deletion.yes)?;
-        catalogue::delete_definition(database, id).await?;
+        backend.delete_workflow(id).await?;
     }
     let answer = Answer {
         deleted: !deletion.dry_run,
@@ -327,40 +329,40 @@ async fn delete(id: DefinitionId, deletion: &Deletion, database: &Database, cont
     })
 }
 
-fn sentence(what: &str, definition: &Definition) -> String {
-    let Definition {
+fn sentence(what: &str, workflow: &Workflow) -> String {
+    let Workflow {
         id,
         paused,
         current_version,
         ..
-    } = definition;
-    let name = printable(&definition.name);
+    } = workflow;
+    let name = printable(&workflow.name);
     let version =
         current_version.map_or_else(|| "no version".to_owned(), |version| format!("version {version}"));
     let paused = if *paused { ", paused" } else { "" };
     format!("{what} workflow {name} ({id}): {version}{paused}.")
 }
 
-fn state(definition: &Definition) -> &'static str {
-    if definition.paused { "paused" } else { "open" }
+fn state(workflow: &Workflow) -> &'static str {
+    if workflow.paused { "paused" } else { "open" }
 }
 
-fn row(definition: &Definition) -> Vec<Cell> {
+fn row(workflow: &Workflow) -> Vec<Cell> {
     vec![
-        cell(definition.id),
-        cell(&definition.name),
-        maybe(definition.current_version),
-        maybe(definition.task_queue.as_ref()),
-        status(state(definition)),
-        cell(age(definition.created_at)),
+        cell(workflow.id),
+        cell(&workflow.name),
+        maybe(workflow.current_version),
+        maybe(workflow.task_queue.as_ref()),
+        status(state(workflow)),
+        cell(age(workflow.created_at)),
     ]
 }
 
-fn details(definition: &Definition) -> String {
-    let graph = definition
+fn details(workflow: &Workflow) -> String {
+    let graph = workflow
         .graph
         .as_deref()
-        .and_then(|graph| Graph::parse(graph).ok());
+        .and_then(|graph| Graph::parse(graph.get()).ok());
     let nodes = graph.map(|graph| {
         let nodes: Vec<String> = graph
             .nodes()
@@ -370,22 +372,22 @@ fn details(definition: &Definition) -> String {
         nodes.join(", ")
     });
     fields([
-        ("ID", cell(definition.id)),
-        ("NAME", cell(&definition.name)),
-        ("STATE", status(state(definition))),
-        ("WORKSPACE", cell(definition.workspace_id)),
-        ("VERSION", maybe(definition.current_version)),
+        ("ID", cell(workflow.id)),
+        ("NAME", cell(&workflow.name)),
+        ("STATE", status(state(workflow))),
+        ("WORKSPACE", cell(workflow.workspace_id)),
+        ("VERSION", maybe(workflow.current_version)),
         (
             "PUBLISHED",
-            definition
+            workflow
                 .published_version
                 .map_or_else(|| cell("the newest"), cell),
         ),
-        ("TASK QUEUE", maybe(definition.task_queue.as_ref())),
-        ("WORKFLOW TYPE", maybe(definition.workflow_type.as_ref())),
-        ("MAX ATTEMPTS", maybe(definition.max_attempts)),
+        ("TASK QUEUE", maybe(workflow.task_queue.as_ref())),
+        ("WORKFLOW TYPE", maybe(workflow.workflow_type.as_ref())),
+        ("MAX ATTEMPTS", maybe(workflow.max_attempts)),
         ("NODES IN ORDER", maybe(nodes)),
-        ("CREATED", cell(moment(definition.created_at))),
-        ("CHANGED", cell(moment(definition.updated_at))),
+        ("CREATED", cell(moment(workflow.created_at))),
+        ("CHANGED", cell(moment(workflow.updated_at))),
     ])
 }

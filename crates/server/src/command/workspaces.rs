@@ -4,12 +4,12 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use serde::Serialize;
-use stationmaster_core::catalogue::{self, Workspace, WorkspaceChange};
-use stationmaster_core::db::Database;
-use stationmaster_core::id::WorkspaceId;
+use stationmaster_client::wire::{Workspace, WorkspaceChange};
+use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{Deletion, id, is_full, text};
+use super::arguments::{Deletion, id, text};
+use super::backend::Backend;
 use crate::failure::{Kind, Refusal};
 use crate::output::{age, cell, fields, maybe, moment, printable, status, table};
 
@@ -21,43 +21,43 @@ pub(crate) enum Command {
     /// The workspaces there are, with how much of their limits is used
     List {
         /// At most so many
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=10_000))]
-        limit: i64,
-        /// Only those after this one: where the last page ended
-        #[arg(long, value_name = "ID", value_parser = id::<WorkspaceId>)]
-        after: Option<WorkspaceId>,
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+        limit: u64,
+        /// Go on where the list before ended: what it said
+        #[arg(long, value_name = "PLACE")]
+        after: Option<String>,
     },
     /// One workspace
     Show {
         /// The workspace
-        #[arg(value_parser = id::<WorkspaceId>)]
-        id: WorkspaceId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Change a workspace
     Set {
         /// The workspace
-        #[arg(value_parser = id::<WorkspaceId>)]
-        id: WorkspaceId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
         #[command(flatten)]
         change: Change,
     },
     /// Start nothing more for a workspace; what runs goes on
     Pause {
         /// The workspace
-        #[arg(value_parser = id::<WorkspaceId>)]
-        id: WorkspaceId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Start again
     Resume {
         /// The workspace
-        #[arg(value_parser = id::<WorkspaceId>)]
-        id: WorkspaceId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Delete a workspace and its workflows; what waits fails, what runs goes on to its end
     Delete {
         /// The workspace
-        #[arg(value_parser = id::<WorkspaceId>)]
-        id: WorkspaceId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
         #[command(flatten)]
         deletion: Deletion,
     },
@@ -70,8 +70,8 @@ pub(crate) struct CreateArgs {
     #[arg(value_parser = text)]
     name: String,
     /// Its id; a new one when left out
-    #[arg(long, value_parser = id::<WorkspaceId>)]
-    id: Option<WorkspaceId>,
+    #[arg(long, value_parser = id::<Uuid>)]
+    id: Option<Uuid>,
     /// Its plan; FREE when left out
     #[arg(long)]
     plan: Option<String>,
@@ -99,12 +99,12 @@ pub(crate) struct Change {
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
-    let database = context.database().await?;
+    let backend = context.backend().await?;
     match command {
-        Command::Create(args) => create(args, &database, context).await,
-        Command::List { limit, after } => list(limit, after, &database, context).await,
+        Command::Create(args) => create(args, &backend, context).await,
+        Command::List { limit, after } => list(limit, after, &backend, context).await,
         Command::Show { id } => {
-            let workspace = catalogue::workspace(&database, id).await?;
+            let workspace = backend.workspace(id).await?;
             context.format.print(&workspace, details)
         }
         Command::Set { id, change } => {
@@ -119,24 +119,24 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 max_concurrent,
                 ..WorkspaceChange::default()
             };
-            alter(id, change, "Changed", &database, context).await
+            alter(id, change, "Changed", &backend, context).await
         }
-        Command::Pause { id } => alter(id, paused(true), "Paused", &database, context).await,
-        Command::Resume { id } => alter(id, paused(false), "Resumed", &database, context).await,
-        Command::Delete { id, deletion } => delete(id, &deletion, &database, context).await,
+        Command::Pause { id } => pause(id, true, "Paused", &backend, context).await,
+        Command::Resume { id } => pause(id, false, "Resumed", &backend, context).await,
+        Command::Delete { id, deletion } => delete(id, &deletion, &backend, context).await,
     }
 }
 
-fn paused(paused: bool) -> WorkspaceChange {
-    WorkspaceChange {
-        paused: Some(paused),
-        ..WorkspaceChange::default()
-    }
+async fn pause(id: Uuid, paused: bool, what: &str, backend: &Backend, context: &Context) -> Result<()> {
+    let workspace = backend.pause_workspace(id, paused).await?;
+    context
+        .format
+        .print(&workspace, |workspace| sentence(what, workspace))
 }
 
-async fn create(args: CreateArgs, database: &Database, context: &Context) -> Result<()> {
-    let id = args.id.unwrap_or_else(WorkspaceId::new);
-    if args.id.is_some() && catalogue::workspace(database, id).await.is_ok() {
+async fn create(args: CreateArgs, backend: &Backend, context: &Context) -> Result<()> {
+    let id = args.id.unwrap_or_else(Uuid::now_v7);
+    if args.id.is_some() && backend.workspace(id).await.is_ok() {
         let advice = format!("Change it: stationmaster workspaces set {id}");
         return Err(Refusal::new(
             Kind::Conflict,
@@ -151,36 +151,34 @@ async fn create(args: CreateArgs, database: &Database, context: &Context) -> Res
         max_concurrent: args.limit.map(Some),
         paused: None,
     };
-    let workspace = catalogue::put_workspace(database, id, change).await?;
+    let workspace = backend.put_workspace(id, change).await?;
     context
         .format
         .print(&workspace, |workspace| sentence("Created", workspace))
 }
 
-async fn list(limit: i64, after: Option<WorkspaceId>, database: &Database, context: &Context) -> Result<()> {
-    let workspaces = catalogue::workspaces(database, after, limit).await?;
-    context.format.print(&workspaces[..], |workspaces| {
+async fn list(limit: u64, after: Option<String>, backend: &Backend, context: &Context) -> Result<()> {
+    let workspaces = backend.workspaces(limit as usize, after.as_deref()).await?;
+    context.format.print(&workspaces.rows[..], |workspaces| {
         let header = ["ID", "NAME", "PLAN", "SLOTS", "READY", "STATE", "AGE"];
         table(&header, workspaces.iter().map(row))
     })?;
-    if let Some(last) = workspaces.last().filter(|_| is_full(workspaces.len(), limit)) {
-        context
-            .format
-            .hint(&format!("There may be more: --after {}", last.id));
+    if let Some(next) = workspaces.next {
+        context.format.hint(&format!("There is more: --after {next}"));
     }
     Ok(())
 }
 
-/// Changes a workspace that is there; the core would make one that is not.
+/// Changes a workspace that is there; one that is not would be made.
 async fn alter(
-    id: WorkspaceId,
+    id: Uuid,
     change: WorkspaceChange,
     what: &str,
-    database: &Database,
+    backend: &Backend,
     context: &Context,
 ) -> Result<()> {
-    catalogue::workspace(database, id).await?;
-    let workspace = catalogue::put_workspace(database, id, change).await?;
+    backend.workspace(id).await?;
+    let workspace = backend.put_workspace(id, change).await?;
     context
         .format
         .print(&workspace, |workspace| sentence(what, workspace))
@@ -193,11 +191,9 @@ struct Answer {
     workflows: usize,
 }
 
-async fn delete(id: WorkspaceId, deletion: &Deletion, database: &Database, context: &Context) -> Result<()> {
-    let workspace = catalogue::workspace(database, id).await?;
-    let workflows = catalogue::definitions(database, Some(id), None, 10_000)
-        .await?
-        .len();
+async fn delete(id: Uuid, deletion: &Deletion, backend: &Backend, context: &Context) -> Result<()> {
+    let workspace = backend.workspace(id).await?;
+    let workflows = backend.workflows(Some(id), 10_000, None).await?.rows.len();
     let what = format!(
         "workspace {} ({id}) with {workflows} workflows",
         printable(&workspace.name)
@@ -209,7 +205,7 @@ async fn delete(id: WorkspaceId, deletion: &Deletion, database: &Database, conte
     );
     if !deletion.dry_run {
         Context::confirm(&format!("Delete {what}? Then {then}."), deletion.yes)?;
-        catalogue::delete_workspace(database, id).await?;
+        backend.delete_workspace(id).await?;
     }
     let answer = Answer {
         deleted: !deletion.dry_run,
@@ -270,7 +266,7 @@ fn details(workspace: &Workspace) -> String {
         ("STATE", status(state(workspace))),
         ("PLAN", cell(&workspace.plan)),
         ("LIMIT", cell(workspace.limit)),
-        ("OWN LIMIT", maybe(workspace.own_limit)),
+        ("OWN LIMIT", maybe(workspace.max_concurrent)),
         ("WEIGHT", cell(workspace.weight)),
         ("SLOTS IN USE", cell(workspace.active)),
         ("READY ITEMS", cell(ready(workspace))),

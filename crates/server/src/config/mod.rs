@@ -5,7 +5,8 @@
 //! a [`Config`] holds one whose values and relations were checked. This module must not know what the settings are used for.
 //!
 //! Reading order: `settings` (the table), `sources` (who said what), `parse` (words into values), `relations` (values
-//! against each other), `complaint`, `mask`, `reference` (the generated page).
+//! against each other), `complaint`, `mask`, `reference` (the generated page); then `contexts` and `target`, which say where
+//! a command works.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ use stationmaster_core::wake::signature::Secret;
 use stationmaster_core::webhook;
 
 mod complaint;
+mod contexts;
 mod flags;
 mod mask;
 mod parse;
@@ -30,14 +32,17 @@ mod reference;
 mod relations;
 mod settings;
 mod sources;
+mod target;
 #[cfg(test)]
 mod tests;
 mod value;
 
 pub(crate) use complaint::{Complaint, Complaints};
+pub(crate) use contexts::{Contexts, Stored};
 pub(crate) use flags::Flags;
 pub(crate) use parse::duration;
 pub(crate) use reference::reference;
+pub(crate) use target::{Api, Target, TargetFlags, target, token_of_the_environment};
 pub(crate) use value::Effective;
 #[cfg(test)]
 use value::Origin;

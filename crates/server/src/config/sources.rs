@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::settings::{SETTINGS, Setting};
+use super::target;
 use super::value::{Given, Origin, Text};
 use super::{Complaint, Flags};
 
@@ -133,7 +134,9 @@ fn our_variables(
     let mut ours = BTreeMap::new();
     for (name, value) in environment {
         let name = name.to_string_lossy().into_owned();
-        if !name.starts_with(PREFIX) || NOT_OURS.iter().any(|prefix| name.starts_with(prefix)) {
+        let for_commands = target::VARIABLES.contains(&name.as_str());
+        if !name.starts_with(PREFIX) || for_commands || NOT_OURS.iter().any(|prefix| name.starts_with(prefix))
+        {
             continue;
         }
         match value.into_string() {

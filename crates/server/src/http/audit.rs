@@ -43,7 +43,7 @@ async fn list(
     }))
 }
 
-fn entry(entry: Entry) -> wire::AuditEntry {
+pub(crate) fn entry(entry: Entry) -> wire::AuditEntry {
     wire::AuditEntry {
         id: entry.id,
         at: entry.at,

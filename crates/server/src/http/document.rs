@@ -49,6 +49,7 @@ pub(crate) fn document() -> OpenApi {
         .security_scheme("token", SecurityScheme::Http(scheme))
         .schema("Problem", wire::Problem::schema())
         .schema("FieldError", wire::FieldError::schema())
+        .schema("Taken", wire::Taken::schema())
         .build();
     if let Some(found) = document.components.take() {
         components.schemas.extend(found.schemas);

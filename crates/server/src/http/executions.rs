@@ -201,14 +201,14 @@ fn ask(caller: &Caller, request: wire::Enqueue) -> Result<Enqueue, Problem> {
     })
 }
 
-fn enqueued_wire(enqueued: Enqueued) -> wire::Enqueued {
+pub(crate) fn enqueued_wire(enqueued: Enqueued) -> wire::Enqueued {
     wire::Enqueued {
         id: enqueued.item().0,
         duplicate: matches!(enqueued, Enqueued::Before(_)),
     }
 }
 
-fn close_status(status: wire::CompleteStatus) -> CloseStatus {
+pub(crate) fn close_status(status: wire::CompleteStatus) -> CloseStatus {
     match status {
         wire::CompleteStatus::Completed => CloseStatus::Completed,
         wire::CompleteStatus::Failed => CloseStatus::Failed,
@@ -219,7 +219,7 @@ fn close_status(status: wire::CompleteStatus) -> CloseStatus {
 }
 
 /// An execution on the wire.
-pub(super) fn execution(execution: Execution) -> wire::Execution {
+pub(crate) fn execution(execution: Execution) -> wire::Execution {
     wire::Execution {
         id: execution.id.0,
         queue_item_id: execution.queue_item_id.0,

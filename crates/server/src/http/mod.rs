@@ -14,6 +14,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use stationmaster_core::db::Database;
+use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::station::Station;
 use stationmaster_core::task::{Bell, spawn};
@@ -38,6 +39,7 @@ mod guard;
 mod idempotency;
 mod limits;
 mod listener;
+mod locks;
 mod overview;
 mod plans;
 mod problem;
@@ -57,11 +59,25 @@ pub(crate) use listener::tls;
 use problem::Problem;
 use routes::Routes;
 
+/// How the core's things are told on the wire. Commands print them in the same shape.
+pub(crate) mod shapes {
+    pub(crate) use super::audit::entry;
+    pub(crate) use super::executions::{close_status, enqueued_wire, execution};
+    pub(crate) use super::locks::lock;
+    pub(crate) use super::plans::plan;
+    pub(crate) use super::queue::{bulk_answer, item, step, waiting, word};
+    pub(crate) use super::servers::server;
+    pub(crate) use super::tokens::token;
+    pub(crate) use super::workflows::workflow;
+    pub(crate) use super::workspaces::workspace;
+}
+
 /// What the API stands on.
 pub(crate) struct Parts {
     pub(crate) database: Database,
     pub(crate) station: Arc<Station>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) locks: Locks,
     pub(crate) settings: Http,
     pub(crate) tls: Option<TlsAcceptor>,
 }
@@ -72,6 +88,7 @@ pub(crate) struct State {
     database: Database,
     station: Arc<Station>,
     metrics: Arc<Metrics>,
+    locks: Locks,
     settings: Arc<Http>,
     access: Access,
     limits: Limits,
@@ -88,6 +105,7 @@ fn nouns() -> Routes {
         .merge(workflows::routes())
         .merge(plans::routes())
         .merge(servers::routes())
+        .merge(locks::routes())
         .merge(overview::routes())
         .merge(events::routes())
         .merge(tokens::routes())
@@ -102,6 +120,7 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
         database: parts.database,
         station: parts.station,
         metrics: parts.metrics,
+        locks: parts.locks,
         access: Access::default(),
         feed: Feed::new(),
         stop: stop.clone(),

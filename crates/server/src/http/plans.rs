@@ -82,7 +82,7 @@ fn plan_tag(plan: &Plan) -> String {
     tag(&(plan.max_concurrent, plan.weight))
 }
 
-fn plan(plan: Plan) -> wire::Plan {
+pub(crate) fn plan(plan: Plan) -> wire::Plan {
     wire::Plan {
         name: plan.name,
         max_concurrent: plan.max_concurrent,

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use stationmaster_client::wire;
 use stationmaster_core::executions::{enqueue, operate};
-use stationmaster_core::{access, catalogue, db};
+use stationmaster_core::{access, catalogue, db, locks};
 
 /// The kinds of problems there are. The name is public.
 macro_rules! kinds {
@@ -57,6 +57,10 @@ kinds! {
     IdempotencyConflict = CONFLICT, "idempotency-conflict", "The idempotency key was used for another request";
     /// The same request is under way.
     IdempotencyUnderWay = CONFLICT, "idempotency-under-way", "The same request is being carried out";
+    /// Somebody else has the lock.
+    LockTaken = CONFLICT, "lock-taken", "Somebody else has the lock";
+    /// The lock is not the caller's any more.
+    LockLost = CONFLICT, "lock-lost", "The lock is not held any more";
     /// Changed since the caller looked.
     PreconditionFailed = PRECONDITION_FAILED, "precondition-failed", "It was changed since you looked";
     /// Too large.
@@ -90,6 +94,7 @@ pub(crate) struct Problem {
     detail: String,
     errors: Vec<wire::FieldError>,
     retry_after: Option<u64>,
+    taken: Option<Box<wire::Taken>>,
 }
 
 impl Problem {
@@ -99,6 +104,7 @@ impl Problem {
             detail: detail.into(),
             errors: Vec::new(),
             retry_after: None,
+            taken: None,
         }
     }
 
@@ -122,6 +128,19 @@ impl Problem {
         self
     }
 
+    /// Somebody else has the lock.
+    pub(super) fn taken(lock: &str, taken: wire::Taken) -> Self {
+        let by = taken.by.as_deref().unwrap_or("somebody else");
+        let problem = Self::new(
+            Kind::LockTaken,
+            format!("the lock {lock} is taken: {by} holds it"),
+        );
+        Self {
+            taken: Some(Box::new(taken)),
+            ..problem
+        }
+    }
+
     /// When to try again, in seconds.
     pub(super) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
@@ -136,6 +155,7 @@ impl Problem {
             detail: Some(self.detail),
             request_id: request_id.map(str::to_owned),
             errors: self.errors,
+            taken: self.taken.map(|taken| *taken),
         }
     }
 }
@@ -277,6 +297,16 @@ impl From<access::Error> for Problem {
             access::Error::NotFound(_) => Self::not_found(error.to_string()),
             access::Error::Invalid(words) => Self::new(Kind::Invalid, words),
             access::Error::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<locks::Error> for Problem {
+    fn from(error: locks::Error) -> Self {
+        match error {
+            locks::Error::Invalid(words) => Self::new(Kind::Invalid, words),
+            locks::Error::Table(words) => Self::new(Kind::Unavailable, words),
+            locks::Error::Database(error) => error.into(),
         }
     }
 }

@@ -249,17 +249,21 @@ async fn find(database: &Database, caller: &Caller, id: ItemId) -> Result<Item, 
 
 /// The life of an item.
 pub(super) async fn steps(database: &Database, id: ItemId) -> Result<wire::History, Problem> {
-    let step = |step: inspect::Step| wire::Step {
+    let steps = inspect::history(database, id).await?;
+    Ok(wire::History {
+        items: steps.into_iter().map(step).collect(),
+    })
+}
+
+/// A step on the wire.
+pub(crate) fn step(step: inspect::Step) -> wire::Step {
+    wire::Step {
         at: step.at,
         event: step.event,
         actor: step.actor,
         execution_id: step.execution_id.map(|id| id.0),
         detail: step.detail,
-    };
-    let steps = inspect::history(database, id).await?;
-    Ok(wire::History {
-        items: steps.into_iter().map(step).collect(),
-    })
+    }
 }
 
 /// A text to search for.
@@ -273,7 +277,7 @@ pub(super) fn search(text: Option<&str>) -> Result<Option<String>, Problem> {
 }
 
 /// The word that a value of the wire is on the inside: the two are the same.
-pub(super) fn word(value: &impl serde::Serialize) -> String {
+pub(crate) fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
         _ => String::new(),
@@ -288,7 +292,7 @@ fn item_tag(item: &wire::QueueItem) -> String {
     tag(&(item.priority, item.status))
 }
 
-fn bulk_answer(done: bulk::Done, dry_run: bool) -> wire::BulkAnswer {
+pub(crate) fn bulk_answer(done: bulk::Done, dry_run: bool) -> wire::BulkAnswer {
     wire::BulkAnswer {
         items: done.items as u64,
         more: done.more,
@@ -297,7 +301,7 @@ fn bulk_answer(done: bulk::Done, dry_run: bool) -> wire::BulkAnswer {
 }
 
 /// An item on the wire.
-pub(super) fn item(item: Item) -> wire::QueueItem {
+pub(crate) fn item(item: Item) -> wire::QueueItem {
     wire::QueueItem {
         id: item.id.0,
         workspace_id: item.workspace_id.0,
@@ -319,7 +323,7 @@ pub(super) fn item(item: Item) -> wire::QueueItem {
     }
 }
 
-fn waiting(waiting: inspect::Waiting) -> wire::Waiting {
+pub(crate) fn waiting(waiting: inspect::Waiting) -> wire::Waiting {
     use inspect::Waiting;
     match waiting {
         Waiting::Scheduled { until } => wire::Waiting::Scheduled { until },

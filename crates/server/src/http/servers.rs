@@ -25,7 +25,7 @@ async fn list(Shared(state): Shared<State>) -> Result<Answer<wire::Servers>, Pro
 }
 
 /// A server on the wire.
-pub(super) fn server(server: Server) -> wire::Server {
+pub(crate) fn server(server: Server) -> wire::Server {
     wire::Server {
         id: server.id.0,
         name: server.name,

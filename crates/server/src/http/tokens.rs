@@ -136,7 +136,7 @@ async fn find(state: &State, caller: &Caller, id: Uuid) -> Result<Token, Problem
         .ok_or_else(|| Problem::not_found(format!("there is no token {id}")))
 }
 
-fn token(token: Token) -> wire::Token {
+pub(crate) fn token(token: Token) -> wire::Token {
     let workspaces = token
         .scope
         .limited()

@@ -252,7 +252,7 @@ fn tagged(found: Definition) -> Tagged<wire::Workflow> {
     Tagged(workflow_tag(&found), workflow(found))
 }
 
-fn workflow(definition: Definition) -> wire::Workflow {
+pub(crate) fn workflow(definition: Definition) -> wire::Workflow {
     wire::Workflow {
         id: definition.id.0,
         workspace_id: definition.workspace_id.0,

@@ -177,7 +177,7 @@ fn tagged(found: Workspace) -> Tagged<wire::Workspace> {
 }
 
 /// A workspace on the wire.
-pub(super) fn workspace(workspace: Workspace) -> wire::Workspace {
+pub(crate) fn workspace(workspace: Workspace) -> wire::Workspace {
     wire::Workspace {
         id: workspace.id.0,
         name: workspace.name,

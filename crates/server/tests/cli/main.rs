@@ -2,10 +2,17 @@
 
 mod alarm_walk;
 mod alarms;
+mod contexts;
+mod doctor;
 mod errors;
 mod locks;
+mod remote;
+mod schema;
+mod served;
 mod server;
 mod settings;
 mod signals;
+mod snapshots;
 mod support;
 mod walk;
+mod watch;

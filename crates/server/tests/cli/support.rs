@@ -51,17 +51,14 @@ impl TestDatabase {
         url.into()
     }
 
+    /// Does this in the database.
+    #[track_caller]
+    pub(crate) fn execute(&self, statement: &str) {
+        execute_on(&self.url(), statement.to_owned()).expect("it can be done");
+    }
+
     fn administer(&self, statement: String) -> Result<(), sqlx::Error> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        runtime.block_on(async {
-            let mut connection = PgConnection::connect(self.admin.as_str()).await?;
-            sqlx::query(sqlx::AssertSqlSafe(statement))
-                .execute(&mut connection)
-                .await?;
-            connection.close().await
-        })
+        execute_on(self.admin.as_str(), statement)
     }
 
     /// Runs a command on this database.
@@ -134,6 +131,19 @@ impl Drop for TestDatabase {
         // A test that has failed has more to tell than that its database stays behind.
         assert!(dropped.is_ok() || std::thread::panicking(), "{dropped:?}");
     }
+}
+
+fn execute_on(url: &str, statement: String) -> Result<(), sqlx::Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut connection = PgConnection::connect(url).await?;
+        sqlx::query(sqlx::AssertSqlSafe(statement))
+            .execute(&mut connection)
+            .await?;
+        connection.close().await
+    })
 }
 
 /// How a run of the binary ended.

@@ -4,10 +4,11 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use serde::Serialize;
-use stationmaster_core::locks::{Lock, Locks, Released};
+use stationmaster_client::wire::Lock;
 
 use super::Context;
 use super::arguments::text;
+use super::backend::{Backend, Freed};
 use crate::failure::{Kind, Refusal};
 use crate::output::{cell, maybe, moment, printable, status, table};
 
@@ -41,7 +42,7 @@ pub(crate) struct ReleaseArgs {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::List => {
-            let locks = context.locks(&context.database().await?)?.list().await?;
+            let locks = context.backend().await?.locks().await?;
             context.format.print(&locks[..], |locks| {
                 table(
                     &["NAME", "STATE", "BY", "SINCE", "UNTIL", "TOKEN"],
@@ -50,10 +51,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             })
         }
         Command::Run(args) => run::run(args, context).await,
-        Command::Release(args) => {
-            let locks = context.locks(&context.database().await?)?;
-            release(&args, &locks, context).await
-        }
+        Command::Release(args) => release(&args, &context.backend().await?, context).await,
     }
 }
 
@@ -80,10 +78,8 @@ struct Answer<'a> {
     released: bool,
 }
 
-async fn release(args: &ReleaseArgs, locks: &Locks, context: &Context) -> Result<()> {
-    let Some(lock) = locks.find(&args.name).await? else {
-        return Err(unknown(&args.name));
-    };
+async fn release(args: &ReleaseArgs, backend: &Backend, context: &Context) -> Result<()> {
+    let lock = backend.lock(&args.name).await?;
     let answer = |released| Answer {
         name: &lock.name,
         by: &lock.by,
@@ -107,26 +103,16 @@ async fn release(args: &ReleaseArgs, locks: &Locks, context: &Context) -> Result
         "{name} is held by {by} {until}. Its holder may still be at work, and somebody else could begin. Free it?"
     );
     Context::confirm(&question, args.yes)?;
-    match locks.release(&lock.name, &lock.by, &Context::actor()).await? {
-        Released::Free => context
+    match backend.free_lock(&lock).await? {
+        Freed::Now => context
             .format
             .print(&answer(true), |_| format!("{name} is free; {by} held it.")),
-        Released::WasFree => context.format.print(&answer(false), |_| {
+        Freed::Before => context.format.print(&answer(false), |_| {
             format!("{name} has become free by itself; nothing was changed.")
         }),
-        Released::HeldByAnother(now) => {
+        Freed::HeldByAnother(now) => {
             let message = format!("{name} is now held by {}; nothing was changed", printable(&now));
             Err(Refusal::new(Kind::Conflict, message, "Look again: stationmaster locks list").into())
         }
-        Released::Unknown => Err(unknown(&args.name)),
     }
-}
-
-fn unknown(name: &str) -> anyhow::Error {
-    Refusal::new(
-        Kind::NotFound,
-        format!("there is no lock {name:?}"),
-        "See which there are: stationmaster locks list",
-    )
-    .into()
 }

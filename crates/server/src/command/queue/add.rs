@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
-use stationmaster_core::executions::enqueue::{Enqueue, Enqueued, enqueue, enqueue_all};
-use stationmaster_core::id::{DefinitionId, ItemId, WorkspaceId};
+use stationmaster_client::wire::Enqueue;
+use uuid::Uuid;
 
 use super::super::Context;
 use super::super::arguments::{duration, id, instant, json, read};
@@ -20,11 +20,11 @@ const BATCH: usize = 500;
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
     /// For whom
-    #[arg(long, value_name = "ID", value_parser = id::<WorkspaceId>)]
-    workspace: WorkspaceId,
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workspace: Uuid,
     /// What
-    #[arg(long, value_name = "ID", value_parser = id::<DefinitionId>)]
-    workflow: DefinitionId,
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workflow: Uuid,
     /// With what, as JSON; {} when left out
     #[arg(long, value_name = "JSON", conflicts_with = "input_file")]
     input: Option<String>,
@@ -73,7 +73,7 @@ impl AddArgs {
 
 #[derive(Serialize)]
 struct Added {
-    id: ItemId,
+    id: Uuid,
     /// False: the same request was made before, and this is its item.
     created: bool,
 }
@@ -81,7 +81,7 @@ struct Added {
 #[derive(Serialize)]
 struct AddedMany {
     count: usize,
-    ids: Vec<ItemId>,
+    ids: Vec<Uuid>,
 }
 
 pub(super) async fn run(args: AddArgs, context: &Context) -> Result<()> {
@@ -95,11 +95,10 @@ pub(super) async fn run(args: AddArgs, context: &Context) -> Result<()> {
 }
 
 async fn one(request: Enqueue, context: &Context) -> Result<()> {
-    let database = context.database().await?;
-    let enqueued = enqueue(&database, request, &Context::actor()).await?;
+    let enqueued = context.backend().await?.enqueue(request).await?;
     let added = Added {
-        id: enqueued.item(),
-        created: matches!(enqueued, Enqueued::New(_)),
+        id: enqueued.id,
+        created: !enqueued.duplicate,
     };
     context.format.print(&added, |added| {
         let said = if added.created {
@@ -112,25 +111,22 @@ async fn one(request: Enqueue, context: &Context) -> Result<()> {
 }
 
 async fn many(request: &Enqueue, count: u64, context: &Context) -> Result<()> {
-    let database = context.database().await?;
+    let backend = context.backend().await?;
     let count = usize::try_from(count)?;
     let bar = context.format.progress(count as u64, "Enqueuing");
-    let batch = vec![request.clone(); BATCH.min(count)];
     let mut ids = Vec::with_capacity(count);
     while ids.len() < count {
-        let size = batch.len().min(count - ids.len());
-        let answers = enqueue_all(&database, &batch[..size], &Context::actor())
-            .await
-            .inspect_err(|_| {
-                bar.abandon();
-                if !ids.is_empty() {
-                    context.format.hint(&format!(
-                        "{} items were enqueued before this went wrong.",
-                        ids.len()
-                    ));
-                }
-            })?;
-        ids.extend(answers.into_iter().map(Enqueued::item));
+        let batch = vec![request.clone(); BATCH.min(count - ids.len())];
+        let answers = backend.enqueue_all(batch).await.inspect_err(|_| {
+            bar.abandon();
+            if !ids.is_empty() {
+                context.format.hint(&format!(
+                    "{} items were enqueued before this went wrong.",
+                    ids.len()
+                ));
+            }
+        })?;
+        ids.extend(answers.into_iter().map(|enqueued| enqueued.id));
         bar.set_position(ids.len() as u64);
     }
     bar.finish_and_clear();

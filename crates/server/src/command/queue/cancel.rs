@@ -2,13 +2,12 @@
 
 use anyhow::Result;
 use clap::Args;
-use serde::Serialize;
-use stationmaster_core::db::Database;
-use stationmaster_core::executions::operate::{self, Cancelled};
+use stationmaster_client::wire::CancelledHow;
 use uuid::Uuid;
 
 use super::super::Context;
 use super::super::arguments::id;
+use super::super::backend::Backend;
 
 /// What to cancel, and why.
 #[derive(Debug, Args)]
@@ -21,28 +20,18 @@ pub(crate) struct CancelArgs {
     reason: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Answer {
-    id: Uuid,
-    /// `cancelled`, or `requested` when a run has to agree first.
-    result: &'static str,
-}
-
-pub(crate) async fn cancel(args: &CancelArgs, database: &Database, context: &Context) -> Result<()> {
+pub(in crate::command) async fn cancel(
+    args: &CancelArgs,
+    backend: &Backend,
+    context: &Context,
+) -> Result<()> {
     let id = args.id;
-    let result = match operate::cancel(database, id, args.reason.as_deref(), &Context::actor()).await? {
-        Cancelled::AtOnce => "cancelled",
-        Cancelled::Requested => "requested",
-        Cancelled::EndedBefore(status) => {
-            let message = format!("{id} has ended before: it is {status}");
-            return Err(operate::Error::WrongState(message).into());
-        }
-    };
+    let cancelled = backend.cancel(id, args.reason.clone()).await?;
     context
         .format
-        .print(&Answer { id, result }, |answer| match answer.result {
-            "cancelled" => format!("Cancelled {id}."),
-            _ => format!(
+        .print(&cancelled, |cancelled| match cancelled.result {
+            CancelledHow::Cancelled => format!("Cancelled {id}."),
+            CancelledHow::Requested => format!(
                 "{id} runs: its engine is asked to cancel it, and its slot is free when the run has closed."
             ),
         })

@@ -3,19 +3,22 @@
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::Cell;
+use jiff::Timestamp;
 use serde::Serialize;
-use stationmaster_core::db::Database;
-use stationmaster_core::executions::inspect::{self, Item};
-use stationmaster_core::executions::operate;
-use stationmaster_core::id::ItemId;
+use stationmaster_client::wire::{ItemStatus, QueueItem, QueueQuery};
+use uuid::Uuid;
 
 use super::Context;
-use super::arguments::id;
-use super::inspection::{Page, names};
+use super::arguments::{id, instant};
+use super::backend::Backend;
+use super::inspection::{Page, names, say_where_it_ends};
+use super::watch::WatchArgs;
+use crate::http::shapes::word;
 use crate::output::{age, cell, maybe, short, status, table};
 
 mod add;
 pub(super) mod cancel;
+mod cancel_all;
 mod retry;
 mod show;
 
@@ -29,24 +32,26 @@ pub(crate) enum Command {
     /// One item: why it waits, who is in its way, and its history
     Show {
         /// The item
-        #[arg(value_parser = id::<ItemId>)]
-        id: ItemId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Cancel an item: at once when it waits, through the engine when it runs
     Cancel(cancel::CancelArgs),
     /// Put an item that ended badly back into the queue
     Retry {
         /// The item
-        #[arg(value_parser = id::<ItemId>)]
-        id: ItemId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Put everything back that ended badly and matches
     RetryAll(retry::RetryAllArgs),
+    /// Cancel everything that waits or runs and matches
+    CancelAll(cancel_all::CancelAllArgs),
     /// Change the priority of an item that waits
     Priority {
         /// The item
-        #[arg(value_parser = id::<ItemId>)]
-        id: ItemId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
         /// Higher goes first within the workspace
         #[arg(allow_negative_numbers = true)]
         priority: i32,
@@ -61,6 +66,14 @@ pub(crate) struct ListArgs {
     /// Only in this status
     #[arg(long, value_enum, ignore_case = true)]
     status: Option<Status>,
+    /// Only what was enqueued at this time or later
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    created_after: Option<Timestamp>,
+    /// Only what was enqueued before this time
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    created_before: Option<Timestamp>,
+    #[command(flatten)]
+    watch: WatchArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -72,14 +85,14 @@ enum Status {
     Cancelled,
 }
 
-impl Status {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "PENDING",
-            Self::Claimed => "CLAIMED",
-            Self::Dispatched => "DISPATCHED",
-            Self::Failed => "FAILED",
-            Self::Cancelled => "CANCELLED",
+impl From<Status> for ItemStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Pending => Self::Pending,
+            Status::Claimed => Self::Claimed,
+            Status::Dispatched => Self::Dispatched,
+            Status::Failed => Self::Failed,
+            Status::Cancelled => Self::Cancelled,
         }
     }
 }
@@ -87,26 +100,43 @@ impl Status {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::Add(args) => add::run(args, context).await,
-        Command::List(args) => list(&args, &context.database().await?, context).await,
-        Command::Show { id } => show::run(id, &context.database().await?, context).await,
-        Command::Cancel(args) => cancel::cancel(&args, &context.database().await?, context).await,
-        Command::Retry { id } => retry::one(id, &context.database().await?, context).await,
-        Command::RetryAll(args) => retry::all(args, &context.database().await?, context).await,
+        Command::List(args) => list(&args, &context.backend().await?, context).await,
+        Command::Show { id } => show::run(id, &context.backend().await?, context).await,
+        Command::Cancel(args) => cancel::cancel(&args, &context.backend().await?, context).await,
+        Command::Retry { id } => retry::one(id, &context.backend().await?, context).await,
+        Command::RetryAll(args) => retry::all(args, &context.backend().await?, context).await,
+        Command::CancelAll(args) => cancel_all::run(args, &context.backend().await?, context).await,
         Command::Priority { id, priority } => {
-            set_priority(id, priority, &context.database().await?, context).await
+            set_priority(id, priority, &context.backend().await?, context).await
         }
     }
 }
 
-async fn list(args: &ListArgs, database: &Database, context: &Context) -> Result<()> {
-    let items = inspect::items(database, &args.page.filter(args.status.map(Status::as_str))).await?;
-    let names = names(
-        database,
-        items.iter().map(|item| item.workflow_definition_id),
-        context.format,
-    )
-    .await?;
-    context.format.print(&items[..], |items| {
+async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<()> {
+    let query = QueueQuery {
+        workspace_id: args.page.workspace,
+        workflow_definition_id: args.page.workflow,
+        status: args.status.map(ItemStatus::from),
+        created_after: args.created_after,
+        created_before: args.created_before,
+        search: args.page.search.clone(),
+        ..QueueQuery::default()
+    };
+    let draw = async || view(args, &query, backend, context).await;
+    let watch = &args.watch;
+    watch
+        .show(backend, args.page.workspace, context.format, draw)
+        .await
+}
+
+async fn view(args: &ListArgs, query: &QueueQuery, backend: &Backend, context: &Context) -> Result<String> {
+    let again = args.watch.watch;
+    let items = backend
+        .queue(query, args.page.limit(), args.page.before.as_deref())
+        .await?;
+    let workflows = items.rows.iter().map(|item| item.workflow_definition_id);
+    let names = names(backend, workflows, context.format).await?;
+    let view = context.format.view(&items.rows[..], again, |items| {
         let header = [
             "ID",
             "STATUS",
@@ -124,15 +154,14 @@ async fn list(args: &ListArgs, database: &Database, context: &Context) -> Result
                 .map(|item| row(item, &names[&item.workflow_definition_id])),
         )
     })?;
-    args.page
-        .say_where_it_ends(items.len(), items.last().map(|item| item.id.0), context.format);
-    Ok(())
+    say_where_it_ends(items.next.as_deref().filter(|_| !again), context.format);
+    Ok(view)
 }
 
-fn row(item: &Item, workflow: &str) -> Vec<Cell> {
+fn row(item: &QueueItem, workflow: &str) -> Vec<Cell> {
     vec![
         cell(item.id),
-        status(&item.status),
+        status(&word(&item.status)),
         cell(workflow),
         cell(item.priority),
         cell(age(item.created_at)),
@@ -144,15 +173,12 @@ fn row(item: &Item, workflow: &str) -> Vec<Cell> {
 
 #[derive(Serialize)]
 struct Prioritised {
-    id: ItemId,
+    id: Uuid,
     priority: i32,
 }
 
-async fn set_priority(id: ItemId, priority: i32, database: &Database, context: &Context) -> Result<()> {
-    if inspect::item(database, id).await?.is_none() {
-        return Err(operate::Error::NotFound(id.0).into());
-    }
-    operate::set_priority(database, id, priority, &Context::actor()).await?;
+async fn set_priority(id: Uuid, priority: i32, backend: &Backend, context: &Context) -> Result<()> {
+    backend.set_priority(id, priority).await?;
     context.format.print(&Prioritised { id, priority }, |_| {
         format!("Item {id} has priority {priority}.")
     })

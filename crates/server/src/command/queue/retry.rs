@@ -2,25 +2,25 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
 use jiff::Timestamp;
 use serde::Serialize;
-use stationmaster_core::db::Database;
-use stationmaster_core::engine::CloseStatus;
-use stationmaster_core::executions::operate::{self, Filter};
-use stationmaster_core::id::{DefinitionId, ItemId, WorkspaceId};
+use stationmaster_client::wire::{BulkAnswer, BulkRetry, RetriableStatus};
+use uuid::Uuid;
 
 use super::super::Context;
 use super::super::arguments::{id, instant};
+use super::super::backend::Backend;
 
 /// What to put back; every filter that is given must match.
 #[derive(Debug, Args)]
 pub(crate) struct RetryAllArgs {
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<WorkspaceId>)]
-    workspace: Option<WorkspaceId>,
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workspace: Option<Uuid>,
     /// Only of this workflow
-    #[arg(long, value_name = "ID", value_parser = id::<DefinitionId>)]
-    workflow: Option<DefinitionId>,
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workflow: Option<Uuid>,
     /// Only what ended in this status
     #[arg(long, value_enum, ignore_case = true)]
     status: Option<Status>,
@@ -50,47 +50,48 @@ enum Status {
     TimedOut,
 }
 
-impl Status {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Failed => CloseStatus::Failed.as_str(),
-            Self::Cancelled => CloseStatus::Cancelled.as_str(),
-            Self::Terminated => CloseStatus::Terminated.as_str(),
-            Self::TimedOut => CloseStatus::TimedOut.as_str(),
+impl From<Status> for RetriableStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Failed => Self::Failed,
+            Status::Cancelled => Self::Cancelled,
+            Status::Terminated => Self::Terminated,
+            Status::TimedOut => Self::TimedOut,
         }
     }
 }
 
 #[derive(Serialize)]
 struct Retried {
-    matching: usize,
-    retried: usize,
+    /// Items that matched, counted up to 100,000.
+    matching: u64,
+    retried: u64,
 }
 
 #[derive(Serialize)]
 struct Answer {
-    id: ItemId,
+    id: Uuid,
     retried: bool,
 }
 
-pub(super) async fn one(id: ItemId, database: &Database, context: &Context) -> Result<()> {
-    operate::retry(database, id, &Context::actor()).await?;
+pub(super) async fn one(id: Uuid, backend: &Backend, context: &Context) -> Result<()> {
+    backend.retry(id).await?;
     context.format.print(&Answer { id, retried: true }, |_| {
         format!("Item {id} is back in the queue.")
     })
 }
 
-pub(super) async fn all(args: RetryAllArgs, database: &Database, context: &Context) -> Result<()> {
-    let filter = Filter {
-        workspace: args.workspace,
-        definition: args.workflow,
-        status: args.status.map(|status| status.as_str().to_owned()),
+pub(super) async fn all(args: RetryAllArgs, backend: &Backend, context: &Context) -> Result<()> {
+    let mut request = BulkRetry {
+        workspace_id: args.workspace,
+        workflow_definition_id: args.workflow,
+        status: args.status.map(RetriableStatus::from),
         reason: args.reason,
-        after: args.ended_after,
-        before: args.ended_before,
-        ..Filter::default()
+        ended_after: args.ended_after,
+        ended_before: args.ended_before,
+        dry_run: true,
     };
-    let matching = operate::count_matching(database, &filter).await?;
+    let matching = backend.retry_all(&request).await?.items;
     if args.dry_run || matching == 0 {
         let answer = Retried { matching, retried: 0 };
         return context.format.print(&answer, |_| {
@@ -98,13 +99,24 @@ pub(super) async fn all(args: RetryAllArgs, database: &Database, context: &Conte
         });
     }
     Context::confirm(&format!("Put {matching} items back into the queue?"), args.yes)?;
-    let bar = context.format.progress(matching as u64, "Retrying");
-    let retried = operate::retry_matching(database, &filter, &Context::actor(), |done| {
-        bar.set_position(done as u64);
-    })
-    .await?;
+    let bar = context.format.progress(matching, "Retrying");
+    request.dry_run = false;
+    let retried = in_parts(&bar, async || backend.retry_all(&request).await).await?;
     bar.finish_and_clear();
     context.format.print(&Retried { matching, retried }, |_| {
         format!("{retried} items are back in the queue.")
     })
+}
+
+/// One call does some of it; calls follow while there is more and something is done.
+pub(super) async fn in_parts(bar: &ProgressBar, part: impl AsyncFn() -> Result<BulkAnswer>) -> Result<u64> {
+    let mut done = 0;
+    loop {
+        let answer = part().await.inspect_err(|_| bar.abandon())?;
+        done += answer.items;
+        bar.set_position(done);
+        if !answer.more || answer.items == 0 {
+            return Ok(done);
+        }
+    }
 }

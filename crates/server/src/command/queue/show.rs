@@ -3,38 +3,32 @@
 use anyhow::Result;
 use jiff::Timestamp;
 use serde::Serialize;
-use stationmaster_core::db::Database;
-use stationmaster_core::executions::inspect::{self, Item, Step, Waiting};
-use stationmaster_core::executions::operate;
-use stationmaster_core::id::ItemId;
+use stationmaster_client::wire::{QueueItem, Step, Waiting};
+use uuid::Uuid;
 
 use super::super::Context;
+use super::super::backend::Backend;
 use super::super::inspection::{history, json_cell};
+use crate::http::shapes::word;
 use crate::output::{cell, fields, maybe, moment, status};
 
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
-    item: Item,
+    item: QueueItem,
     /// Why it waits; null when it does not.
     waiting: Option<Waiting>,
     history: Vec<Step>,
 }
 
-pub(super) async fn run(id: ItemId, database: &Database, context: &Context) -> Result<()> {
-    let Some(item) = inspect::item(database, id).await? else {
-        return Err(operate::Error::NotFound(id.0).into());
+pub(super) async fn run(id: Uuid, backend: &Backend, context: &Context) -> Result<()> {
+    let details = backend.queue_item(id).await?;
+    let shown = Shown {
+        item: details.item,
+        waiting: details.waiting,
+        history: backend.history(id).await?,
     };
-    let waiting = inspect::waiting(database, id).await?;
-    let history = inspect::history(database, id).await?;
-    context.format.print(
-        &Shown {
-            item,
-            waiting,
-            history,
-        },
-        for_people,
-    )
+    context.format.print(&shown, for_people)
 }
 
 fn for_people(shown: &Shown) -> String {
@@ -43,7 +37,7 @@ fn for_people(shown: &Shown) -> String {
         waiting,
         history: steps,
     } = shown;
-    let mut rows = vec![("ID", cell(item.id)), ("STATUS", status(&item.status))];
+    let mut rows = vec![("ID", cell(item.id)), ("STATUS", status(&word(&item.status)))];
     if let Some(waiting) = waiting {
         rows.push(("WAITS", cell(reason(waiting, item))));
         rows.extend(position(waiting).map(|position| ("POSITION", cell(position))));
@@ -72,7 +66,7 @@ fn for_people(shown: &Shown) -> String {
 }
 
 /// Why it waits, and what could be done about it.
-fn reason(waiting: &Waiting, item: &Item) -> String {
+fn reason(waiting: &Waiting, item: &QueueItem) -> String {
     let until = |until: &Option<Timestamp>| until.map_or_else(|| "soon".to_owned(), moment);
     match waiting {
         Waiting::Scheduled { until: at } => format!("its time has not come: {}", until(at)),

@@ -1,0 +1,10 @@
+-- What the user of this connection may do with our tables. Called by `health::rights`. Locks nothing.
+select current_user::text as role,
+       has_schema_privilege('stationmaster', 'create') as may_migrate,
+       coalesce((select array_agg(c.relname::text order by c.relname)
+                 from pg_class c
+                 join pg_namespace n on n.oid = c.relnamespace
+                 where n.nspname = 'stationmaster'
+                   and c.relkind in ('r', 'p')
+                   and not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
+                            and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))), '{}') as closed

@@ -1,0 +1,77 @@
+//! `stationmaster audit`: who changed what, and when.
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use comfy_table::Cell;
+use stationmaster_client::wire::{AuditEntry, AuditQuery};
+use uuid::Uuid;
+
+use super::Context;
+use super::arguments::{id, text};
+use crate::output::{cell, maybe, moment, short, table};
+
+/// What to do with the audit.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Lines of the audit, newest first
+    List(ListArgs),
+}
+
+/// Which lines.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only of this workspace
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workspace: Option<Uuid>,
+    /// Only by this actor, as lists show it
+    #[arg(long, value_parser = text)]
+    actor: Option<String>,
+    /// Only of this action, such as `workspace.change`
+    #[arg(long, value_parser = text)]
+    action: Option<String>,
+    /// Only about this thing: an id, or a name
+    #[arg(long, value_parser = text)]
+    subject: Option<String>,
+    /// At most so many, the newest first
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    limit: u64,
+    /// Go on where the list before ended: what it said
+    #[arg(long, value_name = "PLACE")]
+    before: Option<String>,
+}
+
+pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
+    let Command::List(args) = command;
+    let query = AuditQuery {
+        workspace_id: args.workspace,
+        actor: args.actor,
+        action: args.action,
+        subject: args.subject,
+        ..AuditQuery::default()
+    };
+    let backend = context.backend().await?;
+    let lines = backend
+        .audit(&query, args.limit as usize, args.before.as_deref())
+        .await?;
+    context.format.print(&lines.rows[..], |lines| {
+        table(
+            &["AT", "BY", "ACTION", "SUBJECT", "WORKSPACE", "DETAIL"],
+            lines.iter().map(row),
+        )
+    })?;
+    if let Some(next) = lines.next {
+        context.format.hint(&format!("There is more: --before {next}"));
+    }
+    Ok(())
+}
+
+fn row(line: &AuditEntry) -> Vec<Cell> {
+    vec![
+        cell(moment(line.at)),
+        cell(&line.actor),
+        cell(&line.action),
+        cell(&line.subject),
+        maybe(line.workspace_id),
+        short(Some(&line.detail.to_string())),
+    ]
+}

@@ -1,0 +1,172 @@
+//! `stationmaster contexts`: names for servers, so that neither an address nor a token has to be typed. Tokens are never printed.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use stationmaster_client::Client;
+
+use super::Context;
+use super::arguments::{read, text};
+use crate::config::{Contexts, Stored, token_of_the_environment};
+use crate::failure::{Kind, Refusal};
+use crate::output::{cell, printable, table};
+
+/// What to do with contexts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Keep the server at --url under a name; the first one is used from then on
+    Add(AddArgs),
+    /// The contexts there are
+    List,
+    /// Work through this server when nothing else is said
+    Use {
+        /// The context
+        name: String,
+    },
+    /// Forget a context and its token
+    Remove {
+        /// The context
+        name: String,
+    },
+}
+
+/// A server to keep; its address is `--url`, its authority `--ca-file`.
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// What to call it
+    #[arg(value_parser = text)]
+    name: String,
+    /// The file that holds the token, - for the standard input; `STATIONMASTER_TOKEN` when left out
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<String>,
+}
+
+/// A context as it is shown.
+#[derive(Serialize)]
+struct Shown {
+    name: String,
+    url: String,
+    /// Is there a token?
+    token: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ca_file: Option<PathBuf>,
+    /// Is it used when nothing else is said?
+    current: bool,
+}
+
+pub(crate) fn run(command: Command, context: &Context) -> Result<()> {
+    let mut contexts = Contexts::load()?;
+    match command {
+        Command::Add(args) => add(args, contexts, context),
+        Command::List => {
+            let names: Vec<String> = contexts.contexts.keys().cloned().collect();
+            let shown: Vec<Shown> = names.iter().map(|name| shown(&contexts, name)).collect();
+            context.format.print(&shown[..], |shown| {
+                let mark = |truth: bool, word: &'static str| if truth { word } else { "-" };
+                table(
+                    &["NAME", "URL", "TOKEN", "CURRENT"],
+                    shown.iter().map(|shown| {
+                        vec![
+                            cell(&shown.name),
+                            cell(&shown.url),
+                            cell(mark(shown.token, "yes")),
+                            cell(mark(shown.current, "yes")),
+                        ]
+                    }),
+                )
+            })
+        }
+        Command::Use { name } => {
+            known(&contexts, &name)?;
+            contexts.current = Some(name.clone());
+            contexts.save()?;
+            context.format.print(&shown(&contexts, &name), |shown| {
+                format!(
+                    "Commands work through {} ({}) from now on.",
+                    printable(&shown.name),
+                    shown.url
+                )
+            })
+        }
+        Command::Remove { name } => {
+            known(&contexts, &name)?;
+            let before = shown(&contexts, &name);
+            contexts.contexts.remove(&name);
+            if contexts.current.as_ref() == Some(&name) {
+                contexts.current = None;
+            }
+            contexts.save()?;
+            context.format.print(&before, |shown| {
+                format!("Forgot {} and its token.", printable(&shown.name))
+            })
+        }
+    }
+}
+
+fn add(args: AddArgs, mut contexts: Contexts, context: &Context) -> Result<()> {
+    let token = match args.token_file.as_deref() {
+        Some(path) => Some(read(path)?.trim().to_owned()).filter(|token| !token.is_empty()),
+        None => token_of_the_environment(),
+    };
+    let mut client = Client::builder();
+    if let Some(token) = &token {
+        client = client.token(token);
+    }
+    // Whatever cannot be an address or a token is refused now, not when it is needed.
+    let Some(url) = context.target.url.clone() else {
+        let message = "where the server is was not said";
+        return Err(Refusal::usage(
+            message,
+            "Give --url, such as --url https://stationmaster.example.org",
+        )
+        .into());
+    };
+    let client = client.build(&url)?;
+    if !client.address().username().is_empty() || client.address().password().is_some() {
+        let message = "an address holds no user and no password";
+        return Err(Refusal::usage(message, "Give the token by --token-file or STATIONMASTER_TOKEN").into());
+    }
+    let stored = Stored {
+        url,
+        token,
+        ca_file: context.target.ca_file.clone(),
+    };
+    contexts.contexts.insert(args.name.clone(), stored);
+    contexts.current.get_or_insert_with(|| args.name.clone());
+    contexts.save()?;
+    context.format.print(&shown(&contexts, &args.name), |shown| {
+        let token = if shown.token {
+            "with its token"
+        } else {
+            "without a token"
+        };
+        let used = if shown.current {
+            "; it is the one in use"
+        } else {
+            ""
+        };
+        format!("Kept {} ({}) {token}{used}.", printable(&shown.name), shown.url)
+    })
+}
+
+fn shown(contexts: &Contexts, name: &str) -> Shown {
+    let stored = contexts.contexts.get(name);
+    Shown {
+        name: name.to_owned(),
+        url: stored.map(|stored| stored.url.clone()).unwrap_or_default(),
+        token: stored.is_some_and(|stored| stored.token.is_some()),
+        ca_file: stored.and_then(|stored| stored.ca_file.clone()),
+        current: contexts.current.as_deref() == Some(name),
+    }
+}
+
+fn known(contexts: &Contexts, name: &str) -> Result<()> {
+    if contexts.contexts.contains_key(name) {
+        return Ok(());
+    }
+    let message = format!("there is no context {name:?}");
+    let advice = "See which there are: stationmaster contexts list";
+    Err(Refusal::new(Kind::NotFound, message, advice).into())
+}

@@ -1,0 +1,299 @@
+//! The database: can it be reached, is it new enough, how is it set, are our tables there, may we use them.
+
+use stationmaster_core::db::{Database, Error};
+use stationmaster_core::health::{self, Server};
+use stationmaster_core::session::Wall;
+use stationmaster_core::task::chain;
+
+use super::super::Context;
+use super::{Finding, all, tables, within};
+use crate::config::Config;
+
+/// The oldest PostgreSQL that has what we need.
+const OLDEST: i32 = 150_000;
+/// Clocks further apart are worth a word.
+const APART: f64 = 2.0;
+
+pub(super) async fn look(config: &Config, context: &Context) -> Vec<Finding> {
+    let database = match tokio::time::timeout(super::DEADLINE, context.any_database()).await {
+        Ok(Ok(database)) => database,
+        Ok(Err(error)) => {
+            let advice = "Is PostgreSQL running, and does the setting database_url name it? Nothing else of it was looked at";
+            return vec![Finding::problem(
+                "database.reachable",
+                format!("{error:#}"),
+                advice,
+            )];
+        }
+        Err(_) => {
+            let advice = "Is PostgreSQL running, and is the way to it open? Nothing else of it was looked at";
+            return vec![Finding::problem("database.reachable", "no answer", advice)];
+        }
+    };
+    let mut findings = vec![Finding::ok("database.reachable", "it answers")];
+    let mut checks = vec![
+        within("database.version", server(&database, config)),
+        within("database.clock", clock(&database)),
+        within("database.horizon", tables::horizon(&database)),
+    ];
+    let schema = schema(&database).await;
+    let there = schema.severity == super::Severity::Ok;
+    if there {
+        checks.extend([
+            within("database.rights", rights(&database)),
+            within("database.wall", wall(&database)),
+            within("database.dead_rows", tables::dead(&database)),
+            within("servers.alive", tables::servers(&database)),
+            within("servers.duties", tables::duties(&database)),
+            within("servers.claims", tables::claims(&database)),
+            within("locks.table", tables::locks(&database, context)),
+        ]);
+    }
+    findings.push(schema);
+    findings.extend(all(checks).await);
+    findings
+}
+
+/// What is said of a question that the database did not answer.
+pub(super) fn unanswered(id: &'static str, error: &dyn std::error::Error) -> Vec<Finding> {
+    vec![Finding::warning(
+        id,
+        chain(error),
+        "The database's own log may tell more",
+    )]
+}
+
+async fn schema(database: &Database) -> Finding {
+    const ID: &str = "database.schema";
+    match database.check_schema().await {
+        Ok(()) => Finding::ok(ID, "the tables are those of this version"),
+        Err(Error::Schema { found: 0, .. }) => {
+            Finding::problem(ID, "there are no tables yet", "Run: stationmaster migrate")
+        }
+        Err(Error::Schema { found, needed }) => {
+            let seen = format!("the tables are at version {found}, this program needs {needed}");
+            let advice = if found < needed {
+                "Run: stationmaster migrate"
+            } else {
+                "Use a newer version of this program"
+            };
+            Finding::problem(ID, seen, advice)
+        }
+        Err(error) => Finding::problem(ID, chain(&error), "The database's own log may tell more"),
+    }
+}
+
+async fn server(database: &Database, config: &Config) -> Vec<Finding> {
+    match health::server(database).await {
+        Ok(server) => judge(&server, config),
+        Err(error) => unanswered("database.version", &error),
+    }
+}
+
+fn judge(server: &Server, config: &Config) -> Vec<Finding> {
+    let mut findings = vec![version(server), durability(server)];
+    findings.push(if server.setting("autovacuum") == "off" {
+        let advice = "Switch autovacuum on: dead rows make every claim slower";
+        Finding::problem("database.autovacuum", "off", advice)
+    } else {
+        Finding::ok("database.autovacuum", "on")
+    });
+    findings.push(idle(server));
+    if server.setting("jit") == "on" {
+        let advice = "Our statements are short: `alter role ... set jit = off` spares their planning";
+        findings.push(Finding::note("database.jit", "on", advice));
+    }
+    findings.push(connections(server, config));
+    findings
+}
+
+fn version(server: &Server) -> Finding {
+    const ID: &str = "database.version";
+    let seen = format!("PostgreSQL {}", server.version);
+    if server.version_number < OLDEST {
+        return Finding::problem(ID, seen, "Use PostgreSQL 15 or newer");
+    }
+    if server.read_only {
+        let advice = "Let the setting database_url name the primary";
+        return Finding::problem(ID, format!("{seen}, a standby that cannot be written to"), advice);
+    }
+    Finding::ok(ID, seen)
+}
+
+fn durability(server: &Server) -> Finding {
+    const ID: &str = "database.durability";
+    for setting in ["fsync", "full_page_writes"] {
+        if server.setting(setting) == "off" {
+            let advice =
+                format!("Switch {setting} on: after a power cut, acknowledged work may be gone or broken");
+            return Finding::problem(ID, format!("{setting} is off"), advice);
+        }
+    }
+    match server.setting("synchronous_commit") {
+        "off" => {
+            let advice = "Switch synchronous_commit on: a crash of the database loses what was acknowledged just before";
+            Finding::warning(ID, "synchronous_commit is off", advice)
+        }
+        value => Finding::ok(ID, format!("synchronous_commit is {value}")),
+    }
+}
+
+fn idle(server: &Server) -> Finding {
+    const ID: &str = "database.idle_in_transaction";
+    match server.number("idle_in_transaction_session_timeout") {
+        0 => {
+            let advice = "Set idle_in_transaction_session_timeout, such as 5min: a forgotten transaction stops vacuum for all";
+            Finding::note(ID, "sessions may stay idle in a transaction for ever", advice)
+        }
+        time => Finding::ok(ID, format!("ended after {} s", time / 1000)),
+    }
+}
+
+/// One more server with these settings must find room.
+fn connections(server: &Server, config: &Config) -> Finding {
+    const ID: &str = "database.connections";
+    let most = server.number("max_connections") - server.number("superuser_reserved_connections");
+    let (used, needed) = (server.connections, i64::from(config.database_pool) + 1);
+    let seen = format!("{used} of {most} are used; a server with these settings takes up to {needed}");
+    let advice = "Raise max_connections, lower database_pool, or put a pooler in between";
+    match most - used {
+        free if free < needed => Finding::warning(ID, seen, advice),
+        free if free < needed * 2 => {
+            Finding::note(ID, seen, format!("There is room for one more server. {advice}"))
+        }
+        _ => Finding::ok(ID, seen),
+    }
+}
+
+async fn clock(database: &Database) -> Vec<Finding> {
+    const ID: &str = "database.clock";
+    let clock = match health::clock(database).await {
+        Ok(clock) => clock,
+        Err(error) => return unanswered(ID, &error),
+    };
+    let seen = format!(
+        "the database is {:.3} s {} of this machine, give or take {:.3} s",
+        clock.ahead.abs(),
+        if clock.ahead < 0.0 { "behind" } else { "ahead" },
+        clock.uncertain.as_secs_f64()
+    );
+    if clock.ahead.abs() - clock.uncertain.as_secs_f64() > APART {
+        let advice = "Let both keep time by NTP: the database's clock decides what is due, this one only what people are told";
+        return vec![Finding::warning(ID, seen, advice)];
+    }
+    vec![Finding::ok(ID, seen)]
+}
+
+async fn rights(database: &Database) -> Vec<Finding> {
+    const ID: &str = "database.rights";
+    let rights = match health::rights(database).await {
+        Ok(rights) => rights,
+        Err(error) => return unanswered(ID, &error),
+    };
+    if !rights.closed.is_empty() {
+        let seen = format!("{} may not use {}", rights.role, rights.closed.join(", "));
+        let advice = format!(
+            "As the owner: grant all on all tables in schema stationmaster to {}",
+            rights.role
+        );
+        return vec![Finding::problem(ID, seen, advice)];
+    }
+    if !rights.may_migrate {
+        let seen = format!("{} may use the tables, and not change them", rights.role);
+        let advice = "Let another role run `stationmaster migrate`, and set migrate_at_start = false";
+        return vec![Finding::note(ID, seen, advice)];
+    }
+    vec![Finding::ok(
+        ID,
+        format!("{} may use the tables and change them", rights.role),
+    )]
+}
+
+async fn wall(database: &Database) -> Vec<Finding> {
+    const ID: &str = "database.wall";
+    match database.raise_wall().await {
+        Ok(Wall::Stands) => vec![Finding::ok(
+            ID,
+            "row-level security stands behind the API's own checks",
+        )],
+        Ok(Wall::Missing(reason)) => {
+            let advice = "Let a role with CREATEROLE run `stationmaster migrate`; until then the API's own checks stand alone";
+            vec![Finding::warning(
+                ID,
+                format!("row-level security does not stand: {reason}"),
+                advice,
+            )]
+        }
+        Err(error) => unanswered(ID, &error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use sqlx::types::Json;
+
+    use super::super::Severity;
+    use super::*;
+
+    fn seen(settings: &[(&str, &str)]) -> Server {
+        let usual = [
+            ("synchronous_commit", "on"),
+            ("fsync", "on"),
+            ("full_page_writes", "on"),
+            ("autovacuum", "on"),
+            ("jit", "off"),
+            ("max_connections", "100"),
+            ("superuser_reserved_connections", "3"),
+            ("idle_in_transaction_session_timeout", "60000"),
+        ];
+        let settings: BTreeMap<String, String> = usual
+            .iter()
+            .chain(settings)
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        Server {
+            version: "15.1".to_owned(),
+            version_number: 150_001,
+            read_only: false,
+            settings: Json(settings),
+            connections: 10,
+        }
+    }
+
+    #[test]
+    fn a_server_as_it_should_be_is_in_order() {
+        for finding in [version(&seen(&[])), durability(&seen(&[])), idle(&seen(&[]))] {
+            assert_eq!(finding.severity, Severity::Ok, "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn each_danger_is_told_with_its_weight() {
+        let old = Server {
+            version_number: 140_009,
+            ..seen(&[])
+        };
+        let standby = Server {
+            read_only: true,
+            ..seen(&[])
+        };
+        for (finding, severity) in [
+            (version(&old), Severity::Problem),
+            (version(&standby), Severity::Problem),
+            (durability(&seen(&[("fsync", "off")])), Severity::Problem),
+            (
+                durability(&seen(&[("synchronous_commit", "off")])),
+                Severity::Warning,
+            ),
+            (
+                idle(&seen(&[("idle_in_transaction_session_timeout", "0")])),
+                Severity::Note,
+            ),
+        ] {
+            assert_eq!(finding.severity, severity, "{finding:?}");
+            assert!(finding.advice.is_some(), "{finding:?}");
+        }
+    }
+}

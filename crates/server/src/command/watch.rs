@@ -1,0 +1,123 @@
+//! Live views: the same table again whenever something may have changed. Through a server its events say when; on a database we
+//! look again and again.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use stationmaster_client::wire::EventQuery;
+use stationmaster_client::{Listening, Told};
+use tokio::time::{Instant, sleep, sleep_until};
+use uuid::Uuid;
+
+use super::arguments::duration;
+use super::backend::Backend;
+use crate::failure::is_away;
+use crate::output::Format;
+
+/// Much may happen at once; it is shown together.
+const TOGETHER: Duration = Duration::from_millis(200);
+
+/// Whether, and how often, to look again.
+#[derive(Debug, Args)]
+pub(super) struct WatchArgs {
+    /// Show it again whenever something changes, until Ctrl-C
+    #[arg(long)]
+    pub(super) watch: bool,
+    /// With --watch: look again after this long at the latest
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    every: Duration,
+}
+
+impl WatchArgs {
+    /// Shows a view once, or again and again. `draw` tells what there is to see now.
+    pub(super) async fn show(
+        &self,
+        backend: &Backend,
+        workspace: Option<Uuid>,
+        format: Format,
+        draw: impl AsyncFn() -> Result<String>,
+    ) -> Result<()> {
+        let mut view = draw().await?;
+        if !self.watch {
+            writeln!(io::stdout().lock(), "{view}")?;
+            return Ok(());
+        }
+        let mut pulse = Pulse::new(backend, workspace, self.every);
+        let mut shown = String::new();
+        loop {
+            if view != shown {
+                put(&view, format)?;
+                shown = view;
+            }
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => return Ok(()),
+                () = pulse.next() => {}
+            }
+            view = match draw().await {
+                Ok(view) => view,
+                // Whoever watches wants to see it come back.
+                Err(error) if is_away(&error) => {
+                    format.hint(&format!("{error:#}; trying again"));
+                    shown.clone()
+                }
+                Err(error) => return Err(error),
+            };
+        }
+    }
+}
+
+/// On a terminal in place of the last view; else below it.
+fn put(view: &str, format: Format) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match format {
+        Format::People if out.is_terminal() => write!(out, "\u{1b}[H\u{1b}[2J{view}\n\nCtrl-C ends this.\n")?,
+        Format::People => writeln!(out, "{view}\n")?,
+        Format::Json => writeln!(out, "{view}")?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Says when to look again.
+pub(super) struct Pulse {
+    events: Option<Listening>,
+    every: Duration,
+}
+
+impl Pulse {
+    pub(super) fn new(backend: &Backend, workspace: Option<Uuid>, every: Duration) -> Self {
+        let query = EventQuery {
+            workspace_id: workspace,
+            family: None,
+        };
+        let events = match backend {
+            Backend::Api(client) => Some(client.listen(query, None)),
+            Backend::Database(_) => None,
+        };
+        Self { events, every }
+    }
+
+    /// Ends when something happened, or when it is time to look anyway.
+    pub(super) async fn next(&mut self) {
+        let Some(events) = &mut self.events else {
+            return sleep(self.every).await;
+        };
+        let late = sleep_until(Instant::now() + self.every);
+        tokio::pin!(late);
+        loop {
+            tokio::select! {
+                () = &mut late => return,
+                told = events.next() => match told {
+                    Ok(Told::Hello(_)) => {}
+                    Ok(Told::Event(_) | Told::Reset(_)) => return sleep(TOGETHER).await,
+                    Err(_) => break,
+                },
+            }
+        }
+        // A token that may not listen may still look.
+        self.events = None;
+        late.await;
+    }
+}

@@ -1,0 +1,114 @@
+//! Contexts: named servers, and tokens that are kept and never shown.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::served::Served;
+use crate::support::{Ended, run};
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn run(&self, arguments: &[&str], more: &[(&str, &str)], input: &str) -> Ended {
+        let folder = self.0.path().to_str().unwrap();
+        let environment = [&[("XDG_CONFIG_HOME", folder)], more].concat();
+        run(arguments, &environment, input)
+    }
+
+    #[track_caller]
+    fn json(&self, arguments: &[&str]) -> Value {
+        let ended = self.run(&[arguments, &["--json"]].concat(), &[], "");
+        assert_eq!(ended.code, 0, "{arguments:?}: {}", ended.stderr);
+        serde_json::from_str(&ended.stdout).unwrap()
+    }
+}
+
+#[test]
+fn a_context_is_kept_used_and_forgotten_and_its_token_never_shown() {
+    let (home, served) = (Home::new(), Served::start());
+    let add = [
+        "contexts",
+        "add",
+        "here",
+        "--url",
+        &served.url,
+        "--token-file",
+        "-",
+    ];
+    let added = home.run(&add, &[], &format!("{}\n", served.token));
+    assert_eq!(added.code, 0, "{}", added.stderr);
+    let other = home.run(
+        &["contexts", "add", "there", "--url", "http://127.0.0.1:1"],
+        &[("STATIONMASTER_TOKEN", "smt_of_there")],
+        "",
+    );
+    assert_eq!(other.code, 0, "{}", other.stderr);
+
+    let file = home.0.path().join("stationmaster/contexts.toml");
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let listed = home.run(&["contexts", "list"], &[], "");
+    for said in [&added, &other, &listed] {
+        let words = format!("{}{}", said.stdout, said.stderr);
+        assert!(!words.contains("smt_"), "{words}");
+    }
+    assert_eq!(
+        home.json(&["contexts", "list"]),
+        json!([{ "name": "here", "url": served.url, "token": true, "current": true },
+               { "name": "there", "url": "http://127.0.0.1:1", "token": true, "current": false }])
+    );
+
+    assert_eq!(
+        home.json(&["plans", "list"]).as_array().unwrap().len(),
+        3,
+        "through the first one"
+    );
+    assert_eq!(
+        home.run(&["plans", "list", "--context", "there"], &[], "").code,
+        5
+    );
+    assert_eq!(
+        home.run(&["plans", "list"], &[("STATIONMASTER_CONTEXT", "there")], "")
+            .code,
+        5
+    );
+    let database = ("STATIONMASTER_DATABASE_URL", "postgres://127.0.0.1:1/x");
+    assert_eq!(
+        home.run(&["plans", "list"], &[database], "").code,
+        5,
+        "settings come before it"
+    );
+    home.json(&["contexts", "use", "there"]);
+    assert_eq!(home.run(&["plans", "list"], &[], "").code, 5);
+    assert_eq!(home.json(&["contexts", "remove", "there"])["name"], "there");
+    let nowhere = home.run(&["plans", "list"], &[], "");
+    assert_eq!(nowhere.code, 2, "{}", nowhere.stderr);
+    assert!(nowhere.stderr.contains("contexts add"), "{}", nowhere.stderr);
+    assert!(std::fs::read_to_string(file).unwrap().contains(&served.token));
+}
+
+#[test]
+fn a_context_that_cannot_be_is_refused() {
+    let home = Home::new();
+    for (code, arguments) in [
+        (2, &["contexts", "add", "a"][..]),
+        (2, &["contexts", "add", "a", "--url", "nonsense"]),
+        (2, &["contexts", "add", "a", "--url", "http://user:password@host"]),
+        (2, &["contexts", "add", " ", "--url", "http://host"]),
+        (3, &["contexts", "use", "a"]),
+        (3, &["contexts", "remove", "a"]),
+        (3, &["queue", "list", "--context", "a"]),
+    ] {
+        let ended = home.run(arguments, &[], "");
+        assert_eq!(ended.code, code, "{arguments:?}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("password@"), "{}", ended.stderr);
+    }
+    assert_eq!(home.json(&["contexts", "list"]), json!([]));
+}

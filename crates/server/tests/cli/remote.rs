@@ -1,0 +1,374 @@
+//! Commands through a server: the same words and the same JSON as directly on the database.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::served::Served;
+use crate::support::{GRAPH, TestDatabase, run, text, written};
+
+/// What is in a value, without what it is: two things of the same kind have the same shape.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Null => json!("nothing or something"),
+        Value::Bool(_) => json!("truth"),
+        Value::Number(_) => json!("number"),
+        Value::String(_) => json!("words"),
+        Value::Array(items) => json!(items.iter().map(shape).collect::<Vec<_>>()),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), shape(value)))
+            .collect(),
+    }
+}
+
+#[test]
+fn lists_and_things_are_the_same_through_a_server_and_from_the_database() {
+    let served = Served::start();
+    let database = &served.database;
+    let (workspace, workflow) = database.workflow(GRAPH);
+    database.done(&["workspaces", "pause", &workspace]);
+    let add = ["queue", "add", "--workspace", &workspace, "--workflow", &workflow];
+    let item = text(
+        &database.json(&[&add[..], &["--input", r#"{"night": 1.50}"#]].concat()),
+        "id",
+    );
+    let ended = text(&database.json(&add), "id");
+    database.done(&["queue", "cancel", &ended, "--reason", "a holiday"]);
+    database.done(&["lock", "run", "night", "--", "true"]);
+    let nothing = Uuid::now_v7().to_string();
+    for command in [
+        &["workspaces", "list"][..],
+        &["workspaces", "show", &workspace],
+        &["workflows", "list"],
+        &["workflows", "list", "--workspace", &workspace],
+        &["workflows", "show", &workflow],
+        &["plans", "list"],
+        &["queue", "list"],
+        &["queue", "list", "--status", "pending", "--search", "NIGHT"],
+        &["queue", "list", "--workflow", &nothing],
+        &["queue", "show", &item],
+        &["queue", "show", &ended],
+        &["executions", "list"],
+        &["locks", "list"],
+        &["audit", "list", "--limit", "5"],
+        &["audit", "list", "--action", "workspace.change"],
+        &["queue", "retry-all", "--dry-run"],
+        &["queue", "cancel-all", "--workspace", &workspace, "--dry-run"],
+        &["workspaces", "delete", &workspace, "--dry-run"],
+        &["workflows", "delete", &workflow, "--dry-run"],
+    ] {
+        assert_eq!(served.json(command), database.json(command), "{command:?}");
+        // What people see holds ages, which go on; so only the first word of each line is compared.
+        let words = |said: String| -> Vec<String> {
+            let first = said.lines().filter_map(|line| line.split_whitespace().next());
+            first.map(str::to_owned).collect()
+        };
+        assert_eq!(
+            words(served.done(command)),
+            words(database.done(command)),
+            "{command:?}"
+        );
+    }
+    // Heartbeats and the use of tokens go on while we look.
+    for command in [&["servers", "list"][..], &["tokens", "list"]] {
+        assert_eq!(
+            shape(&served.json(command)),
+            shape(&database.json(command)),
+            "{command:?}"
+        );
+    }
+}
+
+/// Everything that is done to a thing of its own, one command after the other; what each answered.
+fn a_life(json: impl Fn(&[&str]) -> Value) -> Vec<(String, Value)> {
+    let graph = written(GRAPH);
+    let path = graph.path().to_str().unwrap();
+    let said = std::cell::RefCell::new(Vec::new());
+    let ask = |arguments: &[&str]| {
+        let value = json(arguments);
+        said.borrow_mut().push((arguments[..2].join(" "), value.clone()));
+        value
+    };
+    let workspace = text(
+        &ask(&["workspaces", "create", "south", "--plan", "PRO", "--limit", "0"]),
+        "id",
+    );
+    let create = [
+        "workflows",
+        "create",
+        "nightly",
+        "--workspace",
+        &workspace,
+        "--graph",
+        path,
+    ];
+    let workflow = text(&ask(&create), "id");
+    ask(&["workspaces", "set", &workspace, "--name", "South", "--no-limit"]);
+    ask(&["workspaces", "pause", &workspace]);
+    ask(&["workflows", "set", &workflow, "--task-queue", "trains"]);
+    ask(&["workflows", "add-version", &workflow, "--graph", path]);
+    ask(&["workflows", "publish", &workflow, "1"]);
+    ask(&["workflows", "pause", &workflow]);
+    ask(&["workflows", "resume", &workflow]);
+    ask(&["plans", "set", &format!("P{}", &workspace[..8]), "--limit", "7"]);
+    let add = ["queue", "add", "--workspace", &workspace, "--workflow", &workflow];
+    let item = text(&ask(&[&add[..], &["--key", "once"]].concat()), "id");
+    let again = ask(&[&add[..], &["--key", "once"]].concat());
+    assert_eq!(
+        (text(&again, "id"), &again["created"]),
+        (item.clone(), &false.into())
+    );
+    ask(&[&add[..], &["--count", "3"]].concat());
+    ask(&["queue", "priority", &item, "-7"]);
+    ask(&["queue", "cancel", &item]);
+    ask(&["queue", "retry", &item]);
+    ask(&["queue", "show", &item]);
+    ask(&[
+        "queue",
+        "cancel-all",
+        "--workspace",
+        &workspace,
+        "--status",
+        "pending",
+        "--yes",
+    ]);
+    ask(&["queue", "retry-all", "--workspace", &workspace, "--yes"]);
+    ask(&[
+        "tokens",
+        "create",
+        &format!("t{workspace}"),
+        "--role",
+        "viewer",
+        "--workspace",
+        &workspace,
+    ]);
+    ask(&["tokens", "revoke", &format!("t{workspace}")]);
+    ask(&["workflows", "delete", &workflow, "--yes"]);
+    ask(&["workspaces", "delete", &workspace, "--yes"]);
+    said.into_inner()
+}
+
+#[test]
+fn what_is_done_through_a_server_is_told_in_the_same_shape_and_done_under_the_token() {
+    let served = Served::start();
+    let through = a_life(|arguments| served.json(arguments));
+    let direct = a_life(|arguments| served.database.json(arguments));
+    for ((command, one), (_, other)) in through.iter().zip(&direct) {
+        assert_eq!(shape(one), shape(other), "{command}");
+    }
+    let find = |command: &str| &through.iter().find(|(name, _)| name == command).unwrap().1;
+    assert_eq!(
+        find("queue cancel-all"),
+        &json!({ "matching": 4, "cancelled": 4 })
+    );
+    assert_eq!(find("queue retry-all"), &json!({ "matching": 4, "retried": 4 }));
+    let lines = served.json(&["audit", "list", "--action", "workspace.delete"]);
+    let actors: Vec<&str> = lines
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line["actor"].as_str().unwrap())
+        .collect();
+    assert!(
+        actors[0].starts_with("cli:") && actors[1].starts_with("token:boss:"),
+        "{actors:?}"
+    );
+}
+
+#[test]
+fn an_execution_is_completed_and_cancelled_through_a_server() {
+    const LONG: &str = r#"{"nodes": [{"id": "night", "type": "wait", "seconds": 3600}]}"#;
+    let served = Served::start();
+    let (workspace, workflow) = served.database.workflow(LONG);
+    let running = || {
+        let add = ["queue", "add", "--workspace", &workspace, "--workflow", &workflow];
+        let item = text(&served.json(&add), "id");
+        let started = std::time::Instant::now();
+        loop {
+            let shown = served.json(&["queue", "show", &item]);
+            if shown["status"] == "DISPATCHED" {
+                return text(&shown, "execution_id");
+            }
+            assert!(started.elapsed().as_secs() < 60, "{shown}");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    let first = running();
+    let complete = ["executions", "complete", &first, "--output", r#"{"trains": 3}"#];
+    assert!(served.done(&complete).contains("COMPLETED"));
+    assert!(served.refused(4, &complete).contains("COMPLETED"));
+    assert_eq!(
+        served.json(&["executions", "show", &first])["output"]["trains"],
+        3
+    );
+    let second = running();
+    assert_eq!(
+        served.json(&["executions", "cancel", &second])["result"],
+        "requested"
+    );
+    served.database.done(&[
+        "lock",
+        "run",
+        "a",
+        "--at-most",
+        "1h",
+        "--at-least",
+        "1h",
+        "--",
+        "true",
+    ]);
+    assert!(
+        served
+            .done(&["locks", "release", "a", "--yes"])
+            .contains("is free")
+    );
+    assert!(
+        served
+            .refused(3, &["locks", "release", "b", "--yes"])
+            .contains("there is no lock")
+    );
+}
+
+#[test]
+fn long_lists_are_read_page_after_page_and_go_on_where_they_ended() {
+    let served = Served::start();
+    let (workspace, workflow) = served.database.workflow(GRAPH);
+    served.database.done(&["workspaces", "pause", &workspace]);
+    let add = [
+        "queue",
+        "add",
+        "--workspace",
+        &workspace,
+        "--workflow",
+        &workflow,
+        "--count",
+        "1203",
+    ];
+    assert_eq!(served.json(&add)["ids"].as_array().unwrap().len(), 1203);
+    let list = ["queue", "list", "--limit", "1000"];
+    let first = served.run_as(&served.token, &list);
+    let place = first
+        .stderr
+        .split("--before ")
+        .nth(1)
+        .expect("there is more")
+        .trim();
+    let ids = |value: &Value| -> Vec<String> {
+        value
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| text(item, "id"))
+            .collect()
+    };
+    let (mut all, rest) = (
+        ids(&served.json(&list)),
+        ids(&served.json(&[&list[..], &["--before", place]].concat())),
+    );
+    assert_eq!((all.len(), rest.len()), (1000, 203));
+    all.extend(rest);
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 1203);
+    assert_eq!(
+        served
+            .run_as(&served.token, &["queue", "list", "--limit", "1"])
+            .code,
+        0
+    );
+    assert!(
+        served
+            .refused(2, &["queue", "list", "--before", "nonsense"])
+            .contains("cursor")
+    );
+}
+
+#[test]
+fn what_a_server_refuses_has_its_exit_code_and_advice() {
+    let served = Served::start();
+    let (workspace, _) = served.database.workflow(GRAPH);
+    let nobody = Uuid::now_v7().to_string();
+    let viewer = text(
+        &served.json(&["tokens", "create", "v", "--role", "viewer"]),
+        "secret",
+    );
+    let create = ["workspaces", "create", "x"];
+    for (token, code, words) in [
+        (viewer.as_str(), 6, "needs the role admin"),
+        ("smt_nonsense", 6, "token"),
+        ("", 6, "send a token"),
+    ] {
+        let ended = served.run_as(token, &create);
+        assert_eq!(ended.code, code, "{}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert!(
+            !ended.stderr.contains(&viewer) && !ended.stderr.contains("smt_nonsense"),
+            "{}",
+            ended.stderr
+        );
+    }
+    for (code, arguments) in [
+        (3, &["workspaces", "show", &nobody][..]),
+        (3, &["workspaces", "pause", &nobody]),
+        (3, &["workspaces", "set", &nobody, "--name", "x"]),
+        (3, &["queue", "cancel", &nobody]),
+        (3, &["queue", "priority", &nobody, "1"]),
+        (3, &["executions", "show", &nobody]),
+        (3, &["tokens", "revoke", "nobody"]),
+        (
+            3,
+            &["queue", "add", "--workspace", &workspace, "--workflow", &nobody],
+        ),
+        (4, &["workspaces", "create", "x", "--id", &workspace]),
+        (4, &["tokens", "create", "v", "--role", "viewer"]),
+        (2, &["workspaces", "create", "x", "--plan", "GOLD"]),
+    ] {
+        let said = served.refused(code, arguments);
+        assert_eq!(said.lines().count(), 2, "{arguments:?}: {said}");
+    }
+    let away = run(
+        &["queue", "list"],
+        &[("STATIONMASTER_URL", "http://127.0.0.1:1")],
+        "",
+    );
+    assert_eq!(away.code, 5, "{}", away.stderr);
+    let wrong = run(&["queue", "list", "--url", "postgres://x"], &[], "");
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+}
+
+#[test]
+fn what_works_only_on_a_database_says_so() {
+    for command in [&["migrate"][..], &["lock", "run", "a", "--", "true"]] {
+        let ended = run(command, &[("STATIONMASTER_URL", "http://127.0.0.1:1")], "");
+        assert!(
+            ended.stderr.contains("only directly on a database"),
+            "{}",
+            ended.stderr
+        );
+        assert!(ended.stderr.contains("--database-url"), "{}", ended.stderr);
+    }
+    let database = TestDatabase::migrated();
+    let direct = run(
+        &["queue", "list", "--database-url", &database.url()],
+        &[("STATIONMASTER_URL", "http://127.0.0.1:1")],
+        "",
+    );
+    assert_eq!(
+        direct.code, 0,
+        "a flag comes before the environment: {}",
+        direct.stderr
+    );
+    let both = run(
+        &[
+            "queue",
+            "list",
+            "--url",
+            "http://x",
+            "--database-url",
+            "postgres://x",
+        ],
+        &[],
+        "",
+    );
+    assert_eq!(both.code, 2, "{}", both.stderr);
+}

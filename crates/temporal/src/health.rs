@@ -1,0 +1,82 @@
+//! What can be seen of a cluster from outside: whether it answers, how long it remembers, and what its clock says.
+
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use stationmaster_core::id::ExecutionId;
+use temporalio_common::protos::temporal::api::workflowservice::v1::{
+    DescribeNamespaceRequest, DescribeWorkflowExecutionRequest, GetSystemInfoRequest,
+};
+use tokio::time::Instant;
+
+use crate::engine::TemporalEngine;
+use crate::outcome::is_unknown_run;
+use crate::run::named;
+
+/// A cluster and our namespace of it.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    /// The version of the server.
+    pub version: String,
+    /// How long closed runs are remembered; none: it was not told.
+    pub retention: Option<Duration>,
+}
+
+impl TemporalEngine {
+    /// Looks at the cluster; the words of an error say why there is nothing to see.
+    pub fn look(&self, patience: Duration) -> BoxFuture<'_, Result<Cluster, String>> {
+        async move {
+            let ends_at = Instant::now() + patience;
+            let info = self
+                .link
+                .call(ends_at, GetSystemInfoRequest {}, |service, request| {
+                    service.get_system_info(request)
+                });
+            let version = info.await.map_err(|error| error.to_string())?.server_version;
+            let message = DescribeNamespaceRequest {
+                namespace: self.namespace.clone(),
+                ..DescribeNamespaceRequest::default()
+            };
+            let namespace = self.link.call(ends_at, message, |service, request| {
+                service.describe_namespace(request)
+            });
+            let namespace = namespace.await.map_err(|error| error.to_string())?;
+            let retention = namespace
+                .config
+                .and_then(|config| config.workflow_execution_retention_ttl)
+                .and_then(|time| Duration::try_from(time).ok());
+            Ok(Cluster { version, retention })
+        }
+        .boxed()
+    }
+
+    /// When the cluster says that a run began; none: it does not know it.
+    pub fn began_at(
+        &self,
+        execution: ExecutionId,
+        patience: Duration,
+    ) -> BoxFuture<'_, Result<Option<Timestamp>, String>> {
+        async move {
+            let message = DescribeWorkflowExecutionRequest {
+                namespace: self.namespace.clone(),
+                execution: Some(named(execution, "")),
+            };
+            let described = self
+                .link
+                .call(Instant::now() + patience, message, |service, request| {
+                    service.describe_workflow_execution(request)
+                });
+            match described.await {
+                Ok(described) => Ok(described
+                    .workflow_execution_info
+                    .and_then(|info| info.start_time)
+                    .and_then(|time| Timestamp::new(time.seconds, time.nanos).ok())),
+                Err(error) if is_unknown_run(&error) => Ok(None),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+        .boxed()
+    }
+}
