@@ -92,6 +92,7 @@ impl Server {
             presence,
             engine: EngineChoice::Embedded(Arc::clone(&embedded)),
             executions: None,
+            dispatchers: None,
             alarms: Some(alarms::Setup::new(settings).unwrap()),
             metrics: Arc::clone(&metrics),
         };

@@ -83,6 +83,7 @@ impl Server {
                 presence,
                 engine: EngineChoice::Embedded(Arc::new(engine)),
                 executions: dispatch.executions.then(brisk),
+                alarms: None,
                 dispatchers: Some(Parts {
                     settings: dispatch.settings,
                     engine: Arc::new(EmbeddedDispatchers::new()),
