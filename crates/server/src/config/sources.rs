@@ -250,7 +250,8 @@ fn advice(name: &str, spelling: Spelling) -> String {
         let whole = strsim::normalized_damerau_levenshtein(name, known);
         // Left the section out, or put it into the wrong one.
         if last(name) == last(known) {
-            whole.max(0.95)
+            // Of several the one that is most alike.
+            whole.mul_add(0.05, 0.95)
         } else {
             whole
         }
