@@ -6,4 +6,5 @@ select exists (select from stationmaster.alarm_unplanned) as unplanned,
            (select min(next_due_at) from stationmaster.alarm_standings
             where next_due_at >= to_timestamp($1) and next_due_at is not null and not held),
            (select min(ready_at) from stationmaster.occurrences_open where ready_at >= to_timestamp($2) and ready_at < 'infinity')
-       ) - clock_timestamp())::double precision as next_due_in
+       ) - clock_timestamp())::double precision as next_due_in,
+       extract(epoch from clock_timestamp())::double precision as now

@@ -22,6 +22,8 @@ use crate::task::Next;
 
 /// After work there is often more: for this long we look again and again, and nobody needs to ring.
 const ATTENTION: Duration = Duration::from_secs(1);
+/// Open rows whose time came longer ago than this were claimed then, and are dead; a full look finds what was not.
+const LONG_AGO: f64 = 60.0;
 /// How soon we look again while attentive.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -123,6 +125,8 @@ struct Memory {
     worked_at: Option<Instant>,
     attended_at: Option<Instant>,
     next_due: Option<Instant>,
+    /// By the database's clock, at the last look, in seconds since 1970.
+    database_now: f64,
     /// The last claim was full: there is more, no need to look.
     more: bool,
 }
@@ -252,7 +256,7 @@ impl Claimer {
             lock(&self.shared.due_from).from(),
             lock(&self.shared.ready_from).from(),
         );
-        let (unplanned, next_due_in): (bool, Option<f64>) = within(
+        let (unplanned, next_due_in, database_now): (bool, Option<f64>, f64) = within(
             sqlx::query_as(statement!("alarms/look"))
                 .bind(due_from)
                 .bind(ready_from)
@@ -262,7 +266,9 @@ impl Claimer {
         if unplanned {
             self.shared.bells.planner.ring();
         }
-        self.memory().next_due =
+        let mut memory = self.memory();
+        memory.database_now = database_now;
+        memory.next_due =
             next_due_in.map(|seconds| now + Duration::try_from_secs_f64(seconds).unwrap_or_default());
         Ok(next_due_in.is_some_and(|seconds| seconds <= 0.0))
     }
@@ -287,7 +293,7 @@ impl Claimer {
         if !moves.broken.is_empty() {
             fail(&mut transaction, &moves.broken).await?;
         }
-        let ready_from = lock(&self.shared.ready_from).from();
+        let (ready_from, looked_at) = (lock(&self.shared.ready_from).from(), Instant::now());
         let open = limit.saturating_sub(i64::try_from(moves.made.alarms.len()).unwrap_or_default());
         let leased: Vec<Leased> = sqlx::query_as(statement!("alarms/claim"))
             .bind(&moves.alarms)
@@ -310,6 +316,8 @@ impl Claimer {
             .persistent(moves.alarms.len() <= super::FEW_ROWS)
             .fetch_all(&mut *transaction)
             .await?;
+        let behind = self.memory().database_now - LONG_AGO;
+        lock(&self.shared.ready_from).looked(ready_from, looked_at.elapsed(), Some(behind));
         transaction.commit().await?;
         for (alarm, missed) in &moves.missed {
             self.shared

@@ -257,7 +257,8 @@ fn advice(name: &str, spelling: Spelling) -> String {
         let whole = strsim::normalized_damerau_levenshtein(name, known);
         // Left the section out, or put it into the wrong one.
         if last(name) == last(known) {
-            0.95 + whole * 0.05
+            // Of several the one that is most alike.
+            whole.mul_add(0.05, 0.95)
         } else {
             whole
         }
