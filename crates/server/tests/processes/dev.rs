@@ -77,6 +77,10 @@ async fn dev_completes_examples_keeps_its_data_and_leaves_no_postgresql_behind_e
     let mut dev = launch(&folder).start_ready().await;
     let url = database_url(&dev);
     eventually("an example completes", async || completed(&url).await > 0).await;
+    eventually("a signal is routed, and shown", async || {
+        dev.said("signal order.paid -> dispatcher-example-default -> execution ") > 0
+    })
+    .await;
     let before = completed(&url).await;
     let postgres = postmaster(&folder).expect("PostgreSQL runs");
     dev.signal(Signal::SIGTERM);
