@@ -1,5 +1,6 @@
 //! What cannot be routed is put aside with a reason, slows nobody, and can be replayed.
 
+use stationmaster_core::catalogue::{self, DefinitionChange};
 use stationmaster_core::signals::replay::{self, Filter, replay, replay_matching};
 use stationmaster_core::signals::send::{Signal, send};
 use stationmaster_core::signals::{inspect, triggers};
@@ -16,7 +17,7 @@ async fn unknown_and_invalid_signals_are_put_aside_with_their_reasons_and_the_ot
     let (workspace, definition) = testbed.shop(NOOP).await;
     testbed.trigger("shop", "ordered", definition, Some(ORDER)).await;
     let empty = stationmaster_core::id::DefinitionId::new();
-    stationmaster_core::catalogue::put_definition(&testbed.database, empty, workspace, Default::default())
+    catalogue::put_definition(&testbed.database, empty, workspace, DefinitionChange::default())
         .await
         .unwrap();
     testbed.trigger("shop", "drafted", empty, None).await;

@@ -15,6 +15,7 @@ mod fences;
 mod ids;
 mod inbox;
 mod ownership;
+mod plans;
 mod redis;
 mod routing;
 mod supervisor;

@@ -1,8 +1,16 @@
 //! An owner that is stopped past its lease and goes on.
 
 use nix::sys::signal::Signal;
+use temporalio_client::tonic::IntoRequest as _;
+use temporalio_common::protos::temporal::api::common::v1::{Memo, Payload, WorkflowType};
+use temporalio_common::protos::temporal::api::enums::v1::{
+    EventType, WorkflowExecutionStatus, WorkflowIdConflictPolicy,
+};
+use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
+use temporalio_common::protos::temporal::api::workflowservice::v1::SignalWithStartWorkflowExecutionRequest;
+use uuid::Uuid;
 
-use crate::line::Line;
+use crate::line::{DISPATCHER, Line};
 use crate::support::eventually;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,4 +54,74 @@ async fn the_writes_of_an_owner_that_was_stopped_past_its_lease_are_refused() {
     );
     assert_eq!(line.open_runs().await, 1);
     drop(standby);
+}
+
+/// The start of a former owner, as it was under way when that owner died.
+fn late_start(line: &Line, epoch: i64) -> SignalWithStartWorkflowExecutionRequest {
+    let json = |text: String| Payload {
+        metadata: [("encoding".to_owned(), b"json/plain".to_vec())].into(),
+        data: text.into_bytes(),
+        ..Payload::default()
+    };
+    let memo = [
+        ("epoch".to_owned(), json(epoch.to_string())),
+        ("serverId".to_owned(), json(format!("\"{}\"", Uuid::now_v7()))),
+    ];
+    SignalWithStartWorkflowExecutionRequest {
+        namespace: line.temporal.namespace.clone(),
+        workflow_id: DISPATCHER.to_owned(),
+        workflow_type: Some(WorkflowType {
+            name: "stationmaster-dispatcher".to_owned(),
+        }),
+        task_queue: Some(TaskQueue {
+            name: "of-the-dead".to_owned(),
+            ..TaskQueue::default()
+        }),
+        request_id: format!("{DISPATCHER}:{epoch}:0"),
+        workflow_id_conflict_policy: WorkflowIdConflictPolicy::TerminateExisting.into(),
+        signal_name: "register".to_owned(),
+        memo: Some(Memo { fields: memo.into() }),
+        ..SignalWithStartWorkflowExecutionRequest::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_of_a_dead_owner_that_arrives_late_and_ends_its_successors_run_is_made_good() {
+    let line = Line::new().await;
+    let mut dead = line.owner().await;
+    dead.kill();
+    let successor = line.launch.start_ready().await;
+    let taken = line.until_owned(2).await;
+    let late = late_start(&line, 1);
+    let mut service = line.temporal.service();
+    let late = service
+        .signal_with_start_workflow_execution(late.into_request())
+        .await;
+    let late = late.unwrap().into_inner().run_id;
+    let (ended, _) = line.end_of(taken.run_id.as_deref().unwrap()).await;
+    assert_eq!(
+        ended,
+        EventType::WorkflowExecutionTerminated,
+        "it has ended the successor's run"
+    );
+    line.send(10).await;
+    line.until_routed(10).await;
+    let row = line.row().await;
+    assert_eq!(
+        (row.owner, row.epoch),
+        (taken.owner, 2),
+        "the same owner, under the same epoch"
+    );
+    let (ended, _) = line.end_of(&late).await;
+    assert_eq!(ended, EventType::WorkflowExecutionTerminated);
+    eventually("the one open run is the successor's", async || {
+        let runs = line.runs().await;
+        let open: Vec<_> = runs
+            .iter()
+            .filter(|run| run.status() == WorkflowExecutionStatus::Running)
+            .collect();
+        open.len() == 1 && Some(open[0].execution.as_ref().unwrap().run_id.as_str()) == row.run_id.as_deref()
+    })
+    .await;
+    drop(successor);
 }

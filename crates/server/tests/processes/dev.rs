@@ -82,6 +82,10 @@ async fn dev_completes_examples_keeps_its_data_and_leaves_no_postgresql_behind_e
     })
     .await;
     assert_eq!(dev.said("not ours"), 0, "{}", dev.log());
+    eventually("a signal is routed, and shown", async || {
+        dev.said("signal order.paid -> dispatcher-example-default -> execution ") > 0
+    })
+    .await;
     let before = completed(&url).await;
     let postgres = postmaster(&folder).expect("PostgreSQL runs");
     dev.signal(Signal::SIGTERM);
