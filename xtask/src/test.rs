@@ -5,7 +5,9 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 use stationmaster_postgres::{Binaries, Server, Settings};
 
-use crate::components::{POSTGRES, SCHEMATHESIS, SCHEMATHESIS_SETTING, TEMPORAL, TEMPORAL_SETTING};
+use crate::components::{
+    POSTGRES, PSYCOPG, PSYCOPG_SETTING, SCHEMATHESIS, SCHEMATHESIS_SETTING, TEMPORAL, TEMPORAL_SETTING,
+};
 use crate::repository::{self, Repository, code_of};
 
 /// Tests run at the same time, and each has pools of its own.
@@ -33,6 +35,7 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
     let bin_dir = POSTGRES.provide(repository)?;
     let temporal = TEMPORAL.provide(repository)?;
     let schemathesis = SCHEMATHESIS.provide(repository)?;
+    let psycopg = PSYCOPG.provide(repository)?;
     let binaries = Binaries::find(Some(&bin_dir))?;
     let settings = Settings {
         max_connections: MAX_CONNECTIONS,
@@ -52,7 +55,8 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
             .env("STATIONMASTER_TEST_DATABASE_URL", server.url("postgres"))
             .env("STATIONMASTER_TEST_POSTGRES_BIN", &bin_dir)
             .env(TEMPORAL_SETTING, &temporal)
-            .env(SCHEMATHESIS_SETTING, &schemathesis);
+            .env(SCHEMATHESIS_SETTING, &schemathesis)
+            .env(PSYCOPG_SETTING, &psycopg);
         let status = repository::run(&mut command)?;
         if !status.success() {
             return Ok(code_of(status));
