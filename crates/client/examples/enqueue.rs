@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use serde_json::value::to_raw_value;
 use stationmaster_client::wire::{Enqueue, Execution, ExecutionStatus};
-use stationmaster_client::{Client, Told, wire};
+use stationmaster_client::{Client, wire};
 use uuid::Uuid;
 
 #[tokio::main]
@@ -60,7 +60,9 @@ pub(crate) async fn run(client: &Client, workspace: Uuid, workflow: Uuid) -> Res
                 return Ok(execution);
             }
         }
-        // Something happened in the workspace: look again.
-        while !matches!(events.next().await?, Told::Event(_) | Told::Reset(_)) {}
+        // Look again when something happens in the workspace, and after a second anyway: not everything is an event.
+        if let Ok(told) = tokio::time::timeout(Duration::from_secs(1), events.next()).await {
+            told?;
+        }
     }
 }

@@ -11,11 +11,13 @@ use stationmaster_schedule::{ParseError, UnknownZone};
 use crate::config::{Complaint, Complaints};
 use crate::output::{Format, printable};
 
+mod client;
+
 /// Printed below every help text and in docs/cli.md.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  failed
+  1  failed; doctor: there is a problem; executions watch: it ended badly
   2  wrong usage or configuration
   3  not found
   4  conflict, or not possible in this state
@@ -169,7 +171,7 @@ impl<'a> Report<'a> {
             };
         }
         if let Some(error) = error.downcast_ref::<stationmaster_client::Error>() {
-            return of_client(error);
+            return client::report(error);
         }
         if let Some(error) = error.downcast_ref::<locks::Error>() {
             return of_lock(error);
@@ -430,47 +432,6 @@ fn of_lock(error: &locks::Error) -> Report<'static> {
         Error::Table(_) => Report::new(Kind::Unavailable, error.to_string(), None),
         Error::Database(error) => of_database(error),
     }
-}
-
-/// What a server said, or that it said nothing.
-fn of_client(error: &stationmaster_client::Error) -> Report<'static> {
-    use stationmaster_client::Error;
-    let (kind, advice) = match error {
-        Error::Settings(_) => (Kind::Usage, "Mend --url, the context or STATIONMASTER_TOKEN"),
-        Error::Unauthenticated(_) => (
-            Kind::Denied,
-            "Set STATIONMASTER_TOKEN, or keep one: stationmaster contexts add NAME --url URL --token-file FILE",
-        ),
-        Error::Forbidden(_) => (
-            Kind::Denied,
-            "Use a token with that role and workspace: stationmaster tokens create",
-        ),
-        Error::NotFound(_) => (
-            Kind::NotFound,
-            "See which there are: stationmaster NOUN list; a token sees only its own workspaces",
-        ),
-        Error::Conflict(_) | Error::Precondition(_) => (Kind::Conflict, "Look at it again"),
-        Error::Invalid(_) => (Kind::Usage, "Change the request; nothing was done"),
-        Error::RateLimited { .. } => (Kind::Unavailable, "Try again in a moment"),
-        Error::Unavailable { .. } => (
-            Kind::Unavailable,
-            "Ask again; the server's /readyz tells what is missing",
-        ),
-        Error::Transport(_) => (
-            Kind::Unavailable,
-            "Is the server running, and is its address right? See: stationmaster contexts list",
-        ),
-        Error::Answer(_) => (
-            Kind::Failed,
-            "Is there a Stationmaster of this version at that address?",
-        ),
-    };
-    let id = error.problem().and_then(|problem| problem.request_id.as_deref());
-    let message = match id.filter(|_| kind == Kind::Unavailable) {
-        Some(id) => format!("{error} (request {id})"),
-        None => error.to_string(),
-    };
-    Report::new(kind, message, Some(advice))
 }
 
 fn of_access(error: &access::Error) -> Report<'static> {

@@ -33,8 +33,8 @@ pub(crate) struct ListArgs {
     #[arg(long, value_parser = text)]
     subject: Option<String>,
     /// At most so many, the newest first
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    limit: u64,
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
     /// Go on where the list before ended: what it said
     #[arg(long, value_name = "PLACE")]
     before: Option<String>,

@@ -26,8 +26,8 @@ pub(super) struct Page {
     #[arg(long, value_name = "TEXT", value_parser = text)]
     pub(super) search: Option<String>,
     /// At most so many, the newest first
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000))]
-    limit: u64,
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
     /// Go on where the list before ended: what it said, or the last id that it showed
     #[arg(long, value_name = "PLACE")]
     pub(super) before: Option<String>,

@@ -22,7 +22,7 @@ const TOGETHER: Duration = Duration::from_millis(200);
 /// Whether, and how often, to look again.
 #[derive(Debug, Args)]
 pub(super) struct WatchArgs {
-    /// Show it again whenever something changes, until Ctrl-C
+    /// Show it again and again, until Ctrl-C; through a server also at once when something is done
     #[arg(long)]
     pub(super) watch: bool,
     /// With --watch: look again after this long at the latest

@@ -26,8 +26,8 @@ pub(crate) enum Command {
         #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
         workspace: Option<Uuid>,
         /// At most so many
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-        limit: u64,
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
         /// Go on where the list before ended: what it said
         #[arg(long, value_name = "PLACE")]
         after: Option<String>,
@@ -226,7 +226,7 @@ async fn create(args: CreateArgs, backend: &Backend, context: &Context) -> Resul
 
 async fn list(
     workspace: Option<Uuid>,
-    limit: u64,
+    limit: u32,
     after: Option<String>,
     backend: &Backend,
     context: &Context,

@@ -21,8 +21,8 @@ pub(crate) enum Command {
     /// The workspaces there are, with how much of their limits is used
     List {
         /// At most so many
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-        limit: u64,
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
         /// Go on where the list before ended: what it said
         #[arg(long, value_name = "PLACE")]
         after: Option<String>,
@@ -157,7 +157,7 @@ async fn create(args: CreateArgs, backend: &Backend, context: &Context) -> Resul
         .print(&workspace, |workspace| sentence("Created", workspace))
 }
 
-async fn list(limit: u64, after: Option<String>, backend: &Backend, context: &Context) -> Result<()> {
+async fn list(limit: u32, after: Option<String>, backend: &Backend, context: &Context) -> Result<()> {
     let workspaces = backend.workspaces(limit as usize, after.as_deref()).await?;
     context.format.print(&workspaces.rows[..], |workspaces| {
         let header = ["ID", "NAME", "PLAN", "SLOTS", "READY", "STATE", "AGE"];

@@ -5,6 +5,7 @@ mod alarms;
 mod contexts;
 mod doctor;
 mod errors;
+mod languages;
 mod locks;
 mod remote;
 mod schema;

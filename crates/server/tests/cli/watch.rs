@@ -59,6 +59,7 @@ fn a_list_is_shown_again_when_something_happens() {
     let served = Served::start();
     let (workspace, workflow) = served.database.workflow(GRAPH);
     served.database.done(&["workspaces", "pause", &workspace]);
+    let item = served.database.enqueue(&workspace, &workflow);
     let url = served.database.url();
     // Through a server the events alone must do: an hour is longer than any test.
     for (every, environment) in [
@@ -77,12 +78,13 @@ fn a_list_is_shown_again_when_something_happens() {
         );
         watching.until(|line| line.starts_with('['));
         // A listener hears from the moment on that it has come in, which we cannot see; so we go on until it tells.
-        let heard = std::iter::repeat_with(|| served.database.enqueue(&workspace, &workflow))
-            .take(100)
-            .any(|item| {
-                let told = watching.lines.recv_timeout(Duration::from_secs(2));
-                told.is_ok_and(|line| line.contains(&item))
-            });
+        let heard = (1..100).any(|priority| {
+            served
+                .database
+                .done(&["queue", "priority", &item, &priority.to_string()]);
+            let told = watching.lines.recv_timeout(Duration::from_secs(2));
+            told.is_ok_and(|line| line.contains(&format!("\"priority\":{priority},")))
+        });
         assert!(heard, "{environment:?}");
     }
 }
