@@ -81,6 +81,20 @@ pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Entry>, db
     Ok(rows.into_iter().map(entry).collect())
 }
 
+/// Writes one line about something that was done outside of the caller's transaction.
+pub async fn note(
+    database: &Database,
+    actor: &str,
+    action: &str,
+    workspace: Option<WorkspaceId>,
+    subject: &str,
+    detail: Value,
+) -> Result<(), db::Error> {
+    let mut session = database.session().await?;
+    write(&mut session, actor, action, workspace, subject, detail).await?;
+    session.finish().await
+}
+
 /// Writes one line, in the transaction of what it tells.
 pub(crate) async fn write(
     connection: &mut PgConnection,
