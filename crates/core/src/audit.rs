@@ -81,16 +81,18 @@ pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Entry>, db
     Ok(rows.into_iter().map(entry).collect())
 }
 
-/// Writes one line about something that belongs to no workspace and that was done outside of our own transactions.
+/// Writes one line about something that was done outside of the caller's transaction.
 pub async fn note(
     database: &Database,
     actor: &str,
     action: &str,
+    workspace: Option<WorkspaceId>,
     subject: &str,
     detail: Value,
 ) -> Result<(), db::Error> {
-    let mut connection = within(database.pool().acquire()).await?;
-    write(&mut connection, actor, action, None, subject, detail).await
+    let mut session = database.session().await?;
+    write(&mut session, actor, action, workspace, subject, detail).await?;
+    session.finish().await
 }
 
 /// Writes one line, in the transaction of what it tells.

@@ -83,6 +83,7 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
         locks,
         settings: config.http.clone(),
         tls,
+        targets: config.wake_guard(),
     };
     let http = tokio::spawn(http::serve(listener, parts, stop.clone()));
     Ok(Running {

@@ -1,10 +1,12 @@
 //! The calls, one file a noun, one method a route.
 
+mod alarms;
 mod catalogue;
 mod events;
 mod executions;
 mod locks;
 mod operations;
+mod signals;
 
 pub use events::{EventStream, Listening, Told};
 pub use locks::{Extended, Locked, Unlocked};

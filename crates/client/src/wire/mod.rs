@@ -1,21 +1,30 @@
 //! What is said on the wire, one module a noun. Fields that may be added later are no breaking change: readers skip what they
 //! do not know. In requests an unknown field is an error, so that a typing mistake is not silently dropped.
 
+mod alarms;
 mod audit;
+mod dispatchers;
 mod events;
 mod executions;
 mod locks;
+mod occurrences;
 mod overview;
 mod page;
 mod plans;
 mod problem;
 mod queue;
 mod servers;
+mod signals;
 mod tokens;
 mod workflows;
 mod workspaces;
 
+pub use alarms::{Alarm, AlarmChange, AlarmKind, AlarmStatus, Dst, Misfire, NewAlarm, Overlap};
 pub use audit::{AuditEntry, AuditQuery};
+pub use dispatchers::{
+    Dispatcher, DispatcherAct, DispatcherDeed, DispatcherFinding, DispatcherQuery, DispatcherServer,
+    DispatcherState, Reconcile, Reconciled,
+};
 pub use events::{Event, EventQuery, Hello, Reset};
 pub use executions::{
     BulkEnqueue, BulkEnqueued, Complete, CompleteStatus, Enqueue, Enqueued, Execution, ExecutionQuery,
@@ -23,6 +32,10 @@ pub use executions::{
 };
 pub use locks::{
     Acquired, ExtendLock, Lock, LockExtended, LockQuery, LockRequest, Locks, Taken, UnlockAnswer,
+};
+pub use occurrences::{
+    AlarmDetails, AlarmMade, AlarmQuery, Backfill, BackfillItem, Backfilled, FiredByHand, NextFires,
+    NextQuery, Occurrence, OccurrenceQuery, OccurrenceStatus, Upcoming,
 };
 pub use overview::{Minute, Numbers, Overview, OverviewQuery};
 pub use page::{Page, PageQuery};
@@ -33,6 +46,10 @@ pub use queue::{
     ItemStatus, QueueItem, QueueItemChange, QueueItemDetails, QueueQuery, RetriableStatus, Step, Waiting,
 };
 pub use servers::{Server, Servers};
+pub use signals::{
+    BulkSend, BulkSent, NewSignal, Signal, SignalQuery, SignalSent, SignalStatus, Trigger, TriggerChange,
+    TriggerPlace, TriggerQuery,
+};
 pub use tokens::{NewToken, Role, Token, TokenMade};
 pub use workflows::{NewVersion, Version, VersionMade, Workflow, WorkflowChange, WorkflowQuery};
 pub use workspaces::{Workspace, WorkspaceChange};

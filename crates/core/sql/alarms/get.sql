@@ -1,5 +1,6 @@
 -- Alarms, newest first, for people. Locks nothing. Planned anew for each filter.
--- $1 workspace, $2 status, $3 kind (null: any), $4 before this id, $5 how many, $6 only this id (null: any).
+-- $1 workspace, $2 status, $3 kind (null: any), $4 before this id, $5 how many, $6 only this id,
+-- $7 workspaces, $8 a text in the label or the last error (null: any).
 select id, workspace_id, label, kind, cron_expr, timezone, to_char(civil_at, 'YYYY-MM-DD"T"HH24:MI:SS') as civil_at, fire_at,
        next_fire_at, status, failure_count, failed_in_a_row, last_error, last_fired_at, dst, misfire, catch_up,
        extract(epoch from misfire_window)::double precision as misfire_window, overlap,
@@ -11,5 +12,7 @@ where ($1::uuid is null or workspace_id = $1)
   and ($3::text is null or kind = $3)
   and id < $4
   and ($6::uuid is null or id = $6)
+  and ($7::uuid[] is null or workspace_id = any ($7))
+  and ($8::text is null or position(lower($8) in lower(label)) > 0 or position(lower($8) in lower(last_error)) > 0)
 order by id desc
 limit $5

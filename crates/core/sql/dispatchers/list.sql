@@ -1,5 +1,6 @@
 -- Dispatchers with their inbox and their servers, for people. Locks nothing.
--- The table has a row per dispatcher, so it is read whole. $1 only this one, $2 project, $3 how many.
+-- The table has a row per dispatcher, so it is read whole. $1 only this one, $2 project, $3 how many,
+-- $4 only of projects of these workspaces, $5 after this id (null: any).
 select d.id, d.project, d.task_queue, d.owner, o.name as owner_name, d.epoch, d.lease_until,
        (d.lease_until > now() and d.handed_over_at is null) is true as owned, d.engine, d.run_id, d.taken_at, d.run_started_at,
        w.waiting, w.oldest as oldest_waiting_at, h.beat_at as heartbeat_at, h.epoch as heartbeat_epoch,
@@ -20,5 +21,7 @@ left join lateral (
     where s.dispatcher_id = d.id
 ) r on true
 where ($1::text is null or d.id = $1) and ($2::text is null or d.project = $2)
+  and ($4::uuid[] is null or d.project in (select p.name from stationmaster.projects p where p.workspace_id = any ($4)))
+  and ($5::text is null or d.id > $5)
 order by d.id
 limit $3

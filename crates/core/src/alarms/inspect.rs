@@ -233,7 +233,25 @@ impl Alarm {
 
 /// Alarms, newest first.
 pub async fn alarms(database: &Database, filter: &Filter) -> Result<Vec<Alarm>, db::Error> {
-    page(database, filter, None).await
+    page(database, filter, None, &Among::default()).await
+}
+
+/// What a filter is narrowed by for somebody who may not see everything.
+#[derive(Debug, Clone, Default)]
+pub struct Among {
+    /// Of these workspaces.
+    pub workspaces: Option<Vec<WorkspaceId>>,
+    /// With this text in the label or in the last error, in whatever case.
+    pub text: Option<String>,
+}
+
+/// Alarms among these, newest first.
+pub async fn alarms_among(
+    database: &Database,
+    filter: &Filter,
+    among: &Among,
+) -> Result<Vec<Alarm>, db::Error> {
+    page(database, filter, None, among).await
 }
 
 /// One alarm.
@@ -242,10 +260,17 @@ pub async fn alarm(database: &Database, id: AlarmId) -> Result<Option<Alarm>, db
         limit: 1,
         ..Filter::default()
     };
-    Ok(page(database, &filter, Some(id)).await?.into_iter().next())
+    let found = page(database, &filter, Some(id), &Among::default()).await?;
+    Ok(found.into_iter().next())
 }
 
-async fn page(database: &Database, filter: &Filter, only: Option<AlarmId>) -> Result<Vec<Alarm>, db::Error> {
+async fn page(
+    database: &Database,
+    filter: &Filter,
+    only: Option<AlarmId>,
+    among: &Among,
+) -> Result<Vec<Alarm>, db::Error> {
+    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("alarms/get"))
         .bind(filter.workspace)
         .bind(&filter.status)
@@ -253,8 +278,11 @@ async fn page(database: &Database, filter: &Filter, only: Option<AlarmId>) -> Re
         .bind(filter.before.map_or(Uuid::max(), |before| before.0))
         .bind(filter.limit)
         .bind(only)
+        .bind(&among.workspaces)
+        .bind(&among.text)
         .persistent(false);
-    let rows: Vec<AlarmRow> = within(query.fetch_all(database.pool())).await?;
+    let rows: Vec<AlarmRow> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
     Ok(rows.into_iter().map(Alarm::from).collect())
 }
 
@@ -350,12 +378,14 @@ pub async fn occurrences(
     before: Option<Timestamp>,
     limit: i64,
 ) -> Result<Vec<Occurrence>, db::Error> {
+    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("alarms/occurrences"))
         .bind(alarm)
         .bind(status)
         .bind(jiff_sqlx::Timestamp::from(before.unwrap_or(Timestamp::MAX)))
         .bind(limit);
-    let rows: Vec<OccurrenceRow> = within(query.fetch_all(database.pool())).await?;
+    let rows: Vec<OccurrenceRow> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
     Ok(rows.into_iter().map(Occurrence::from).collect())
 }
 

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{DispatcherId, Epoch};
 use crate::db::{self, Database, statement, within};
-use crate::id::ServerId;
+use crate::id::{ServerId, WorkspaceId};
 
 /// A dispatcher as people see it.
 #[derive(Debug, Clone, Serialize)]
@@ -95,26 +95,51 @@ pub async fn list(
     project: Option<&str>,
     limit: i64,
 ) -> Result<Vec<Dispatcher>, db::Error> {
-    select(database, None, project, limit).await
+    let which = Which {
+        project,
+        ..Which::default()
+    };
+    select(database, &which, limit).await
+}
+
+/// Which dispatchers; every field that is given must match.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Which<'a> {
+    /// Only this one.
+    pub only: Option<&'a DispatcherId>,
+    /// Of this project.
+    pub project: Option<&'a str>,
+    /// Of projects of these workspaces.
+    pub among: Option<&'a [WorkspaceId]>,
+    /// After this one: where the last page ended.
+    pub after: Option<&'a str>,
 }
 
 /// One dispatcher.
 pub async fn show(database: &Database, id: &DispatcherId) -> Result<Option<Dispatcher>, db::Error> {
-    Ok(select(database, Some(id), None, 1).await?.into_iter().next())
+    let which = Which {
+        only: Some(id),
+        ..Which::default()
+    };
+    Ok(select(database, &which, 1).await?.into_iter().next())
 }
 
-async fn select(
+/// Dispatchers in the order of their ids.
+pub async fn select(
     database: &Database,
-    only: Option<&DispatcherId>,
-    project: Option<&str>,
+    which: &Which<'_>,
     limit: i64,
 ) -> Result<Vec<Dispatcher>, db::Error> {
+    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("dispatchers/list"))
-        .bind(only)
-        .bind(project)
+        .bind(which.only)
+        .bind(which.project)
         .bind(limit)
+        .bind(which.among)
+        .bind(which.after)
         .persistent(false);
-    let rows: Vec<Row> = within(query.fetch_all(database.pool())).await?;
+    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
     Ok(rows.into_iter().map(Dispatcher::from).collect())
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::db::{self, Database, statement, within};
-use crate::id::{ExecutionId, ItemId};
+use crate::id::{ExecutionId, ItemId, WorkspaceId};
 
 /// Which signals; every field that is given must match.
 #[derive(Debug, Clone)]
@@ -127,19 +127,44 @@ impl From<Row> for Signal {
 
 /// Signals, newest first.
 pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Signal>, db::Error> {
-    select(database, filter, None).await
+    select(database, filter, None, None).await
+}
+
+/// Signals of projects of these workspaces (`None`: of all, and of projects without one), newest first.
+pub async fn list_among(
+    database: &Database,
+    filter: &Filter,
+    workspaces: Option<&[WorkspaceId]>,
+) -> Result<Vec<Signal>, db::Error> {
+    select(database, filter, None, workspaces).await
 }
 
 /// One signal.
 pub async fn show(database: &Database, id: &str) -> Result<Option<Signal>, db::Error> {
+    show_among(database, id, None).await
+}
+
+/// One signal, when its project is of one of these workspaces (`None`: whosever it is).
+pub async fn show_among(
+    database: &Database,
+    id: &str,
+    workspaces: Option<&[WorkspaceId]>,
+) -> Result<Option<Signal>, db::Error> {
     let filter = Filter {
         limit: 1,
         ..Filter::default()
     };
-    Ok(select(database, &filter, Some(id)).await?.into_iter().next())
+    let found = select(database, &filter, Some(id), workspaces).await?;
+    Ok(found.into_iter().next())
 }
 
-async fn select(database: &Database, filter: &Filter, only: Option<&str>) -> Result<Vec<Signal>, db::Error> {
+async fn select(
+    database: &Database,
+    filter: &Filter,
+    only: Option<&str>,
+    workspaces: Option<&[WorkspaceId]>,
+) -> Result<Vec<Signal>, db::Error> {
+    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("signals/list"))
         .bind(&filter.project)
         .bind(&filter.task_queue)
@@ -148,7 +173,9 @@ async fn select(database: &Database, filter: &Filter, only: Option<&str>) -> Res
         .bind(filter.before.unwrap_or(i64::MAX))
         .bind(filter.limit)
         .bind(only)
+        .bind(workspaces)
         .persistent(false);
-    let rows: Vec<Row> = within(query.fetch_all(database.pool())).await?;
+    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
     Ok(rows.into_iter().map(Signal::from).collect())
 }

@@ -152,15 +152,13 @@ pub async fn set(database: &Database, trigger: &NewTrigger) -> Result<Trigger, E
             _ => Error::Database(error),
         })?;
     let queue = Some(trigger.task_queue.as_deref().unwrap_or_default());
-    let found = select(
-        database,
-        Some(&trigger.project),
-        queue,
-        Some(&trigger.name),
-        None,
-        1,
-    )
-    .await?;
+    let which = Which {
+        project: Some(&trigger.project),
+        task_queue: queue,
+        name: Some(&trigger.name),
+        ..Which::default()
+    };
+    let found = select(database, &which, 1).await?;
     found
         .into_iter()
         .next()
@@ -174,24 +172,45 @@ pub async fn list(
     workspace: Option<WorkspaceId>,
     limit: i64,
 ) -> Result<Vec<Trigger>, Error> {
-    select(database, project, None, None, workspace, limit).await
+    let workspace = workspace.map(|workspace| [workspace]);
+    let which = Which {
+        project,
+        among: workspace.as_ref().map(<[_; 1]>::as_slice),
+        ..Which::default()
+    };
+    select(database, &which, limit).await
 }
 
-async fn select(
-    database: &Database,
-    project: Option<&str>,
-    task_queue: Option<&str>,
-    name: Option<&str>,
-    workspace: Option<WorkspaceId>,
-    limit: i64,
-) -> Result<Vec<Trigger>, Error> {
+/// Which triggers; every field that is given must match.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Which<'a> {
+    /// Of this project.
+    pub project: Option<&'a str>,
+    /// Of this task queue; empty: that of every queue.
+    pub task_queue: Option<&'a str>,
+    /// Of this name.
+    pub name: Option<&'a str>,
+    /// Of projects of these workspaces.
+    pub among: Option<&'a [WorkspaceId]>,
+    /// After this project, task queue (empty: every) and name: where the last page ended.
+    pub after: Option<(&'a str, &'a str, &'a str)>,
+}
+
+/// Triggers in the order of their projects, task queues and names.
+pub async fn select(database: &Database, which: &Which<'_>, limit: i64) -> Result<Vec<Trigger>, Error> {
+    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("triggers/list"))
-        .bind(project)
-        .bind(task_queue)
-        .bind(name)
-        .bind(workspace)
-        .bind(limit);
-    let rows: Vec<Row> = within(query.fetch_all(database.pool())).await?;
+        .bind(which.project)
+        .bind(which.task_queue)
+        .bind(which.name)
+        .bind(which.among)
+        .bind(limit)
+        .bind(which.after.map(|(project, _, _)| project))
+        .bind(which.after.map(|(_, task_queue, _)| task_queue))
+        .bind(which.after.map(|(_, _, name)| name))
+        .persistent(false);
+    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
     Ok(rows.into_iter().map(Trigger::from).collect())
 }
 

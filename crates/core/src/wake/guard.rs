@@ -116,6 +116,21 @@ impl Guard {
         })
     }
 
+    /// May wakes go to this target, as far as its URL tells? What a name stands for is only known when it is called, and looked
+    /// at then.
+    pub fn check_url(&self, url: &Url) -> Result<(), Forbidden> {
+        if self.trusts(url) {
+            return Ok(());
+        }
+        match url.host() {
+            Some(Host::Ipv4(address)) => self.check(address.into()),
+            Some(Host::Ipv6(address)) => self.check(address.into()),
+            Some(Host::Domain(name)) if is_this_machine(name) => self.check(Ipv4Addr::LOCALHOST.into()),
+            Some(Host::Domain(_)) => Ok(()),
+            None => Err(Forbidden::without_host()),
+        }
+    }
+
     /// May this address be connected to?
     pub fn check(&self, address: IpAddr) -> Result<(), Forbidden> {
         if self.is_in_allowed_network(address) || is_public(address) {
@@ -135,6 +150,12 @@ impl Guard {
             Allowed::Host { .. } => false,
         })
     }
+}
+
+/// Names that stand for the machine itself wherever they are looked up (RFC 6761).
+fn is_this_machine(name: &str) -> bool {
+    let name = name.trim_end_matches('.');
+    name == "localhost" || name.ends_with(".localhost")
 }
 
 fn contains(network: IpAddr, prefix: u8, address: IpAddr) -> bool {

@@ -19,7 +19,7 @@ use stationmaster_core::executions::Settings;
 use stationmaster_core::executions::exclusive::Exclusive;
 use stationmaster_core::locks::{LockTable, Terms};
 use stationmaster_core::retry::Backoff;
-use stationmaster_core::wake::guard::Allowed;
+use stationmaster_core::wake::guard::{Allowed, Guard};
 use stationmaster_core::wake::signature::Secret;
 use stationmaster_core::webhook;
 
@@ -374,6 +374,14 @@ impl Config {
             previous_secret: given.previous_signing_secret.clone(),
             retention: given.retention,
         })
+    }
+
+    /// Where wakes may go, whether or not this server sends them.
+    pub(crate) fn wake_guard(&self) -> Guard {
+        let given = &self.alarms;
+        let router = given.router_url.as_deref().and_then(|url| url.parse().ok());
+        let router = router.as_ref().and_then(Allowed::origin_of);
+        Guard::new(given.allow_targets.iter().cloned().chain(router).collect())
     }
 
     /// How the lane of dispatchers behaves.

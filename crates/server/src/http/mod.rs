@@ -18,6 +18,7 @@ use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::station::Station;
 use stationmaster_core::task::{Bell, spawn};
+use stationmaster_core::wake::guard::Guard;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -25,9 +26,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::Http;
 
+mod alarm_terms;
+mod alarms;
 mod audit;
 mod caller;
 mod cursor;
+mod dispatchers;
 mod document;
 mod doors;
 mod etag;
@@ -46,7 +50,9 @@ mod problem;
 mod queue;
 mod routes;
 mod servers;
+mod signals;
 mod tokens;
+mod triggers;
 mod workflows;
 mod workspaces;
 
@@ -80,6 +86,8 @@ pub(crate) struct Parts {
     pub(crate) locks: Locks,
     pub(crate) settings: Http,
     pub(crate) tls: Option<TlsAcceptor>,
+    /// Where wakes may go.
+    pub(crate) targets: Guard,
 }
 
 /// What every request has at hand.
@@ -93,6 +101,7 @@ pub(crate) struct State {
     access: Access,
     limits: Limits,
     feed: Feed,
+    targets: Arc<Guard>,
     stop: CancellationToken,
 }
 
@@ -104,6 +113,10 @@ fn nouns() -> Routes {
         .merge(workspaces::routes())
         .merge(workflows::routes())
         .merge(plans::routes())
+        .merge(alarms::routes())
+        .merge(signals::routes())
+        .merge(triggers::routes())
+        .merge(dispatchers::routes())
         .merge(servers::routes())
         .merge(locks::routes())
         .merge(overview::routes())
@@ -123,6 +136,7 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
         locks: parts.locks,
         access: Access::default(),
         feed: Feed::new(),
+        targets: Arc::new(parts.targets),
         stop: stop.clone(),
     };
     let (most, tracker) = (state.settings.max_connections, TaskTracker::new());
@@ -162,6 +176,11 @@ fn router(state: State) -> Router {
         .merge(doors::routes(&document()))
         .layer(from_fn_with_state(state.clone(), guard::guard))
         .with_state(state)
+}
+
+/// A label may be empty; else it is like a name.
+fn check_label(label: &str) -> Result<(), Problem> {
+    name("/label", Some(label).filter(|label| !label.is_empty()))
 }
 
 /// A name that people give: not empty, not endless, on one line.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod alarms;
 mod audit;
 mod doors;
 mod errors;
@@ -13,6 +14,7 @@ mod matrix;
 mod repeats;
 mod scene;
 mod secrets;
+mod signals;
 #[allow(
     dead_code,
     unused_imports,

@@ -49,27 +49,42 @@ fn role(text: &str) -> Role {
     }
 }
 
-/// What stands in the addresses of a tenant: his workspace, workflow, item, execution, token.
-#[derive(Clone, Copy)]
+/// What stands in the addresses of a tenant: his workspace, workflow, item, execution, token, alarm, project with its signal.
+#[derive(Clone)]
 struct Things {
     tenant: Tenant,
     item: Uuid,
     execution: Uuid,
     token: Uuid,
+    alarm: Uuid,
+    project: String,
+    signal: String,
 }
 
 impl Things {
     fn address(&self, operation: &Operation) -> String {
-        let id = match operation.path.split('/').nth(2).unwrap() {
-            "workspaces" => self.tenant.workspace,
-            "workflows" => self.tenant.workflow,
-            "queue" => self.item,
-            "executions" => self.execution,
-            "tokens" => self.token,
-            _ => Uuid::now_v7(),
+        let noun = operation.path.split('/').nth(2).unwrap();
+        let id = match noun {
+            "workspaces" => self.tenant.workspace.to_string(),
+            "workflows" => self.tenant.workflow.to_string(),
+            "queue" => self.item.to_string(),
+            "executions" => self.execution.to_string(),
+            "tokens" => self.token.to_string(),
+            "alarms" => self.alarm.to_string(),
+            "signals" => self.signal.clone(),
+            "dispatchers" => format!("dispatcher-{}-default", self.project),
+            _ => Uuid::now_v7().to_string(),
         };
-        let path = operation.path.replace("{id}", &id.to_string());
-        let path = path.replace("{name}", &format!("P-{}", id.simple()));
+        let name = match noun {
+            "triggers" => SIGNAL.to_owned(),
+            _ => format!("P-{}", Uuid::now_v7().simple()),
+        };
+        let path = operation.path.replace("{id}", &id).replace("{name}", &name);
+        let path = path.replace("{project}", &self.project);
+        let path = match operation.id.as_str() {
+            "preview_fires" => format!("{path}?expr=@daily"),
+            _ => path,
+        };
         assert!(!path.contains('{'), "no value for a part of {path}");
         path
     }
@@ -96,6 +111,15 @@ impl Things {
             "create_token" => {
                 json!({ "name": Uuid::now_v7().to_string(), "role": "viewer", "workspaces": [self.tenant.workspace] })
             }
+            "set_alarm" => json!({ "workspace_id": self.tenant.workspace, "cron_expr": "@daily" }),
+            "change_alarm" => json!({ "label": "changed" }),
+            "backfill_alarm" => {
+                json!({ "from": "2026-01-01T00:00:00Z", "to": "2026-01-03T00:00:00Z", "dry_run": true })
+            }
+            "send_signal" => json!({ "project": self.project, "name": SIGNAL }),
+            "send_signals" => json!({ "items": [{ "project": self.project, "name": SIGNAL }] }),
+            "put_trigger" => json!({ "workflow_definition_id": self.tenant.workflow, "priority": 3 }),
+            "reconcile_dispatchers" => json!({ "dry_run": true }),
             other => {
                 assert!(
                     !operation.has_body,
@@ -108,7 +132,10 @@ impl Things {
     }
 }
 
-/// A tenant with one running execution, one waiting item, and a token.
+/// The name of the tenants' signals.
+const SIGNAL: &str = "order.paid";
+
+/// A tenant with one running execution, one waiting item, a token, an alarm, and a project with a trigger and a signal.
 async fn things(scene: &Scene) -> Things {
     let tenant = scene.tenant(1, ENDLESS).await;
     let admin = scene.admin().await;
@@ -128,11 +155,33 @@ async fn things(scene: &Scene) -> Things {
         expires_at: None,
     };
     let token = admin.make_token(&new).await.unwrap().token.id;
+    let request = wire::NewAlarm {
+        workspace_id: tenant.workspace,
+        cron_expr: Some("@yearly".to_owned()),
+        ..wire::NewAlarm::default()
+    };
+    let alarm = admin.set_alarm(&request).await.unwrap().alarm.id;
+    let project = format!("p{}", Uuid::now_v7().simple());
+    let trigger = wire::TriggerChange {
+        workflow_definition_id: tenant.workflow,
+        payload_schema: None,
+        priority: 0,
+    };
+    let place = wire::TriggerPlace::default();
+    admin
+        .put_trigger(&project, SIGNAL, &place, &trigger)
+        .await
+        .unwrap();
+    let signal = wire::NewSignal::new(&project, SIGNAL);
+    let signal = admin.send_signal(&signal).await.unwrap().id;
     Things {
         tenant,
         item,
         execution: execution.unwrap(),
         token,
+        alarm,
+        project,
+        signal,
     }
 }
 
@@ -236,13 +285,15 @@ async fn every_route_is_denied_to_lesser_roles_and_open_to_its_own() {
 async fn nothing_of_a_foreign_workspace_is_shown_or_changed() {
     let scene = Scene::with(&[("HTTP__RATE_LIMIT", "100000")]).await;
     let (own, foreign) = (things(&scene).await, things(&scene).await);
+    settled(&scene, &foreign.signal).await;
     let before = snapshot(&scene, &foreign).await;
     let token = scene.token(Role::Admin, Some(own.tenant.workspace)).await;
     for operation in &operations(&scene).await {
         let named = things_named(operation);
         let (status, body) = ask(&scene, operation, &foreign, Some(&token)).await;
         let text = body.to_string();
-        if named || operation.id == "put_plan" || operation.path.starts_with("/v1/locks") {
+        let by_name = operation.path.starts_with("/v1/locks") || operation.path.contains("{project}");
+        if named || operation.id == "put_plan" || by_name {
             let hidden = status == StatusCode::NOT_FOUND || status == StatusCode::FORBIDDEN;
             assert!(hidden, "{} {}: {status} {text}", operation.method, operation.path);
         } else {
@@ -251,15 +302,18 @@ async fn nothing_of_a_foreign_workspace_is_shown_or_changed() {
                 "{}: {status} {text}",
                 operation.path
             );
-            for id in [
+            let ids = [
                 foreign.tenant.workspace,
                 foreign.tenant.workflow,
                 foreign.item,
                 foreign.execution,
                 foreign.token,
-            ] {
+                foreign.alarm,
+            ];
+            let words = [foreign.project.clone(), foreign.signal.clone()];
+            for id in ids.iter().map(Uuid::to_string).chain(words) {
                 assert!(
-                    !text.contains(&id.to_string()),
+                    !text.contains(&id),
                     "{} {}: {text}",
                     operation.method,
                     operation.path
@@ -268,11 +322,20 @@ async fn nothing_of_a_foreign_workspace_is_shown_or_changed() {
         }
     }
     assert_eq!(snapshot(&scene, &foreign).await, before);
-    for filter in ["queue", "executions", "workflows", "audit"] {
+    for filter in ["queue", "executions", "workflows", "audit", "alarms", "triggers"] {
         let path = format!("/v1/{filter}?workspace_id={}", foreign.tenant.workspace);
         let (status, _) = answer(scene.ask(Method::GET, &path, Some(&token))).await;
         assert_eq!(status, StatusCode::FORBIDDEN, "{path}");
     }
+}
+
+/// What a signal becomes must not look like a change.
+async fn settled(scene: &Scene, signal: &str) {
+    let admin = scene.admin().await;
+    crate::support::eventually("the signal is routed", async || {
+        admin.signal(signal).await.unwrap().status == wire::SignalStatus::Routed
+    })
+    .await;
 }
 
 /// Does the request name something of the tenant, in its address or in its body?
@@ -291,12 +354,19 @@ async fn snapshot(scene: &Scene, things: &Things) -> Vec<String> {
                  union all select c.execution_id::text from stationmaster.cancel_requests c where execution_id = $3
                  union all select i::text from stationmaster.queue_items i where workspace_id = $1
                  union all select t.revoked_at::text from stationmaster.tokens t where id = $4
+                 union all select d::text from stationmaster.alarm_definitions d where workspace_id = $1
+                 union all select s.status from stationmaster.alarm_standings s where alarm_id = $5
+                 union all select o::text from stationmaster.occurrences_open o where alarm_id = $5
+                 union all select t::text from stationmaster.triggers t where project = $6
+                 union all select s.id from stationmaster.signals_inbox s where project = $6
                  order by 1";
     sqlx::query_scalar::<_, Option<String>>(query)
         .bind(things.tenant.workspace)
         .bind(things.tenant.workflow)
         .bind(things.execution)
         .bind(things.token)
+        .bind(things.alarm)
+        .bind(&things.project)
         .fetch_all(&scene.database.pool)
         .await
         .unwrap()

@@ -1,0 +1,83 @@
+//! Alarms and their occurrences.
+
+use reqwest::Method;
+use reqwest::header::IF_MATCH;
+use uuid::Uuid;
+
+use crate::Client;
+use crate::error::Result;
+use crate::wire::{
+    Alarm, AlarmChange, AlarmDetails, AlarmMade, AlarmQuery, Backfill, Backfilled, FiredByHand, NewAlarm,
+    NextFires, NextQuery, Occurrence, OccurrenceQuery, Page,
+};
+
+impl Client {
+    /// Sets an alarm. With an idempotency key in the request, a repeat gives the first alarm.
+    pub async fn set_alarm(&self, request: &NewAlarm) -> Result<AlarmMade> {
+        self.post(&["alarms"]).json(request).send().await
+    }
+
+    /// Alarms, newest first.
+    pub async fn alarms(&self, query: &AlarmQuery) -> Result<Page<Alarm>> {
+        self.get(&["alarms"]).query(query).send().await
+    }
+
+    /// One alarm and its coming fires.
+    pub async fn alarm(&self, id: Uuid) -> Result<AlarmDetails> {
+        self.get(&["alarms", &id.to_string()]).send().await
+    }
+
+    /// Changes an alarm; with a tag, only if it is still the one that was seen.
+    pub async fn change_alarm(
+        &self,
+        id: Uuid,
+        change: &AlarmChange,
+        if_match: Option<&str>,
+    ) -> Result<AlarmDetails> {
+        let call = self.call(Method::PATCH, &["alarms", &id.to_string()]);
+        call.header(IF_MATCH, if_match).json(change).send().await
+    }
+
+    /// Cancels an alarm for good.
+    pub async fn cancel_alarm(&self, id: Uuid) -> Result<()> {
+        self.call(Method::DELETE, &["alarms", &id.to_string()])
+            .send_for_nothing()
+            .await
+    }
+
+    /// Fires nothing more of an alarm.
+    pub async fn pause_alarm(&self, id: Uuid) -> Result<Alarm> {
+        self.post(&["alarms", &id.to_string(), "pause"]).send().await
+    }
+
+    /// Fires again, from the next instant on.
+    pub async fn resume_alarm(&self, id: Uuid) -> Result<Alarm> {
+        self.post(&["alarms", &id.to_string(), "resume"]).send().await
+    }
+
+    /// Fires an alarm now, beside its schedule.
+    pub async fn fire_alarm(&self, id: Uuid) -> Result<FiredByHand> {
+        self.post(&["alarms", &id.to_string(), "fire"]).send().await
+    }
+
+    /// The occurrences of an alarm, newest first.
+    pub async fn occurrences(&self, id: Uuid, query: &OccurrenceQuery) -> Result<Page<Occurrence>> {
+        self.get(&["alarms", &id.to_string(), "occurrences"])
+            .query(query)
+            .send()
+            .await
+    }
+
+    /// Fires occurrences of the past, or tells which.
+    pub async fn backfill(&self, id: Uuid, range: &Backfill) -> Result<Backfilled> {
+        self.post(&["alarms", &id.to_string(), "backfill"])
+            .json(range)
+            .send()
+            .await
+    }
+
+    /// When an expression would fire.
+    pub async fn next_fires(&self, query: &NextQuery) -> Result<NextFires> {
+        self.get(&["alarms", "next"]).query(query).send().await
+    }
+}

@@ -1,0 +1,84 @@
+//! Signals, triggers, dispatchers.
+
+use reqwest::Method;
+
+use crate::Client;
+use crate::error::Result;
+use crate::wire::{
+    BulkSend, BulkSent, Dispatcher, DispatcherQuery, NewSignal, Page, Reconcile, Reconciled, Signal,
+    SignalQuery, SignalSent, Trigger, TriggerChange, TriggerPlace, TriggerQuery,
+};
+
+impl Client {
+    /// Sends a signal; it is committed when this returns.
+    pub async fn send_signal(&self, signal: &NewSignal) -> Result<SignalSent> {
+        self.post(&["signals"]).json(signal).send().await
+    }
+
+    /// Sends many at once, all or none.
+    pub async fn send_signals(&self, signals: Vec<NewSignal>) -> Result<Vec<SignalSent>> {
+        let request = BulkSend { items: signals };
+        let answer: BulkSent = self.post(&["signals", "bulk"]).json(&request).send().await?;
+        Ok(answer.items)
+    }
+
+    /// Signals, newest first.
+    pub async fn signals(&self, query: &SignalQuery) -> Result<Page<Signal>> {
+        self.get(&["signals"]).query(query).send().await
+    }
+
+    /// One signal.
+    pub async fn signal(&self, id: &str) -> Result<Signal> {
+        self.get(&["signals", id]).send().await
+    }
+
+    /// Puts a dead letter back into the inbox.
+    pub async fn replay_signal(&self, id: &str) -> Result<Signal> {
+        self.post(&["signals", id, "replay"]).send().await
+    }
+
+    /// Triggers, in the order of their names.
+    pub async fn triggers(&self, query: &TriggerQuery) -> Result<Page<Trigger>> {
+        self.get(&["triggers"]).query(query).send().await
+    }
+
+    /// One trigger.
+    pub async fn trigger(&self, project: &str, name: &str, place: &TriggerPlace) -> Result<Trigger> {
+        self.get(&["triggers", project, name]).query(place).send().await
+    }
+
+    /// Makes a trigger or changes it.
+    pub async fn put_trigger(
+        &self,
+        project: &str,
+        name: &str,
+        place: &TriggerPlace,
+        change: &TriggerChange,
+    ) -> Result<Trigger> {
+        let call = self.call(Method::PUT, &["triggers", project, name]);
+        call.query(place).json(change).send().await
+    }
+
+    /// Removes a trigger; signals of its name become dead letters from then on.
+    pub async fn delete_trigger(&self, project: &str, name: &str, place: &TriggerPlace) -> Result<()> {
+        self.call(Method::DELETE, &["triggers", project, name])
+            .query(place)
+            .send_for_nothing()
+            .await
+    }
+
+    /// Dispatchers, in the order of their ids.
+    pub async fn dispatchers(&self, query: &DispatcherQuery) -> Result<Page<Dispatcher>> {
+        self.get(&["dispatchers"]).query(query).send().await
+    }
+
+    /// One dispatcher.
+    pub async fn dispatcher(&self, id: &str) -> Result<Dispatcher> {
+        self.get(&["dispatchers", id]).send().await
+    }
+
+    /// Removes what a crash left behind, or only looks.
+    pub async fn reconcile_dispatchers(&self, how: &Reconcile) -> Result<Reconciled> {
+        self.post(&["dispatchers", "reconcile"]).json(how).send().await
+    }
+}

@@ -1,0 +1,169 @@
+//! Dispatchers: one router of signals for each project and task queue.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A dispatcher.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Dispatcher {
+    /// Its id.
+    pub id: String,
+    /// Its project.
+    pub project: String,
+    /// Its task queue.
+    pub task_queue: String,
+    /// Is there an owner whose lease holds?
+    pub state: DispatcherState,
+    /// Who owns it, now or last.
+    pub owner: Option<Uuid>,
+    /// What the owner is called.
+    pub owner_name: Option<String>,
+    /// Grows with every owner.
+    pub epoch: i64,
+    /// Until when the lease holds.
+    pub lease_until: Option<Timestamp>,
+    /// Where its run is.
+    pub engine: Option<String>,
+    /// The first run of this epoch.
+    pub run_id: Option<String>,
+    /// When its owner took it.
+    pub taken_at: Option<Timestamp>,
+    /// When its run was started.
+    pub run_started_at: Option<Timestamp>,
+    /// The last heartbeat, when heartbeats are kept in PostgreSQL.
+    pub heartbeat_at: Option<Timestamp>,
+    /// Signals that wait, counted up to 1,000.
+    pub waiting: i64,
+    /// Since when the oldest of them has waited.
+    pub oldest_waiting_at: Option<Timestamp>,
+    /// The servers that stand by, the owner among them.
+    pub servers: Vec<DispatcherServer>,
+}
+
+/// Whether a dispatcher has an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum DispatcherState {
+    /// Somebody's lease holds.
+    Owned,
+    /// Nobody's does: a server that stands by is about to take it.
+    Vacant,
+}
+
+/// A server that stands by a dispatcher.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DispatcherServer {
+    /// Which.
+    pub server_id: Uuid,
+    /// What it is called.
+    pub name: Option<String>,
+    /// For which task queue.
+    pub task_queue: String,
+    /// Since when.
+    pub registered_at: Timestamp,
+    /// Was it heard of lately?
+    pub alive: bool,
+}
+
+/// Which dispatchers; every field that is given must match.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+pub struct DispatcherQuery {
+    /// Of this project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 200))]
+    pub project: Option<String>,
+    /// How many at most; 50 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500))]
+    pub limit: Option<u32>,
+    /// Where the last page ended: its `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 512))]
+    pub cursor: Option<String>,
+}
+
+/// Compares dispatchers, heartbeats and the engine's runs now, and removes what a crash left behind.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Reconcile {
+    /// Only look.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = false))]
+    pub dry_run: bool,
+    /// What older deployments left behind goes as well.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = false))]
+    pub legacy: bool,
+}
+
+/// What a reconciliation found and did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Reconciled {
+    /// Nothing was done.
+    pub dry_run: bool,
+    /// What was found.
+    pub findings: Vec<DispatcherFinding>,
+    /// What was done about it.
+    pub done: Vec<DispatcherDeed>,
+    /// Who did not answer: then nothing that depends on it was done.
+    pub problems: Vec<String>,
+}
+
+/// One thing that was found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DispatcherFinding {
+    /// Which dispatcher, or what looks like one.
+    pub dispatcher_id: String,
+    /// `healthy`, `silent`, `vacant`, `stale`, `orphan`, `legacy` or `foreign`.
+    pub class: String,
+    /// Why, in words.
+    pub reason: String,
+    /// The epoch of the row when it was seen.
+    pub epoch: Option<i64>,
+    /// Whether a lease held when it was seen.
+    pub owned: bool,
+    /// What to do about it.
+    #[serde(flatten)]
+    pub act: DispatcherAct,
+}
+
+/// Something that was done.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DispatcherDeed {
+    /// To which dispatcher.
+    pub dispatcher_id: String,
+    /// What.
+    #[serde(flatten)]
+    pub act: DispatcherAct,
+    /// What went wrong; none: nothing.
+    pub error: Option<String>,
+}
+
+/// What is to be done, by its exact name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DispatcherAct {
+    /// `terminate`, `remove_heartbeat` or `release`; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub act: Option<String>,
+    /// The run's name on the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_id: Option<String>,
+    /// The run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// Who wrote the heartbeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_id: Option<Uuid>,
+}

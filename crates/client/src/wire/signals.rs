@@ -1,0 +1,244 @@
+//! Signals, the triggers that they meet, and the dispatchers that route them.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+/// A signal to be sent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NewSignal {
+    /// The sender's own id of it: a repeat with the same id and the same signal sends nothing. A new one when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
+    pub id: Option<String>,
+    /// The project that it is for.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
+    pub project: String,
+    /// The task queue of the project; `default` when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
+    pub task_queue: Option<String>,
+    /// Its name: triggers go by it.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
+    pub name: String,
+    /// What it carries; any JSON, `{}` when left out. Becomes the input of the execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub payload: Option<Box<RawValue>>,
+    /// The sender's own reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
+    pub correlation_id: Option<String>,
+    /// The sender's trace context (W3C `traceparent`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
+    pub traceparent: Option<String>,
+}
+
+impl NewSignal {
+    /// A signal with nothing special about it.
+    #[must_use]
+    pub fn new(project: &str, name: &str) -> Self {
+        Self {
+            id: None,
+            project: project.to_owned(),
+            task_queue: None,
+            name: name.to_owned(),
+            payload: None,
+            correlation_id: None,
+            traceparent: None,
+        }
+    }
+}
+
+/// What became of a signal that was sent. It is committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SignalSent {
+    /// Its id.
+    pub id: String,
+    /// The same signal was sent before under the same id.
+    pub duplicate: bool,
+}
+
+/// Many signals at once, all or none.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BulkSend {
+    /// The signals.
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
+    pub items: Vec<NewSignal>,
+}
+
+/// What became of many signals, in their order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BulkSent {
+    /// One for each.
+    pub items: Vec<SignalSent>,
+}
+
+/// How a signal stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum SignalStatus {
+    /// Waits to be routed.
+    Pending,
+    /// Became a queue item.
+    Routed,
+    /// A dead letter: it was put aside, with a reason.
+    Dead,
+}
+
+/// A signal.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Signal {
+    /// The sender's id of it.
+    pub id: String,
+    /// The project.
+    pub project: String,
+    /// The task queue.
+    pub task_queue: String,
+    /// Its name.
+    pub name: String,
+    /// How it stands.
+    pub status: SignalStatus,
+    /// The execution that it led to, once there is one.
+    pub execution_id: Option<Uuid>,
+    /// The queue item that it became.
+    pub queue_item_id: Option<Uuid>,
+    /// When it came in.
+    pub received_at: Timestamp,
+    /// When it was routed or put aside.
+    pub settled_at: Option<Timestamp>,
+    /// Why it was put aside: a word.
+    pub reason: Option<String>,
+    /// Why it was put aside: a sentence.
+    pub detail: Option<String>,
+    /// The sender's own reference.
+    pub correlation_id: Option<String>,
+    /// Who sent it.
+    pub sent_by: String,
+    /// Who routes it.
+    pub dispatcher_id: String,
+    /// How often it was put back into the inbox.
+    pub replays: i32,
+    /// What it carries.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub payload: Option<Box<RawValue>>,
+}
+
+/// Which signals; every field that is given must match.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+pub struct SignalQuery {
+    /// Of this project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 200))]
+    pub project: Option<String>,
+    /// Of this task queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 200))]
+    pub task_queue: Option<String>,
+    /// With this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 200))]
+    pub name: Option<String>,
+    /// In this status; `DEAD` for dead letters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(inline))]
+    pub status: Option<SignalStatus>,
+    /// How many at most; 50 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500))]
+    pub limit: Option<u32>,
+    /// Where the last page ended: its `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 2048))]
+    pub cursor: Option<String>,
+}
+
+/// The rule that a signal's name leads to a workflow.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Trigger {
+    /// The project.
+    pub project: String,
+    /// The task queue; none: every one that has no trigger of its own for the name.
+    pub task_queue: Option<String>,
+    /// The name of the signal.
+    pub name: String,
+    /// What it starts.
+    pub workflow_definition_id: Uuid,
+    /// Whose project it is.
+    pub workspace_id: Uuid,
+    /// What the payload must look like, as a JSON schema.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub payload_schema: Option<Box<RawValue>>,
+    /// The priority of the items.
+    pub priority: i32,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// What a trigger is to be.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TriggerChange {
+    /// What it starts.
+    pub workflow_definition_id: Uuid,
+    /// What the payload must look like, as a JSON schema; anything when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub payload_schema: Option<Box<RawValue>>,
+    /// The priority of the items; higher goes first within the workspace.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = 0))]
+    pub priority: i32,
+}
+
+/// Which triggers; every field that is given must match.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+pub struct TriggerQuery {
+    /// Of projects of this workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<Uuid>,
+    /// Of this project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 200))]
+    pub project: Option<String>,
+    /// How many at most; 50 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500))]
+    pub limit: Option<u32>,
+    /// Where the last page ended: its `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(max_length = 4096))]
+    pub cursor: Option<String>,
+}
+
+/// Which trigger of a project and name.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+pub struct TriggerPlace {
+    /// Of this task queue; that of every queue when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(min_length = 1, max_length = 200))]
+    pub task_queue: Option<String>,
+}

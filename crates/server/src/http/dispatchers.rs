@@ -1,0 +1,135 @@
+//! `/v1/dispatchers`: who routes the signals of which project, and what a crash left behind.
+
+use axum::Json as Answer;
+use axum::extract::State as Shared;
+use serde_json::json;
+use serde_json::value::RawValue;
+use stationmaster_client::wire;
+use stationmaster_core::dispatchers::DispatcherId;
+use stationmaster_core::dispatchers::classify::Legacy;
+use stationmaster_core::dispatchers::inspect::{self, Dispatcher, Which};
+use stationmaster_core::dispatchers::supervisor::{Options, Report};
+use utoipa_axum::routes;
+
+use super::State;
+use super::caller::Caller;
+use super::cursor::{self, List};
+use super::extract::{MaybeJson, Path, Query};
+use super::problem::{Kind, Problem};
+use super::routes::Routes;
+
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .viewer(routes!(list))
+        .viewer(routes!(show))
+        .admin(routes!(reconcile))
+}
+
+/// Dispatchers, in the order of their ids
+#[utoipa::path(get, path = "/v1/dispatchers", operation_id = "list_dispatchers", tag = "dispatchers", params(wire::DispatcherQuery),
+    responses((status = 200, description = "A page of dispatchers", body = wire::Page<wire::Dispatcher>)))]
+async fn list(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Query(query): Query<wire::DispatcherQuery>,
+) -> Result<Answer<wire::Page<wire::Dispatcher>>, Problem> {
+    let list = List::new("dispatchers", &query);
+    let limit = cursor::limit(query.limit)?;
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+    let after = list.position(query.cursor.as_deref(), text)?;
+    let which = Which {
+        project: query.project.as_deref(),
+        among: caller.scope.limited(),
+        after: after.as_deref(),
+        only: None,
+    };
+    let rows = inspect::select(&caller.database(&state), &which, i64::from(limit) + 1).await?;
+    let (rows, next) = cursor::cut(rows, limit, |row| row.id.0.clone().into_bytes());
+    Ok(Answer(wire::Page {
+        items: rows.into_iter().map(dispatcher).collect(),
+        next_cursor: next.map(|next| list.cursor(&next)),
+    }))
+}
+
+/// One dispatcher
+#[utoipa::path(get, path = "/v1/dispatchers/{id}", operation_id = "show_dispatcher", tag = "dispatchers",
+    params(("id" = String, Path, description = "The dispatcher")),
+    responses((status = 200, description = "The dispatcher", body = wire::Dispatcher), (status = 404, response = super::ProblemAnswer)))]
+async fn show(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Answer<wire::Dispatcher>, Problem> {
+    let missing = || Problem::not_found(format!("there is no dispatcher {id:?}"));
+    if id.contains('\0') {
+        return Err(missing());
+    }
+    let only = DispatcherId(id.clone());
+    let which = Which {
+        only: Some(&only),
+        among: caller.scope.limited(),
+        ..Which::default()
+    };
+    let found = inspect::select(&caller.database(&state), &which, 1).await?;
+    let found = found.into_iter().next().ok_or_else(missing)?;
+    Ok(Answer(dispatcher(found)))
+}
+
+/// Remove what a crash left behind; with `dry_run`, only look. For tokens that are for all workspaces
+#[utoipa::path(post, path = "/v1/dispatchers/reconcile", operation_id = "reconcile_dispatchers", tag = "dispatchers",
+    request_body(content = Option<wire::Reconcile>),
+    responses((status = 200, description = "What was found and done", body = wire::Reconciled),
+              (status = 503, response = super::ProblemAnswer)))]
+async fn reconcile(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    MaybeJson(how): MaybeJson<wire::Reconcile>,
+) -> Result<Answer<wire::Reconciled>, Problem> {
+    caller.sees_all()?;
+    let options = Options {
+        dry_run: how.dry_run,
+        legacy: if how.legacy { Legacy::Remove } else { Legacy::Leave },
+    };
+    let report = state.station.reconcile_dispatchers(options, &caller.actor).await;
+    let words = "this server does not look after dispatchers; ask another one";
+    let report = report.ok_or_else(|| Problem::new(Kind::Unavailable, words))??;
+    reconciled(&report, how.dry_run)
+        .map(Answer)
+        .ok_or_else(|| Problem::new(Kind::Internal, "the report cannot be told"))
+}
+
+/// A report on the wire: the words are the same.
+fn reconciled(report: &Report, dry_run: bool) -> Option<wire::Reconciled> {
+    Some(wire::Reconciled {
+        dry_run,
+        findings: serde_json::from_value(json!(report.findings)).ok()?,
+        done: serde_json::from_value(json!(report.done)).ok()?,
+        problems: report.problems.clone(),
+    })
+}
+
+fn dispatcher(row: Dispatcher) -> wire::Dispatcher {
+    let servers = row.servers.as_deref().map_or("[]", RawValue::get);
+    wire::Dispatcher {
+        id: row.id.0,
+        project: row.project,
+        task_queue: row.task_queue,
+        state: if row.state == "owned" {
+            wire::DispatcherState::Owned
+        } else {
+            wire::DispatcherState::Vacant
+        },
+        owner: row.owner.map(|id| id.0),
+        owner_name: row.owner_name,
+        epoch: row.epoch.0,
+        lease_until: row.lease_until,
+        engine: row.engine,
+        run_id: row.run_id,
+        taken_at: row.taken_at,
+        run_started_at: row.run_started_at,
+        heartbeat_at: row.heartbeat_at,
+        waiting: row.waiting,
+        oldest_waiting_at: row.oldest_waiting_at,
+        servers: serde_json::from_str(servers).unwrap_or_default(),
+    }
+}

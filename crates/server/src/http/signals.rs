@@ -1,0 +1,259 @@
+//! `/v1/signals`: events that come in from outside, and the dead letters among them.
+//!
+//! A signal belongs to its project, and the project to the workspace of its first trigger. A project without a trigger belongs
+//! to nobody yet: only tokens for all workspaces may send for it, see it, or give it its first trigger. Otherwise one tenant
+//! could claim the name under which another's signals already wait.
+
+use axum::Json as Answer;
+use axum::extract::State as Shared;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use serde_json::json;
+use stationmaster_client::wire;
+use stationmaster_core::db::Database;
+use stationmaster_core::id::WorkspaceId;
+use stationmaster_core::session::Scope;
+use stationmaster_core::signals::send::{self, Sent};
+use stationmaster_core::signals::{DEFAULT_TASK_QUEUE, inspect, replay, triggers};
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::State;
+use super::caller::Caller;
+use super::cursor::{self, List};
+use super::extract::{Json, Path, Query};
+use super::problem::{Kind, Problem};
+use super::queue::word;
+use super::routes::Routes;
+
+/// Signals that one call may send.
+const MOST: usize = 1000;
+
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .operator(routes!(send_one))
+        .operator(routes!(send_many))
+        .viewer(routes!(list))
+        .viewer(routes!(show))
+        .operator(routes!(replay_one))
+}
+
+/// Send a signal; it is committed when this answers
+#[utoipa::path(post, path = "/v1/signals", operation_id = "send_signal", tag = "signals", request_body = wire::NewSignal,
+    responses((status = 202, description = "It is in the inbox", body = wire::SignalSent, headers(("location" = String, description = "The signal"))),
+              (status = 409, response = super::ProblemAnswer)))]
+async fn send_one(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Json(signal): Json<wire::NewSignal>,
+) -> Result<impl IntoResponse, Problem> {
+    let sent = send_all(&state, &caller, vec![signal], "").await?;
+    let sent = sent.into_iter().next();
+    let sent = sent.ok_or_else(|| Problem::new(Kind::Internal, "one signal has one answer"))?;
+    let id: String = url::form_urlencoded::byte_serialize(sent.id.as_bytes()).collect();
+    let location = [(
+        header::LOCATION,
+        format!("/v1/signals/{}", id.replace('+', "%20")),
+    )];
+    Ok((StatusCode::ACCEPTED, location, Answer(sent)))
+}
+
+/// Send many signals, all or none
+#[utoipa::path(post, path = "/v1/signals/bulk", operation_id = "send_signals", tag = "signals", request_body = wire::BulkSend,
+    responses((status = 202, description = "They are in the inbox", body = wire::BulkSent), (status = 409, response = super::ProblemAnswer)))]
+async fn send_many(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Json(request): Json<wire::BulkSend>,
+) -> Result<impl IntoResponse, Problem> {
+    if !(1..=MOST).contains(&request.items.len()) {
+        return Err(Problem::field("/items", format!("1 to {MOST} signals")));
+    }
+    let items = send_all(&state, &caller, request.items, "/items").await?;
+    Ok((StatusCode::ACCEPTED, Answer(wire::BulkSent { items })))
+}
+
+/// Signals, newest first
+#[utoipa::path(get, path = "/v1/signals", operation_id = "list_signals", tag = "signals", params(wire::SignalQuery),
+    responses((status = 200, description = "A page of signals", body = wire::Page<wire::Signal>)))]
+async fn list(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Query(query): Query<wire::SignalQuery>,
+) -> Result<Answer<wire::Page<wire::Signal>>, Problem> {
+    let list = List::new("signals", &query);
+    let limit = cursor::limit(query.limit)?;
+    let filter = inspect::Filter {
+        before: list.position(query.cursor.as_deref(), cursor::number)?,
+        status: query.status.map(|status| word(&status)),
+        project: query.project,
+        task_queue: query.task_queue,
+        name: query.name,
+        limit: i64::from(limit) + 1,
+    };
+    let database = caller.database(&state);
+    let rows = inspect::list_among(&database, &filter, caller.scope.limited()).await?;
+    let (rows, next) = cursor::cut(rows, limit, |signal| signal.position.to_be_bytes().to_vec());
+    Ok(Answer(wire::Page {
+        items: rows.into_iter().map(signal).collect(),
+        next_cursor: next.map(|next| list.cursor(&next)),
+    }))
+}
+
+/// One signal
+#[utoipa::path(get, path = "/v1/signals/{id}", operation_id = "show_signal", tag = "signals",
+    params(("id" = String, Path, description = "The sender's id of it")),
+    responses((status = 200, description = "The signal", body = wire::Signal), (status = 404, response = super::ProblemAnswer)))]
+async fn show(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Answer<wire::Signal>, Problem> {
+    let found = find(&caller.database(&state), &caller, &id).await?;
+    Ok(Answer(signal(found)))
+}
+
+/// Put a dead letter back into the inbox
+#[utoipa::path(post, path = "/v1/signals/{id}/replay", operation_id = "replay_signal", tag = "signals",
+    params(("id" = String, Path, description = "The sender's id of it")),
+    responses((status = 202, description = "The signal, waiting again", body = wire::Signal),
+              (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
+async fn replay_one(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<impl IntoResponse, Problem> {
+    let database = caller.database(&state);
+    find(&database, &caller, &id).await?;
+    replay::replay(&database, &id, &caller.actor).await?;
+    state.station.ring_for_signals();
+    let now = find(&database, &caller, &id).await?;
+    Ok((StatusCode::ACCEPTED, Answer(signal(now))))
+}
+
+/// Whose project it is, when the caller may act for it. Foreign projects and those of nobody are refused in the same words.
+pub(super) async fn may_act(
+    state: &State,
+    caller: &Caller,
+    project: &str,
+) -> Result<Option<WorkspaceId>, Problem> {
+    if project.contains('\0') {
+        return Err(Problem::field("project", "it holds a zero byte"));
+    }
+    let workspace = triggers::workspace_of(&state.database, project).await?;
+    let may = match (&caller.scope, workspace) {
+        (Scope::All, _) => true,
+        (scope, Some(workspace)) => scope.holds(workspace),
+        (Scope::Only(_), None) => false,
+    };
+    if may {
+        return Ok(workspace);
+    }
+    let words = format!("the token's workspaces do not include that of project {project:?}");
+    Err(Problem::new(Kind::Forbidden, words))
+}
+
+async fn send_all(
+    state: &State,
+    caller: &Caller,
+    signals: Vec<wire::NewSignal>,
+    at: &str,
+) -> Result<Vec<wire::SignalSent>, Problem> {
+    let mut projects: Vec<&str> = signals.iter().map(|signal| signal.project.as_str()).collect();
+    projects.sort_unstable();
+    projects.dedup();
+    for project in projects {
+        may_act(state, caller, project).await?;
+    }
+    let signals: Vec<send::Signal> = signals.into_iter().map(ask).collect();
+    let answers = send::send_all(&caller.database(state), &signals, &caller.actor)
+        .await
+        .map_err(|error| refused(error, at))?;
+    state.station.ring_for_signals();
+    let sent = signals.into_iter().zip(answers);
+    let sent = sent.map(|(signal, sent)| wire::SignalSent {
+        id: signal.id,
+        duplicate: sent == Sent::Before,
+    });
+    Ok(sent.collect())
+}
+
+fn ask(signal: wire::NewSignal) -> send::Signal {
+    send::Signal {
+        id: signal.id.unwrap_or_else(|| Uuid::now_v7().to_string()),
+        project: signal.project,
+        task_queue: signal.task_queue.unwrap_or_else(|| DEFAULT_TASK_QUEUE.to_owned()),
+        name: signal.name,
+        payload: signal.payload,
+        correlation_id: signal.correlation_id,
+        traceparent: signal.traceparent,
+    }
+}
+
+/// Why nothing was sent; `at` is where the signals stand in the body, nothing when it is one.
+fn refused(error: send::Error, at: &str) -> Problem {
+    use send::Error;
+    let words = error.to_string();
+    let place = |index: &usize, field: &str| match at {
+        "" => format!("/{field}"),
+        at => format!("{at}/{index}/{field}"),
+    };
+    match &error {
+        Error::TooLarge { index, .. } => Problem::field(place(index, "payload"), words),
+        Error::BadName { index, field, .. } => {
+            let field = match *field {
+                "trace context" => "traceparent".to_owned(),
+                field => field.replace(' ', "_"),
+            };
+            Problem::field(place(index, &field), words)
+        }
+        Error::BadPayload(_) => Problem::field(place(&0, "payload"), words),
+        Error::Conflict { .. } => Problem::new(Kind::Conflict, words),
+        Error::Database(_) => match error {
+            Error::Database(error) => error.into(),
+            _ => Problem::new(Kind::Internal, words),
+        },
+    }
+}
+
+impl From<replay::Error> for Problem {
+    fn from(error: replay::Error) -> Self {
+        let words = error.to_string();
+        match error {
+            replay::Error::NotFound(_) => Self::not_found(words),
+            replay::Error::WrongState { .. } => Self::new(Kind::Conflict, words),
+            replay::Error::Database(error) => error.into(),
+        }
+    }
+}
+
+/// The signal, when the caller may see it.
+async fn find(database: &Database, caller: &Caller, id: &str) -> Result<inspect::Signal, Problem> {
+    let missing = || Problem::not_found(format!("there is no signal {id:?}"));
+    if id.contains('\0') {
+        return Err(missing());
+    }
+    let found = inspect::show_among(database, id, caller.scope.limited()).await?;
+    found.ok_or_else(missing)
+}
+
+fn signal(signal: inspect::Signal) -> wire::Signal {
+    wire::Signal {
+        id: signal.id,
+        project: signal.project,
+        task_queue: signal.task_queue,
+        name: signal.name,
+        status: serde_json::from_value(json!(signal.status)).unwrap_or(wire::SignalStatus::Pending),
+        execution_id: signal.execution_id.map(|id| id.0),
+        queue_item_id: signal.queue_item_id.map(|id| id.0),
+        received_at: signal.received_at,
+        settled_at: signal.settled_at,
+        reason: signal.reason,
+        detail: signal.detail,
+        correlation_id: signal.correlation_id,
+        sent_by: signal.sent_by,
+        dispatcher_id: signal.dispatcher_id,
+        replays: signal.replays,
+        payload: signal.payload,
+    }
+}
