@@ -91,6 +91,7 @@ async fn acquire(
         &state.database,
         &caller.actor,
         "lock.acquire",
+        None,
         name.as_str(),
         detail,
     )
@@ -172,6 +173,7 @@ async fn end(
             &state.database,
             &caller.actor,
             "lock.unlock",
+            None,
             name.as_str(),
             detail,
         )
