@@ -21,7 +21,7 @@ async fn main() -> Result<()> {
         .nth(1)
         .unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let router = router(&secret, |wake| {
-        println!("{}: {:?}", wake.scheduled_for, wake.message)
+        println!("{}: {:?}", wake.scheduled_for, wake.message);
     })?;
     axum::serve(TcpListener::bind(address).await?, router).await?;
     Ok(())

@@ -38,6 +38,7 @@ pub use workflows::{NewVersion, Version, VersionMade, Workflow, WorkflowChange, 
 pub use workspaces::{Workspace, WorkspaceChange};
 
 /// Tells a field that is left out from one that is `null`: the outer `None` is the former.
+#[expect(clippy::option_option, reason = "the two are different wishes")]
 pub(crate) fn double<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     T: serde::Deserialize<'de>,

@@ -10,7 +10,7 @@ use futures::TryStreamExt as _;
 use script::{Line, Script, problem};
 use serde_json::json;
 use stationmaster_client::wire::{
-    BulkCancel, Enqueue, EventQuery, LockRequest, NewToken, Role, WorkspaceChange,
+    AuditQuery, BulkCancel, Enqueue, EventQuery, LockRequest, NewToken, Role, WorkspaceChange,
 };
 use stationmaster_client::{Client, Error, Locked, Retries, Told};
 use uuid::Uuid;
@@ -253,7 +253,7 @@ async fn a_list_is_read_page_after_page() {
     .await;
     let lines: Vec<_> = script
         .client
-        .all_audit(Default::default())
+        .all_audit(AuditQuery::default())
         .try_collect()
         .await
         .unwrap();

@@ -59,7 +59,7 @@ impl Context {
             Target::Database => {
                 let database = self.database().await?;
                 let locks = self.locks(&database)?;
-                Ok(Backend::Database(Direct { database, locks }))
+                Ok(Backend::Database(Box::new(Direct { database, locks })))
             }
         }
     }

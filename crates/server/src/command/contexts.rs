@@ -59,7 +59,7 @@ struct Shown {
 pub(crate) fn run(command: Command, context: &Context) -> Result<()> {
     let mut contexts = Contexts::load()?;
     match command {
-        Command::Add(args) => add(args, contexts, context),
+        Command::Add(args) => add(&args, contexts, context),
         Command::List => {
             let names: Vec<String> = contexts.contexts.keys().cloned().collect();
             let shown: Vec<Shown> = names.iter().map(|name| shown(&contexts, name)).collect();
@@ -105,7 +105,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<()> {
     }
 }
 
-fn add(args: AddArgs, mut contexts: Contexts, context: &Context) -> Result<()> {
+fn add(args: &AddArgs, mut contexts: Contexts, context: &Context) -> Result<()> {
     let token = match args.token_file.as_deref() {
         Some(path) => Some(read(path)?.trim().to_owned()).filter(|token| !token.is_empty()),
         None => token_of_the_environment(),

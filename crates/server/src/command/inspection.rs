@@ -1,6 +1,7 @@
 //! What the queue and the executions share when people look at them: filters, pages, histories, names.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use anyhow::Result;
 use clap::Args;
@@ -57,9 +58,9 @@ pub(super) async fn names(
         return Ok(names);
     }
     for id in workflows {
-        if !names.contains_key(&id) {
+        if let Entry::Vacant(place) = names.entry(id) {
             let name = backend.name_of_workflow(id).await?;
-            names.insert(id, name.unwrap_or_else(|| "(deleted)".to_owned()));
+            place.insert(name.unwrap_or_else(|| "(deleted)".to_owned()));
         }
     }
     Ok(names)

@@ -47,8 +47,9 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Workspaces(command) => workspaces::run(command, &context).await,
         Command::Plans(command) => plans::run(command, &context).await,
         Command::Workflows(command) => workflows::run(command, &context).await,
-        Command::Queue(command) => queue::run(command, &context).await,
-        Command::Executions(command) => executions::run(command, &context).await,
+        // These two hold whole live views; boxed, so that every other command does not carry them.
+        Command::Queue(command) => Box::pin(queue::run(command, &context)).await,
+        Command::Executions(command) => Box::pin(executions::run(command, &context)).await,
         Command::Alarms(command) => alarms::run(command, &context),
         Command::Locks(command) => locks::run(command, &context).await,
         Command::Tokens(command) => tokens::run(command, &context).await,

@@ -138,14 +138,12 @@ fn find(
 }
 
 fn of_context(name: &str, contexts: &Contexts, token: Option<String>) -> anyhow::Result<Target> {
-    match contexts.contexts.get(name) {
-        Some(stored) => Ok(Target::Api(Api::stored(name, stored.clone(), token))),
-        None => {
-            let message = format!("there is no context {name:?}");
-            let advice = "See which there are: stationmaster contexts list";
-            Err(Refusal::new(Kind::NotFound, message, advice).into())
-        }
+    if let Some(stored) = contexts.contexts.get(name) {
+        return Ok(Target::Api(Api::stored(name, stored.clone(), token)));
     }
+    let message = format!("there is no context {name:?}");
+    let advice = "See which there are: stationmaster contexts list";
+    Err(Refusal::new(Kind::NotFound, message, advice).into())
 }
 
 #[cfg(test)]

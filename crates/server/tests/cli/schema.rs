@@ -67,9 +67,9 @@ fn is(value: &Value, name: &str) {
     match value {
         Value::Array(things) => {
             assert!(!things.is_empty(), "an empty list of {name} shows nothing");
-            things
-                .iter()
-                .for_each(|thing| check(&document, &schema, thing, name));
+            for thing in things {
+                check(&document, &schema, thing, name);
+            }
         }
         thing => check(&document, &schema, thing, name),
     }

@@ -113,7 +113,7 @@ fn listening(log: &std::path::Path) -> String {
             return format!("http://{address}");
         }
         assert!(
-            started.elapsed() < Duration::from_secs(60),
+            started.elapsed() < Duration::from_mins(1),
             "it does not listen: {said}"
         );
         std::thread::sleep(Duration::from_millis(20));

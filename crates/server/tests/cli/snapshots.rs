@@ -1,6 +1,7 @@
 //! Help and tables, to the letter: whoever changes them sees what users will see. `INSTA_UPDATE=always` writes them anew.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use crate::support::{GRAPH, TestDatabase, run, text};
 
@@ -45,7 +46,7 @@ fn steady(words: &str) -> String {
         let next = known.len() + 1;
         let number = known.entry(rest[at..at + 36].to_owned()).or_insert(next);
         steady.push_str(&rest[..at]);
-        steady.push_str(&format!("00000000-0000-0000-0000-{number:012}"));
+        let _ = write!(steady, "00000000-0000-0000-0000-{number:012}");
         rest = &rest[at + 36..];
     }
     steady

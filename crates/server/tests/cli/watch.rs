@@ -38,7 +38,7 @@ impl Watching {
         loop {
             let line = self
                 .lines
-                .recv_timeout(Duration::from_secs(60))
+                .recv_timeout(Duration::from_mins(1))
                 .expect("another line");
             if what(&line) {
                 return line;

@@ -25,7 +25,7 @@ const PAGE: usize = 500;
 /// What a command works on.
 pub(super) enum Backend {
     /// The database itself.
-    Database(Direct),
+    Database(Box<Direct>),
     /// A server.
     Api(Client),
 }

@@ -107,17 +107,12 @@ type Check<'a> = BoxFuture<'a, Vec<Finding>>;
 /// A check with its deadline, under the name of what it asks about.
 fn within<'a>(id: &'static str, look: impl Future<Output = Vec<Finding>> + Send + 'a) -> Check<'a> {
     async move {
-        match tokio::time::timeout(DEADLINE, look).await {
-            Ok(findings) => findings,
-            Err(_) => {
-                let seen = format!("no answer within {} s", DEADLINE.as_secs());
-                vec![Finding::warning(
-                    id,
-                    seen,
-                    "Look at what it asks, and whether it is overloaded",
-                )]
-            }
+        if let Ok(findings) = tokio::time::timeout(DEADLINE, look).await {
+            return findings;
         }
+        let seen = format!("no answer within {} s", DEADLINE.as_secs());
+        let advice = "Look at what it asks, and whether it is overloaded";
+        vec![Finding::warning(id, seen, advice)]
     }
     .boxed()
 }

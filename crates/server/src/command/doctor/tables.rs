@@ -16,7 +16,7 @@ const OLD_SECONDS: f64 = 300.0;
 /// Dead rows that are worth a word: more than this, and more than live.
 const DEAD: i64 = 100_000;
 /// Recovery takes seconds; whatever is over for so long is not being recovered.
-const RECOVERY: Duration = Duration::from_secs(60);
+const RECOVERY: Duration = Duration::from_mins(1);
 
 pub(super) async fn horizon(database: &Database) -> Vec<Finding> {
     match health::horizon(database).await {
