@@ -1,4 +1,5 @@
--- What the user of this connection may do with our tables. Called by `health::rights`. Locks nothing.
+-- What the user of this connection may do with our tables, and which of them are closed to it. Called by `health::rights`.
+-- Locks nothing; asks the catalogue only.
 select current_user::text as role,
        has_schema_privilege('stationmaster', 'create') as may_migrate,
        coalesce((select array_agg(c.relname::text order by c.relname)
