@@ -22,12 +22,12 @@ pub(crate) enum Command {
     /// Give a target a secret of its own, and print it: this once
     Create {
         /// The target: only scheme, host and port of it count
-        url: Url,
+        target: Url,
     },
     /// Give a target its next secret, and print it: this once. The one before counts for a while beside it
     Rotate {
         /// The target: only scheme, host and port of it count
-        url: Url,
+        target: Url,
         /// For how long both sign
         #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
         overlap: Duration,
@@ -55,14 +55,14 @@ pub(super) async fn run(command: Command, context: &Context) -> Result<()> {
             },
             context,
         ),
-        Command::Create { url } => {
+        Command::Create { target } => {
             let master = master(context)?;
-            let made = keys::create(&context.database().await?, &master, &url).await?;
+            let made = keys::create(&context.database().await?, &master, &target).await?;
             show(&Shown::from(made), context)
         }
-        Command::Rotate { url, overlap } => {
+        Command::Rotate { target, overlap } => {
             let master = master(context)?;
-            let made = keys::rotate(&context.database().await?, &master, &url, overlap).await?;
+            let made = keys::rotate(&context.database().await?, &master, &target, overlap).await?;
             show(&Shown::from(made), context)
         }
         Command::List => {
