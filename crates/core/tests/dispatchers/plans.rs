@@ -48,7 +48,7 @@ const HOT: [(&str, &str, &str, &[&str]); 4] = [
     (
         "signals/list",
         include_str!("../../sql/signals/list.sql"),
-        "null, null, null, null, 1000000, 20, null",
+        "null, null, null, null, 1000000, 20, null, null",
         &["signals_inbox_seq", "signals_settled_pkey"],
     ),
 ];
