@@ -45,4 +45,3 @@ pub mod signals;
 pub mod station;
 pub mod task;
 pub mod wake;
-pub mod webhook;

@@ -12,7 +12,7 @@ use crate::duty;
 use crate::presence::Presence;
 use crate::retry::Backoff;
 use crate::task::{Next, Pass};
-use crate::webhook;
+use crate::wake::signature;
 
 const DUTY: &str = "herald";
 const BEAT: Duration = Duration::from_secs(1);
@@ -69,7 +69,7 @@ impl Herald {
         if let Some(secret) = &self.webhook.secret {
             request = request.header(
                 "webhook-signature",
-                webhook::sign(secret, &id, timestamp, body.as_bytes()),
+                signature::sign(std::slice::from_ref(secret), &id, timestamp, body.as_bytes()),
             );
         }
         let answer = request

@@ -65,7 +65,7 @@ pub struct Webhook {
     /// The address.
     pub url: String,
     /// The key that signs; `None`: unsigned.
-    pub secret: Option<crate::webhook::Secret>,
+    pub secret: Option<crate::wake::signature::Secret>,
 }
 
 /// What the rest of the server lends to the lane.

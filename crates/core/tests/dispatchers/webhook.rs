@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use stationmaster_core::dispatchers::Webhook;
-use stationmaster_core::webhook::{Secret, sign};
+use stationmaster_core::wake::signature::{Secret, sign};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -69,7 +69,7 @@ async fn events_are_posted_signed_and_again_until_they_are_taken() {
     testbed.shop(NOOP).await;
     testbed.signal("paid").await;
     let (url, posts) = receiver().await;
-    let secret = Secret::read(SECRET).unwrap();
+    let secret = Secret::parse(SECRET).unwrap();
     let webhook = Some(Webhook {
         url,
         secret: Some(secret.clone()),
@@ -93,7 +93,12 @@ async fn events_are_posted_signed_and_again_until_they_are_taken() {
     let (id, timestamp) = (header(&post, "webhook-id"), header(&post, "webhook-timestamp"));
     assert_eq!(
         header(&post, "webhook-signature"),
-        sign(&secret, id, timestamp.parse().unwrap(), body.as_bytes())
+        sign(
+            std::slice::from_ref(&secret),
+            id,
+            timestamp.parse().unwrap(),
+            body.as_bytes()
+        )
     );
     eventually("it is told once", async || {
         testbed

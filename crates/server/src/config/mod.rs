@@ -21,7 +21,6 @@ use stationmaster_core::locks::{LockTable, Terms};
 use stationmaster_core::retry::Backoff;
 use stationmaster_core::wake::guard::{Allowed, Guard};
 use stationmaster_core::wake::signature::Secret;
-use stationmaster_core::webhook;
 
 mod complaint;
 mod contexts;
@@ -247,7 +246,7 @@ pub(crate) struct Dispatchers {
     /// Where events are posted; there is one whenever there is a secret.
     pub(crate) webhook_url: Option<String>,
     /// What signs them.
-    pub(crate) webhook_secret: Option<webhook::Secret>,
+    pub(crate) webhook_secret: Option<Secret>,
 }
 
 /// The lane of alarms. The fields are those of [`alarms::Settings`], where they are explained. Secrets hide themselves.

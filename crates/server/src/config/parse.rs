@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::{Span, SpanRelativeTo};
 use stationmaster_core::signals::MAX_NAME;
-use stationmaster_core::webhook;
+use stationmaster_core::wake::signature::Secret;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
@@ -130,8 +130,11 @@ pub(super) fn pairs(text: &str) -> Parsed<Vec<(String, String)>> {
 }
 
 /// A key that signs webhooks. Its words are never repeated.
-pub(super) fn webhook_secret(text: &str) -> Parsed<webhook::Secret> {
-    webhook::Secret::read(text).map_err(str::to_owned)
+pub(super) fn webhook_secret(text: &str) -> Parsed<Secret> {
+    let key = text.trim();
+    // The prefix may be left out.
+    let key = key.strip_prefix("whsec_").unwrap_or(key);
+    Secret::parse(&format!("whsec_{key}"))
 }
 
 /// An address to listen on.
