@@ -97,7 +97,12 @@ fn commands(repository: &Repository, arguments: &[String]) -> Vec<Command> {
     };
     let command = |kind: &&[&str]| {
         let mut command = repository.cargo();
-        command.arg("test").args(packages).args(*kind).args(arguments);
+        // One run tells all that fails.
+        command
+            .args(["test", "--no-fail-fast"])
+            .args(packages)
+            .args(*kind)
+            .args(arguments);
         command
     };
     kinds.iter().map(command).collect()
@@ -132,23 +137,23 @@ mod tests {
     fn without_a_choice_everything_is_tested() {
         assert_eq!(
             typed(&[]),
-            ["test --workspace --all-targets", "test --workspace --doc"]
+            ["test --no-fail-fast --workspace --all-targets", "test --no-fail-fast --workspace --doc"]
         );
         assert_eq!(
             typed(&["a_name", "--", "--test"]),
             [
-                "test --workspace --all-targets a_name -- --test",
-                "test --workspace --doc a_name -- --test"
+                "test --no-fail-fast --workspace --all-targets a_name -- --test",
+                "test --no-fail-fast --workspace --doc a_name -- --test"
             ]
         );
     }
 
     #[test]
     fn a_choice_of_the_caller_is_not_widened() {
-        assert_eq!(typed(&["--test", "server"]), ["test --workspace --test server"]);
+        assert_eq!(typed(&["--test", "server"]), ["test --no-fail-fast --workspace --test server"]);
         assert_eq!(
             typed(&["-p", "xtask", "--bin=xtask"]),
-            ["test -p xtask --bin=xtask"]
+            ["test --no-fail-fast -p xtask --bin=xtask"]
         );
     }
 }
