@@ -87,7 +87,9 @@ pub async fn cycles_per_second(
     .bind(i64::try_from(items)?)
     .execute(&mut connection)
     .await?;
-    sqlx::query("vacuum analyze").execute(&mut connection).await?;
+    for statement in ["vacuum analyze", "checkpoint"] {
+        sqlx::query(statement).execute(&mut connection).await?;
+    }
     let began = Instant::now();
     let workers = (0..connections).map(|_| tokio::spawn(work(url.to_owned(), batch)));
     let mut done = 0;

@@ -111,10 +111,7 @@ async fn timed(
     .bind(definitions)
     .execute(database.pool())
     .await?;
-    // What loading left to do in the background must not be timed.
-    for statement in ["vacuum analyze", "checkpoint"] {
-        sqlx::query(statement).execute(database.pool()).await?;
-    }
+    fixture::rest(database).await?;
     let mut connection = PgConnection::connect(url).await?;
     let mut times = Vec::new();
     for _ in 0..waiting / BATCH {

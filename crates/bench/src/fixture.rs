@@ -102,13 +102,21 @@ pub async fn load_items(
     Ok(began.elapsed())
 }
 
+/// What loading left to do in the background must not be timed.
+pub async fn rest(database: &Database) -> Result<()> {
+    for statement in ["vacuum analyze", "checkpoint"] {
+        sqlx::query(statement).execute(database.pool()).await?;
+    }
+    Ok(())
+}
+
 /// Removes everything that an earlier run left.
 pub async fn wipe(database: &Database) -> Result<()> {
     sqlx::query(
         "truncate stationmaster.queue_items, stationmaster.queue_pending, stationmaster.executions_active,
                   stationmaster.executions_finished, stationmaster.queue_hints, stationmaster.queue_events,
                   stationmaster.workspace_capacity, stationmaster.embedded_runs, stationmaster.workspaces,
-                  stationmaster.workflow_definitions, stationmaster.workflow_definition_versions",
+                  stationmaster.workflow_definitions, stationmaster.workflow_definition_versions cascade",
     )
     .execute(database.pool())
     .await?;

@@ -1,11 +1,13 @@
 //! How soon an item of an idle system is started: one item at a time, with nothing else to do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::Settings;
+use stationmaster_core::observe::Metrics;
 
 use crate::fixture::{Load, load_items, make_workspaces, wipe};
 use crate::measure::{Percentiles, outcome};
@@ -56,7 +58,8 @@ async fn one_by_one(
         by_limit: false,
     };
     make_workspaces(&database, &load).await?;
-    let stations = start_servers(url, 1, settings, &Where::Embedded).await?;
+    let metrics = Arc::new(Metrics::new());
+    let stations = start_servers(url, 1, settings, &Where::Embedded, &metrics).await?;
     for done in 1..=items {
         tokio::time::sleep(pause).await;
         load_items(&database, &load, |_| {}).await?;
@@ -64,5 +67,5 @@ async fn one_by_one(
         progress.at(done);
     }
     stop_servers(&stations).await;
-    Ok(outcome(&database).await?.wait)
+    Ok(outcome(&database, &metrics).await?.wait)
 }

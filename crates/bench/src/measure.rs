@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 use stationmaster_core::db::Database;
+use stationmaster_core::observe::Metrics;
 
 /// Percentiles in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -30,6 +31,8 @@ pub struct Outcome {
     pub slot_use: f64,
     /// From enqueued to started, in milliseconds; says something only when the queue was empty before.
     pub wait: Percentiles,
+    /// What a claim took, in milliseconds, to the next higher bound of the servers' own histogram.
+    pub claim: Percentiles,
     /// Items that were started more than once.
     pub doubles: i64,
     /// Dead rows in the hot tables afterwards.
@@ -46,7 +49,7 @@ const OVERSHOOT: &str = "
         select workspace_id, sum(by) over (partition by workspace_id order by at, by rows unbounded preceding) as active
         from changes
     )
-    select coalesce(max(c.active - w.max_concurrent), 0)::bigint
+    select greatest(max(c.active - w.max_concurrent), 0)::bigint
     from (select workspace_id, max(active) as active from counts group by workspace_id) c
     join stationmaster.workspace_capacity w using (workspace_id)";
 
@@ -66,7 +69,7 @@ const SLOT_USE: &str = "
     from used u join spans s using (workspace_id) join stationmaster.workspace_capacity w using (workspace_id)";
 
 /// Reads what a run showed.
-pub async fn outcome(database: &Database) -> Result<Outcome> {
+pub async fn outcome(database: &Database, metrics: &Metrics) -> Result<Outcome> {
     let pool = database.pool();
     let (executions, seconds): (i64, f64) = sqlx::query_as(
         "select count(*), coalesce(extract(epoch from max(finished_at) - min(claimed_at)), 0)::double precision
@@ -109,9 +112,34 @@ pub async fn outcome(database: &Database) -> Result<Outcome> {
         overshoot,
         slot_use,
         wait: Percentiles { p50, p99, max },
+        claim: histogram(&metrics.render(), CLAIM_SECONDS),
         doubles,
         dead_rows,
     })
+}
+
+const CLAIM_SECONDS: &str = "queue_processing_duration_seconds";
+
+/// Percentiles from a histogram of seconds in the format of Prometheus.
+fn histogram(text: &str, name: &str) -> Percentiles {
+    let prefix = format!("{name}_bucket{{le=\"");
+    let buckets: Vec<(f64, f64)> = text
+        .lines()
+        .filter_map(|line| {
+            let (bound, count) = line.strip_prefix(&prefix)?.split_once("\"} ")?;
+            Some((bound.parse().unwrap_or(f64::INFINITY), count.parse().ok()?))
+        })
+        .collect();
+    let all = buckets.last().map_or(0.0, |(_, count)| *count);
+    let at = |share: f64| {
+        let reached = buckets.iter().find(|(_, count)| *count >= share * all);
+        reached.map_or(0.0, |(bound, _)| bound * 1000.0)
+    };
+    Percentiles {
+        p50: at(0.5),
+        p99: at(0.99),
+        max: at(1.0),
+    }
 }
 
 /// Percentiles of measured times.

@@ -20,12 +20,13 @@ pub enum Where {
     Outside(Arc<dyn Engine>),
 }
 
-/// Starts servers, each with a pool of its own, as separate processes would have.
+/// Starts servers, each with a pool of its own, as separate processes would have; what they count goes into one.
 pub async fn start_servers(
     url: &str,
     servers: usize,
     settings: &Settings,
     engine: &Where,
+    metrics: &Arc<Metrics>,
 ) -> Result<Vec<Station>> {
     let mut stations = Vec::with_capacity(servers);
     for number in 1..=servers {
@@ -44,20 +45,24 @@ pub async fn start_servers(
             executions: Some(settings.clone()),
             alarms: None,
             dispatchers: None,
-            metrics: Arc::new(Metrics::new()),
+            metrics: Arc::clone(metrics),
         };
         stations.push(Station::start(parts).await?);
     }
     Ok(stations)
 }
 
-/// A count of many rows is worth about this much of the time that it takes work away from what is measured.
-const COUNT_SHARE: u32 = 50;
+/// A question takes work away from what is measured: at most one part in this many of the time goes into asking. The figures
+/// come from the rows, so it does not matter when the end is noticed.
+const ASKING: u32 = 50;
+/// Nobody asks more often than this.
+const SOONEST: Duration = Duration::from_millis(20);
+const COUNT_SOONEST: Duration = Duration::from_millis(500);
 
 /// Waits until `done` executions have reached the wanted state; tells the progress. Answers how long it took.
 ///
-/// Counting a table that grows by tens of thousands of rows a second would cost as much as part of the work itself, so
-/// it is done rarely; whether anything is left is asked often.
+/// Counting a table that grows by tens of thousands of rows a second would cost as much as part of the work itself, and so
+/// would looking for a live row among the dead: both are done as rarely as they are dear.
 pub async fn wait_for(
     database: &Database,
     question: Question,
@@ -67,9 +72,11 @@ pub async fn wait_for(
     let began = Instant::now();
     let mut count_at = began;
     loop {
+        let asked_at = Instant::now();
         let is_over = !sqlx::query_scalar::<_, bool>(question.is_anything_left)
             .fetch_one(database.pool())
             .await?;
+        let pause = (asked_at.elapsed() * ASKING).max(SOONEST);
         let took = began.elapsed();
         if is_over || Instant::now() >= count_at {
             let counted_at = Instant::now();
@@ -77,13 +84,13 @@ pub async fn wait_for(
                 .fetch_one(database.pool())
                 .await?;
             let so_far = usize::try_from(so_far)?;
-            count_at = Instant::now() + (counted_at.elapsed() * COUNT_SHARE).max(Duration::from_millis(500));
+            count_at = Instant::now() + (counted_at.elapsed() * ASKING).max(COUNT_SOONEST);
             progress(so_far.min(done));
             if so_far >= done {
                 return Ok(took);
             }
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(pause.min(COUNT_SOONEST)).await;
     }
 }
 
@@ -92,7 +99,7 @@ pub async fn wait_for(
 pub struct Question {
     /// How many have reached the wanted state.
     pub how_many: &'static str,
-    /// Whether any has not: cheap, and asked often.
+    /// Whether any has not: cheaper, and asked more often.
     pub is_anything_left: &'static str,
 }
 

@@ -12,9 +12,10 @@ use stationmaster_core::engine::{Engine, StartOutcome, StartRequest};
 use stationmaster_core::executions::Settings;
 use stationmaster_core::graph::Graph;
 use stationmaster_core::id::{DefinitionId, ExecutionId, Token, VersionId, WorkspaceId};
+use stationmaster_core::observe::Metrics;
 
 use crate::bare;
-use crate::fixture::{Load, load_items, make_workspaces, wipe};
+use crate::fixture::{Load, load_items, make_workspaces, rest, wipe};
 use crate::measure::{Outcome, outcome};
 use crate::run::{Question, Where, start_servers, stop_servers, wait_for};
 
@@ -28,6 +29,9 @@ const STARTED: Question = Question {
     is_anything_left: "select exists (select from stationmaster.executions_active where state = 'STARTING')
                            or exists (select from stationmaster.queue_pending)",
 };
+/// From the first claim to the last start on record, in seconds.
+const STARTING: &str = "select extract(epoch from max(dispatched_at) - min(claimed_at))::double precision
+                        from stationmaster.executions_active";
 
 /// What a scenario is told while it works.
 pub trait Progress {
@@ -110,11 +114,12 @@ async fn run(
     make_workspaces(&database, load).await?;
     progress.part("enqueue", load.items);
     let loading = load_items(&database, load, |done| progress.at(done)).await?;
-    sqlx::query("vacuum analyze").execute(database.pool()).await?;
+    rest(&database).await?;
     progress.part("run", load.items);
-    let stations = start_servers(url, servers, settings, &Where::Embedded).await?;
+    let metrics = Arc::new(Metrics::new());
+    let stations = start_servers(url, servers, settings, &Where::Embedded, &metrics).await?;
     wait_for(&database, FINISHED, load.items, |done| progress.at(done)).await?;
-    let outcome = outcome(&database).await?;
+    let outcome = outcome(&database, &metrics).await?;
     stop_servers(&stations).await;
     Ok((outcome, loading))
 }
@@ -151,10 +156,11 @@ pub async fn starts(
     progress.part("bare starts", items / 2);
     let before = bare_starts(&engine, items / 2, settings).await?;
     progress.part("starts through the product", items);
-    let began = Instant::now();
-    let stations = start_servers(url, 1, settings, &Where::Outside(Arc::clone(&engine))).await?;
+    let (place, metrics) = (Where::Outside(Arc::clone(&engine)), Arc::new(Metrics::new()));
+    let stations = start_servers(url, 1, settings, &place, &metrics).await?;
     wait_for(&database, STARTED, items, |done| progress.at(done)).await?;
-    let product = per_second(items, began.elapsed());
+    let seconds: f64 = sqlx::query_scalar(STARTING).fetch_one(database.pool()).await?;
+    let product = per_second(items, Duration::from_secs_f64(seconds));
     stop_servers(&stations).await;
     progress.part("bare starts again", items / 2);
     let after = bare_starts(&engine, items / 2, settings).await?;

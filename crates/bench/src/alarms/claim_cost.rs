@@ -9,6 +9,7 @@ use stationmaster_core::alarms::claim_statements::claim_by_hand;
 use stationmaster_core::db::Database;
 
 use super::burst::wipe;
+use crate::fixture::rest;
 use crate::measure::{Percentiles, percentiles};
 
 /// Occurrences of one timed claim.
@@ -66,10 +67,7 @@ async fn timed(database: &Database, url: &str, stored: usize) -> Result<Percenti
         .bind(i32::try_from(BATCH * ROUNDS)?)
         .execute(database.pool())
         .await?;
-    // What loading left to do in the background must not be timed.
-    for statement in ["vacuum analyze", "checkpoint"] {
-        sqlx::query(statement).execute(database.pool()).await?;
-    }
+    rest(database).await?;
     let mut connection = PgConnection::connect(url).await?;
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
