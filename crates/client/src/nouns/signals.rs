@@ -5,8 +5,8 @@ use reqwest::Method;
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    BulkSend, BulkSent, Dispatcher, DispatcherQuery, NewSignal, Page, Reconcile, Reconciled, Signal,
-    SignalQuery, SignalSent, Trigger, TriggerChange, TriggerPlace, TriggerQuery,
+    BulkSend, BulkSent, Dispatcher, DispatcherEvent, DispatcherQuery, NewSignal, Page, PageQuery, Reconcile,
+    Reconciled, Signal, SignalQuery, SignalSent, Trigger, TriggerChange, TriggerPlace, TriggerQuery,
 };
 
 impl Client {
@@ -75,6 +75,11 @@ impl Client {
     /// One dispatcher.
     pub async fn dispatcher(&self, id: &str) -> Result<Dispatcher> {
         self.get(&["dispatchers", id]).send().await
+    }
+
+    /// What happened to a dispatcher, newest first.
+    pub async fn dispatcher_events(&self, id: &str, query: &PageQuery) -> Result<Page<DispatcherEvent>> {
+        self.get(&["dispatchers", id, "events"]).query(query).send().await
     }
 
     /// Removes what a crash left behind, or only looks.

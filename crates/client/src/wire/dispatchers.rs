@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 /// A dispatcher.
@@ -166,4 +167,29 @@ pub struct DispatcherAct {
     /// Who wrote the heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_id: Option<Uuid>,
+}
+
+/// Something that happened to a dispatcher.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DispatcherEvent {
+    /// Its number; grows.
+    pub id: i64,
+    /// When.
+    pub at: Timestamp,
+    /// To which dispatcher.
+    pub dispatcher_id: String,
+    /// `fresh`, `takeover`, `handover`, `handed_over`, `server_evicted`, `run_terminated`, `heartbeat_removed` or `released`.
+    pub event: String,
+    /// Under which epoch.
+    pub epoch: Option<i64>,
+    /// Which server it is about.
+    pub server_id: Option<Uuid>,
+    /// Which run it is about.
+    pub run_id: Option<String>,
+    /// Who did it: a server, or a person.
+    pub actor: String,
+    /// More of it.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
+    pub detail: Box<RawValue>,
 }

@@ -242,3 +242,25 @@ pub struct BackfillItem {
     /// Is it fired?
     pub fires: bool,
 }
+
+/// Something that was done to an alarm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AlarmEvent {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub event: String,
+    /// By whom.
+    pub actor: String,
+    /// More words.
+    pub detail: Option<String>,
+}
+
+/// What was done to an alarm.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AlarmEvents {
+    /// At most 1,000, the oldest first.
+    pub items: Vec<AlarmEvent>,
+}

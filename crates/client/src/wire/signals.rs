@@ -127,6 +127,8 @@ pub struct Signal {
     pub sent_by: String,
     /// Who routes it.
     pub dispatcher_id: String,
+    /// The epoch of the dispatcher that settled it.
+    pub epoch: Option<i64>,
     /// How often it was put back into the inbox.
     pub replays: i32,
     /// What it carries.

@@ -327,17 +327,21 @@ async fn refill(
             item.fires = made.contains(&item.scheduled_for);
         }
     }
-    let items = planned.into_iter().map(|item| wire::BackfillItem {
-        scheduled_for: item.scheduled_for,
-        note: item.note,
-        status: item.status,
-        fires: item.fires,
-    });
     let answer = wire::Backfilled {
         dry_run: range.dry_run,
-        items: items.collect(),
+        items: planned.into_iter().map(backfill_item).collect(),
     };
     Ok((status, Answer(answer)))
+}
+
+/// An occurrence of a backfill on the wire.
+pub(crate) fn backfill_item(planned: backfill::Planned) -> wire::BackfillItem {
+    wire::BackfillItem {
+        scheduled_for: planned.scheduled_for,
+        note: planned.note,
+        status: planned.status,
+        fires: planned.fires,
+    }
 }
 
 fn check(expected: &Expected, before: &Alarm) -> Result<(), Problem> {
@@ -351,7 +355,7 @@ fn check(expected: &Expected, before: &Alarm) -> Result<(), Problem> {
 }
 
 /// The alarm, when the caller may see it.
-async fn find(database: &Database, caller: &Caller, id: AlarmId) -> Result<Alarm, Problem> {
+pub(super) async fn find(database: &Database, caller: &Caller, id: AlarmId) -> Result<Alarm, Problem> {
     let alarm = inspect::alarm(database, id).await?;
     alarm
         .filter(|alarm| caller.scope.holds(alarm.workspace_id))

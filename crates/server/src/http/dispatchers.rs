@@ -60,19 +60,25 @@ async fn show(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Answer<wire::Dispatcher>, Problem> {
-    let missing = || Problem::not_found(format!("there is no dispatcher {id:?}"));
+    find(&state, &caller, id).await.map(dispatcher).map(Answer)
+}
+
+/// The dispatcher, when the caller may see it.
+pub(super) async fn find(state: &State, caller: &Caller, id: String) -> Result<Dispatcher, Problem> {
+    let missing = format!("there is no dispatcher {id:?}");
     if id.contains('\0') {
-        return Err(missing());
+        return Err(Problem::not_found(missing));
     }
-    let only = DispatcherId(id.clone());
     let which = Which {
-        only: Some(&only),
+        only: Some(&DispatcherId(id)),
         among: caller.scope.limited(),
         ..Which::default()
     };
-    let found = inspect::select(&caller.database(&state), &which, 1).await?;
-    let found = found.into_iter().next().ok_or_else(missing)?;
-    Ok(Answer(dispatcher(found)))
+    let found = inspect::select(&caller.database(state), &which, 1).await?;
+    found
+        .into_iter()
+        .next()
+        .ok_or_else(|| Problem::not_found(missing))
 }
 
 /// Remove what a crash left behind; with `dry_run`, only look. For tokens that are for all workspaces
@@ -99,7 +105,7 @@ async fn reconcile(
 }
 
 /// A report on the wire: the words are the same.
-fn reconciled(report: &Report, dry_run: bool) -> Option<wire::Reconciled> {
+pub(crate) fn reconciled(report: &Report, dry_run: bool) -> Option<wire::Reconciled> {
     Some(wire::Reconciled {
         dry_run,
         findings: serde_json::from_value(json!(report.findings)).ok()?,
@@ -108,7 +114,8 @@ fn reconciled(report: &Report, dry_run: bool) -> Option<wire::Reconciled> {
     })
 }
 
-fn dispatcher(row: Dispatcher) -> wire::Dispatcher {
+/// A dispatcher on the wire.
+pub(crate) fn dispatcher(row: Dispatcher) -> wire::Dispatcher {
     let servers = row.servers.as_deref().map_or("[]", RawValue::get);
     wire::Dispatcher {
         id: row.id.0,

@@ -10,6 +10,7 @@ mod errors;
 mod languages;
 mod locks;
 mod remote;
+mod remote_lanes;
 mod schema;
 mod served;
 mod server;

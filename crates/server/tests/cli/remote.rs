@@ -7,7 +7,7 @@ use crate::served::Served;
 use crate::support::{GRAPH, TestDatabase, run, text, written};
 
 /// What is in a value, without what it is: two things of the same kind have the same shape.
-fn shape(value: &Value) -> Value {
+pub(crate) fn shape(value: &Value) -> Value {
     match value {
         Value::Null => json!("nothing or something"),
         Value::Bool(_) => json!("truth"),
