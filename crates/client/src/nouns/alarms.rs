@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    Alarm, AlarmChange, AlarmDetails, AlarmEvent, AlarmEvents, AlarmMade, AlarmQuery, Backfill, Backfilled,
-    FiredByHand, NewAlarm, NextFires, NextQuery, Occurrence, OccurrenceQuery, Page,
+    Alarm, AlarmChange, AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, Backfilled, FiredByHand,
+    NewAlarm, NextFires, NextQuery, Occurrence, OccurrenceQuery, Page, PageQuery,
 };
 
 impl Client {
@@ -74,10 +74,12 @@ impl Client {
             .await
     }
 
-    /// What was done to an alarm, oldest first.
-    pub async fn alarm_events(&self, id: Uuid) -> Result<Vec<AlarmEvent>> {
-        let events: AlarmEvents = self.get(&["alarms", &id.to_string(), "events"]).send().await?;
-        Ok(events.items)
+    /// What was done to an alarm, newest first.
+    pub async fn alarm_history(&self, id: Uuid, query: &PageQuery) -> Result<Page<AlarmEvent>> {
+        self.get(&["alarms", &id.to_string(), "history"])
+            .query(query)
+            .send()
+            .await
     }
 
     /// Fires occurrences of the past, or tells which.

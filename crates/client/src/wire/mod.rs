@@ -34,8 +34,8 @@ pub use locks::{
     Acquired, ExtendLock, Lock, LockExtended, LockQuery, LockRequest, Locks, Taken, UnlockAnswer,
 };
 pub use occurrences::{
-    AlarmDetails, AlarmEvent, AlarmEvents, AlarmMade, AlarmQuery, Backfill, BackfillItem, Backfilled,
-    FiredByHand, NextFires, NextQuery, Occurrence, OccurrenceQuery, OccurrenceStatus, Upcoming,
+    AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, BackfillItem, Backfilled, FiredByHand,
+    NextFires, NextQuery, Occurrence, OccurrenceQuery, OccurrenceStatus, Upcoming,
 };
 pub use overview::{Minute, Numbers, Overview, OverviewQuery};
 pub use page::{Page, PageQuery};
@@ -47,8 +47,8 @@ pub use queue::{
 };
 pub use servers::{Server, Servers};
 pub use signals::{
-    BulkSend, BulkSent, NewSignal, Signal, SignalQuery, SignalSent, SignalStatus, Trigger, TriggerChange,
-    TriggerPlace, TriggerQuery,
+    BulkReplay, BulkSend, BulkSent, NewSignal, Signal, SignalQuery, SignalSent, SignalStatus, Trigger,
+    TriggerChange, TriggerPlace, TriggerQuery,
 };
 pub use tokens::{NewToken, Role, Token, TokenMade};
 pub use workflows::{NewVersion, Version, VersionMade, Workflow, WorkflowChange, WorkflowQuery};

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use serde::Serialize;
+use serde_json::json;
 use stationmaster_client::wire::{
     Dispatcher, DispatcherAct, DispatcherEvent, DispatcherFinding, Reconcile, Reconciled,
 };
@@ -137,7 +138,7 @@ fn for_people(shown: &Shown) -> String {
             cell(&event.event),
             maybe(event.epoch),
             cell(&event.actor),
-            short(Some(event.detail.get())),
+            short(Some(&json!(event.detail).to_string())),
         ]
     };
     let header = ["AT", "EVENT", "EPOCH", "BY", "DETAIL"];

@@ -40,7 +40,6 @@ mod executions;
 mod extract;
 mod feed;
 mod guard;
-mod happenings;
 mod idempotency;
 mod limits;
 mod listener;
@@ -73,9 +72,8 @@ pub(crate) mod shapes {
     };
     pub(crate) use super::alarms::backfill_item;
     pub(crate) use super::audit::entry;
-    pub(crate) use super::dispatchers::{dispatcher, reconciled};
+    pub(crate) use super::dispatchers::{dispatcher, event as dispatcher_event, reconciled};
     pub(crate) use super::executions::{close_status, enqueued_wire, execution};
-    pub(crate) use super::happenings::{alarm_event, dispatcher_event};
     pub(crate) use super::locks::lock;
     pub(crate) use super::plans::plan;
     pub(crate) use super::queue::{bulk_answer, item, step, waiting, word};
@@ -126,7 +124,6 @@ fn nouns() -> Routes {
         .merge(signals::routes())
         .merge(triggers::routes())
         .merge(dispatchers::routes())
-        .merge(happenings::routes())
         .merge(servers::routes())
         .merge(locks::routes())
         .merge(overview::routes())

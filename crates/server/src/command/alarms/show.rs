@@ -20,6 +20,8 @@ use crate::output::{age, cell, fields, maybe, moment, short, status, table};
 
 /// Last occurrences that are shown.
 const SHOWN: usize = 10;
+/// And of what was done to it.
+const EVENTS: usize = 100;
 
 /// Which alarms.
 #[derive(Debug, Args)]
@@ -145,7 +147,7 @@ pub(super) async fn show(id: Uuid, backend: &Backend, context: &Context) -> Resu
         alarm: found.alarm,
         fires: found.upcoming.into_iter().map(Shown::from).collect(),
         occurrences: occurrences.rows,
-        events: backend.alarm_events(id).await?,
+        events: backend.alarm_events(id, EVENTS).await?,
     };
     context.format.print(&whole, |whole| {
         let mut parts = vec![details(&whole.alarm)];

@@ -81,15 +81,34 @@ impl Backend {
         }
     }
 
-    /// What was done to an alarm, oldest first.
-    pub(in crate::command) async fn alarm_events(&self, id: Uuid) -> Result<Vec<wire::AlarmEvent>> {
-        match self {
+    /// What was done to an alarm lately, oldest first.
+    pub(in crate::command) async fn alarm_events(
+        &self,
+        id: Uuid,
+        limit: usize,
+    ) -> Result<Vec<wire::AlarmEvent>> {
+        let mut events: Vec<wire::AlarmEvent> = match self {
             Self::Database(direct) => {
-                let events = inspect::events(&direct.database, AlarmId(id)).await?;
-                Ok(events.into_iter().map(shapes::alarm_event).collect())
+                let found = inspect::history(&direct.database, AlarmId(id), None, rows(limit)).await?;
+                let event = |(id, event): (i64, inspect::Event)| wire::AlarmEvent {
+                    id,
+                    at: event.at,
+                    event: event.event,
+                    actor: event.actor,
+                    detail: event.detail,
+                };
+                found.into_iter().map(event).collect()
             }
-            Self::Api(client) => Ok(client.alarm_events(id).await?),
-        }
+            Self::Api(client) => {
+                let query = wire::PageQuery {
+                    limit: size(limit),
+                    cursor: None,
+                };
+                client.alarm_history(id, &query).await?.items
+            }
+        };
+        events.reverse();
+        Ok(events)
     }
 
     pub(in crate::command) async fn change_alarm(

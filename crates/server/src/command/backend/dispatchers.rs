@@ -79,7 +79,7 @@ impl Backend {
                     limit: size(limit),
                     cursor: None,
                 };
-                Ok(client.dispatcher_events(id, &query).await?.items)
+                Ok(client.dispatcher_history(id, &query).await?.items)
             }
         }
     }
