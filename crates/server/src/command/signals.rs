@@ -13,7 +13,7 @@ use super::arguments::{json, read, text};
 use super::backend::Backend;
 use super::inspection::{json_cell, say_where_it_ends};
 use crate::http::shapes::word;
-use crate::output::{age, cell, fields, maybe, moment, short, status, table};
+use crate::output::{age, cell, counted, fields, maybe, moment, short, status, table};
 
 /// What to do with signals.
 #[derive(Debug, Subcommand)]
@@ -308,8 +308,11 @@ async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
         }
     };
     context.format.print(&answer, |answer| match answer.replayed {
-        _ if args.dry_run => format!("{} signals would go back into the inbox.", answer.matching),
+        _ if args.dry_run => {
+            let signals = counted(answer.matching, "signal");
+            format!("{signals} would go back into the inbox.")
+        }
         1 => "One signal is back in the inbox.".to_owned(),
-        many => format!("{many} signals are back in the inbox."),
+        count => format!("{} are back in the inbox.", counted(count, "signal")),
     })
 }

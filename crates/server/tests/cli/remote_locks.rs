@@ -81,6 +81,8 @@ fn a_lock_of_a_server_is_kept_while_the_command_runs_and_its_loss_stops_the_comm
     served.done(&["lock", "run", "kept", "--at-most", "1s", "--", "sleep", "3"]);
     served.database.execute("delete from shedlock");
     let mut child = holder(&served, "lost", &["--at-most", "2s"]);
+    // Waiting for the end would close its input, at which the command ends by itself.
+    let _input = child.stdin.take();
     served.done(&["locks", "release", "lost", "--yes"]);
     assert_eq!(child.wait().unwrap().code(), Some(79));
 }

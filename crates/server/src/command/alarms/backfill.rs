@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::command::Context;
 use crate::command::arguments::{id, instant};
 use crate::command::backend::Backend;
-use crate::output::{cell, status, table};
+use crate::output::{cell, counted, status, table};
 
 /// Which occurrences.
 #[derive(Debug, Args)]
@@ -61,17 +61,17 @@ pub(super) async fn run(args: &BackfillArgs, backend: &Backend, context: &Contex
         if !args.yes {
             context.format.hint(&rows(&answer.occurrences));
         }
-        Context::confirm(&format!("Fire {count} occurrences now?"), args.yes)?;
+        Context::confirm(&format!("Fire {} now?", counted(count, "occurrence")), args.yes)?;
         answer.count = fires(&backend.backfill(args.id, &range(false)).await?.items);
     }
     context.format.print(&answer, |answer| {
         if answer.fired {
-            format!("{} occurrences fire now.", answer.count)
+            format!("Fired: {}.", counted(answer.count, "occurrence"))
         } else {
             format!(
-                "{}\n\n{} occurrences would fire.",
+                "{}\n\nWould fire: {}.",
                 rows(&answer.occurrences),
-                answer.count
+                counted(answer.count, "occurrence")
             )
         }
     })

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
-use stationmaster_client::wire::{Alarm, NewAlarm, Upcoming};
+use stationmaster_client::wire::{Alarm, AlarmKind, NewAlarm, Upcoming};
 use uuid::Uuid;
 
 use super::next::{Shown, fires};
@@ -112,6 +112,12 @@ pub(super) async fn run(args: SetArgs, context: &Context) -> Result<()> {
     let request = args.request()?;
     let made = context.backend().await?.set_alarm(request).await?;
     let done = Done::new(made.alarm, made.upcoming, !made.duplicate);
+    let past = done.alarm.kind == AlarmKind::Once
+        && done.created
+        && done
+            .alarm
+            .next_fire_at
+            .is_some_and(|at| at < jiff::Timestamp::now());
     context.format.print(&done, |done| {
         let what = if done.created {
             "Set alarm"
@@ -119,5 +125,11 @@ pub(super) async fn run(args: SetArgs, context: &Context) -> Result<()> {
             "The same request was made before: alarm"
         };
         done.words(what)
-    })
+    })?;
+    if past {
+        context
+            .format
+            .hint("That lies in the past: it fires at once, unless its --misfire is skip.");
+    }
+    Ok(())
 }
