@@ -35,7 +35,8 @@ impl Telemetry {
 
 /// Starts the log and, where asked for, the export of traces.
 pub(crate) fn start(log: &Log, traces: &Traces) -> Result<Telemetry> {
-    let filter = EnvFilter::try_new(&log.level)?;
+    // PostgreSQL remarks at every start that things are there already. Whoever wants to read that says so behind it.
+    let filter = EnvFilter::try_new(format!("sqlx::postgres::notice=warn,{}", log.level))?;
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(colours_on_stderr())
         .with_writer(std::io::stderr);
