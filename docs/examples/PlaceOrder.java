@@ -5,7 +5,9 @@ import java.sql.SQLException;
 /**
  * Places an order and asks for its workflow to run, in one transaction: both happen, or neither.
  *
- * <p>{@code java -cp postgresql.jar PlaceOrder.java jdbc:postgresql://host/database WORKSPACE WORKFLOW ORDER}
+ * <p>{@code java -cp postgresql.jar PlaceOrder.java 'jdbc:postgresql://host/database?user=...&password=...' WORKSPACE WORKFLOW ORDER}
+ *
+ * <p>Needs PostgreSQL's JDBC driver. Prints the id of the queue item; a repeat prints the same one.
  */
 public final class PlaceOrder {
 
@@ -17,6 +19,9 @@ public final class PlaceOrder {
 
     static String placeOrder(Connection connection, String workspace, String workflow, int order) throws SQLException {
         connection.setAutoCommit(false);
+        try (var table = connection.createStatement()) {
+            table.execute("create table if not exists orders (id integer primary key)");
+        }
         try (var insert = connection.prepareStatement("insert into orders (id) values (?) on conflict do nothing");
                 var enqueue = connection.prepareStatement(
                         "select stationmaster.enqueue_execution(workspace_id => ?::uuid, workflow_definition_id => ?::uuid,"

@@ -1,5 +1,8 @@
-//! `cargo xtask interop shedlock`: ShedLock's own library and our binary on one table, each against the other. Needs Java
-//! and Maven, which brings the library; so it is a command of its own, and `check` says when it leaves it out.
+//! `cargo xtask interop shedlock`: ShedLock's own library and our binary on one table, each against the other.
+//! `cargo xtask interop orders`: the guide's Java program enqueues inside its own transaction.
+//!
+//! Both need Java, and Maven, which brings the libraries; so they are commands of their own, and `check` says when it leaves
+//! them out.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -13,8 +16,9 @@ use crate::repository::{self, Repository, code_of};
 /// Runs what the argument names.
 pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
     match arguments {
-        [which] if which == "shedlock" => shedlock(repository),
-        _ => bail!("name what to meet: cargo xtask interop shedlock"),
+        [which] if which == "shedlock" => shedlock(&Meeting::prepare(repository)?),
+        [which] if which == "orders" => orders(repository, &Meeting::prepare(repository)?),
+        _ => bail!("name what to meet: cargo xtask interop shedlock, or orders"),
     }
 }
 
@@ -26,49 +30,124 @@ pub(crate) fn check(repository: &Repository) -> Result<ExitCode> {
         .map(|component| component.name)
         .collect();
     if missing.is_empty() {
-        return shedlock(repository);
+        let meeting = Meeting::prepare(repository)?;
+        orders(repository, &meeting)?;
+        return shedlock(&meeting);
     }
     eprintln!(
-        "LEFT OUT: {} is not on this machine, so ShedLock's own library was not run. \
-         `cargo xtask interop shedlock` installs it and runs.",
+        "LEFT OUT: {} is not on this machine, so neither ShedLock's own library nor the Java example was run. \
+         `cargo xtask interop shedlock` and `cargo xtask interop orders` install it and run.",
         missing.join(" and ")
     );
     Ok(ExitCode::SUCCESS)
 }
 
-fn shedlock(repository: &Repository) -> Result<ExitCode> {
-    let java = JAVA.provide(repository)?;
-    let maven = MAVEN.provide(repository)?;
-    let bin_dir = POSTGRES.provide(repository)?;
-    let folder = repository.target.join("interop").join("shedlock");
-    std::fs::create_dir_all(&folder)?;
-    let classpath = build_java(repository, &maven, &folder)?;
-    let binary = build_product(repository)?;
+/// Java with its libraries, our binary, and a database with our tables.
+struct Meeting {
+    java: PathBuf,
+    classpath: std::ffi::OsString,
+    binary: PathBuf,
+    folder: PathBuf,
+    /// The database lives as long as this.
+    _server: Server,
+    url: String,
+}
 
-    let binaries = Binaries::find(Some(&bin_dir))?;
-    let server = Server::start(
-        &binaries,
-        &Settings::throw_away(&repository.target.join("test-env")),
-    )
-    .context("cannot start a PostgreSQL for the meeting")?;
-    let url = server.url("postgres");
-    let mut migrate = Command::new(&binary);
-    migrate.arg("migrate").env("STATIONMASTER_DATABASE_URL", &url);
-    if !repository::run(&mut migrate)?.success() {
-        bail!("the tables could not be made");
+impl Meeting {
+    fn prepare(repository: &Repository) -> Result<Self> {
+        let java = JAVA.provide(repository)?;
+        let maven = MAVEN.provide(repository)?;
+        let bin_dir = POSTGRES.provide(repository)?;
+        let folder = repository.target.join("interop").join("shedlock");
+        std::fs::create_dir_all(&folder)?;
+        let classpath = build_java(repository, &maven, &folder)?;
+        let binary = build_product(repository)?;
+        let binaries = Binaries::find(Some(&bin_dir))?;
+        let settings = Settings::throw_away(&repository.target.join("test-env"));
+        let server =
+            Server::start(&binaries, &settings).context("cannot start a PostgreSQL for the meeting")?;
+        let url = server.url("postgres");
+        let meeting = Self {
+            java,
+            classpath,
+            binary,
+            folder,
+            _server: server,
+            url,
+        };
+        meeting.command(&["migrate"])?;
+        Ok(meeting)
     }
-    let mut meeting = Command::new(java);
-    meeting
-        .arg("-cp")
-        .arg(classpath)
+
+    /// Runs a command of ours that must succeed; what it printed.
+    fn command(&self, arguments: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.binary);
+        command
+            .args(arguments)
+            .env("STATIONMASTER_DATABASE_URL", &self.url);
+        printed(&mut command)
+    }
+}
+
+fn printed(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run {command:?}"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed");
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+fn shedlock(meeting: &Meeting) -> Result<ExitCode> {
+    let mut java = Command::new(&meeting.java);
+    java.arg("-cp")
+        .arg(&meeting.classpath)
         .arg("stationmaster.interop.Interop")
-        .arg(&binary)
-        .arg(&folder)
-        .env("STATIONMASTER_DATABASE_URL", &url)
-        .env("INTEROP_JDBC_URL", jdbc(&url)?);
+        .arg(&meeting.binary)
+        .arg(&meeting.folder)
+        .env("STATIONMASTER_DATABASE_URL", &meeting.url)
+        .env("INTEROP_JDBC_URL", jdbc(&meeting.url)?);
     eprintln!("  $ java stationmaster.interop.Interop");
-    let status = meeting.stdin(Stdio::null()).status().context("cannot run java")?;
+    let status = java.stdin(Stdio::null()).status().context("cannot run java")?;
     Ok(code_of(status))
+}
+
+/// The guide's program places an order twice: the second time it gets the item of the first.
+fn orders(repository: &Repository, meeting: &Meeting) -> Result<ExitCode> {
+    const WORKSPACE: &str = "0199a0de-0000-7000-8000-000000000001";
+    const WORKFLOW: &str = "0199a0de-0000-7000-8000-000000000002";
+    let graph = meeting.folder.join("graph.json");
+    std::fs::write(&graph, r#"{"nodes": [{"id": "a", "type": "noop"}]}"#)?;
+    let graph = graph.to_str().context("a path in UTF-8")?;
+    meeting.command(&["workspaces", "create", "shop", "--id", WORKSPACE])?;
+    let workflow = [
+        "workflows",
+        "create",
+        "import",
+        "--id",
+        WORKFLOW,
+        "--workspace",
+        WORKSPACE,
+    ];
+    meeting.command(&[&workflow[..], &["--graph", graph]].concat())?;
+    let program = repository.root.join("docs/examples/PlaceOrder.java");
+    let place = || {
+        eprintln!("  $ java docs/examples/PlaceOrder.java");
+        let mut java = Command::new(&meeting.java);
+        java.arg("-cp").arg(&meeting.classpath).arg(&program);
+        java.args([&jdbc(&meeting.url)?, WORKSPACE, WORKFLOW, "17"]);
+        printed(&mut java)
+    };
+    let (first, again) = (place()?, place()?);
+    if first != again {
+        bail!("a repeat gave another item: {first} and {again}");
+    }
+    let item = meeting.command(&["queue", "show", &first, "--json"])?;
+    if !item.contains(r#""order": 17"#) || !item.contains(r#""idempotency_key": "order-17""#) {
+        bail!("this is not what the program enqueued: {item}");
+    }
+    eprintln!("The Java program enqueued {first} inside its own transaction, once.");
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Compiles the Java side. Answers its classpath.

@@ -25,7 +25,7 @@ cargo xtask <command>
   test [args]     setup, then all tests against a throw-away PostgreSQL; args go to `cargo test`
   dst             compare the fires around every move of every zone's clock with a scan, for some minutes
   check           what CI runs: format, clippy, documentation, tidy, test, and interop where Java and Maven are
-  interop NAME    our binary against another program's own library: shedlock (needs Java and Maven)
+  interop NAME    our binary beside Java programs: shedlock, its own library; orders, the example of the guide (needs Java and Maven)
   fuzz-api [n]    fuzz the HTTP API with n examples for each operation (500); `test` does so with a few
   tidy            the house rules that compilers do not know
   dev [args]      find or install PostgreSQL, build, and run `stationmaster dev`

@@ -7,8 +7,9 @@ use futures::{Stream, stream};
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    AuditEntry, AuditQuery, Execution, ExecutionQuery, Page, PageQuery, QueueItem, QueueQuery, Token,
-    Version, Workflow, WorkflowQuery, Workspace,
+    Alarm, AlarmQuery, AuditEntry, AuditQuery, Dispatcher, DispatcherQuery, Execution, ExecutionQuery, Page,
+    PageQuery, QueueItem, QueueQuery, Signal, SignalQuery, Token, Trigger, TriggerQuery, Version, Workflow,
+    WorkflowQuery, Workspace,
 };
 
 /// Things on a page when we choose.
@@ -30,7 +31,7 @@ macro_rules! paged {
     };
 }
 
-paged!(AuditQuery ExecutionQuery PageQuery QueueQuery WorkflowQuery);
+paged!(AlarmQuery AuditQuery DispatcherQuery ExecutionQuery PageQuery QueueQuery SignalQuery TriggerQuery WorkflowQuery);
 
 /// Where a list stands.
 struct Reading<'a, Q, T> {
@@ -107,6 +108,26 @@ impl Client {
     /// All executions that match, newest first.
     pub fn all_executions(&self, query: ExecutionQuery) -> impl Stream<Item = Result<Execution>> + '_ {
         all(self, query, Client::executions)
+    }
+
+    /// All alarms that match, newest first.
+    pub fn all_alarms(&self, query: AlarmQuery) -> impl Stream<Item = Result<Alarm>> + '_ {
+        all(self, query, Client::alarms)
+    }
+
+    /// All signals that match, newest first.
+    pub fn all_signals(&self, query: SignalQuery) -> impl Stream<Item = Result<Signal>> + '_ {
+        all(self, query, Client::signals)
+    }
+
+    /// All triggers that match, in the order of their names.
+    pub fn all_triggers(&self, query: TriggerQuery) -> impl Stream<Item = Result<Trigger>> + '_ {
+        all(self, query, Client::triggers)
+    }
+
+    /// All dispatchers that match, in the order of their ids.
+    pub fn all_dispatchers(&self, query: DispatcherQuery) -> impl Stream<Item = Result<Dispatcher>> + '_ {
+        all(self, query, Client::dispatchers)
     }
 
     /// All tokens that may do no more than the one that asks.

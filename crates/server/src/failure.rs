@@ -508,6 +508,10 @@ fn of_database(error: &db::Error) -> Report<'static> {
         }
         Error::TooOld { .. } => (Kind::Unavailable, "Use a newer PostgreSQL"),
         Error::Timeout(_) => (Kind::Unavailable, AWAY),
+        Error::Sql(sqlx::Error::Io(cause)) => {
+            let message = format!("the database could not be reached: {cause}");
+            return Report::new(Kind::Unavailable, message, Some(AWAY));
+        }
         Error::Sql(cause) if database_is_away(cause, error.code().as_deref()) => (Kind::Unavailable, AWAY),
         Error::Sql(_) | Error::Migration(_) => {
             (Kind::Failed, "The database refused; its own log may tell more")

@@ -18,9 +18,12 @@ fn main() -> ExitCode {
     };
     let format = cli.format();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let done = runtime
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(command::run(cli)));
+    let done = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
+        let done = runtime.block_on(command::run(cli));
+        // The command has its answer: nobody waits for a resolver that does not answer, or for somebody to type.
+        runtime.shutdown_background();
+        done
+    });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error, format),

@@ -162,6 +162,19 @@ pub(crate) fn printable(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
+/// So many of them, in words that fit their number.
+pub(crate) fn counted(count: impl TryInto<u64>, one: &str) -> String {
+    match count.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {one}"),
+        count => format!("{count} {one}s"),
+    }
+}
+
+/// Colours are for terminals, and for nobody who does not want them.
+pub(crate) fn colours_on_stderr() -> bool {
+    AutoStream::choice(&io::stderr()) != ColorChoice::Never
+}
+
 /// How long ago, or how long until.
 pub(crate) fn age(at: Timestamp) -> String {
     age_at(at, Timestamp::now())

@@ -12,6 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::config::{Log, LogFormat, Traces};
+use crate::output::colours_on_stderr;
 
 /// What must be told when the process ends, so that the last spans are sent.
 #[must_use]
@@ -34,8 +35,11 @@ impl Telemetry {
 
 /// Starts the log and, where asked for, the export of traces.
 pub(crate) fn start(log: &Log, traces: &Traces) -> Result<Telemetry> {
-    let filter = EnvFilter::try_new(&log.level)?;
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // PostgreSQL remarks at every start that things are there already. Whoever wants to read that says so behind it.
+    let filter = EnvFilter::try_new(format!("sqlx::postgres::notice=warn,{}", log.level))?;
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(colours_on_stderr())
+        .with_writer(std::io::stderr);
     let lines = match log.format {
         LogFormat::Pretty => lines.compact().with_filter(filter).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),

@@ -30,6 +30,9 @@ use crate::config::{Config, Engine, Heartbeats, Temporal};
 use crate::failure::Refusal;
 use crate::http;
 
+/// How long a server takes that was told twice to stop: enough to say goodbye, so that others need not wait for its leases.
+const HURRY: Duration = Duration::from_secs(2);
+
 /// A server that runs.
 pub(crate) struct Running {
     pub(crate) database: Database,
@@ -250,12 +253,23 @@ impl Running {
     /// Runs until the process is told to stop, then stops in order.
     pub(crate) async fn until_told_to_stop(self, patience: Duration) -> Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut told = async || {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        };
+        told().await;
+        tracing::info!("Stopping; told again, this server hurries");
+        let station = Arc::clone(&self.station);
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
+            stopped = self.shut_down(patience) => return stopped,
+            () = told() => {}
         }
-        tracing::info!("Stopping");
-        self.shut_down(patience).await
+        tracing::warn!("Told to stop again: hurrying. What is under way is left to its leases");
+        station.shut_down(HURRY.min(patience)).await;
+        Ok(())
     }
 
     /// Stops in order: no new requests, no new claims, what is under way is finished or given back.

@@ -7,14 +7,20 @@ use uuid::Uuid;
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    Alarm, AlarmChange, AlarmDetails, AlarmMade, AlarmQuery, Backfill, Backfilled, FiredByHand, NewAlarm,
-    NextFires, NextQuery, Occurrence, OccurrenceQuery, Page,
+    Alarm, AlarmChange, AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, Backfilled, FiredByHand,
+    NewAlarm, NextFires, NextQuery, Occurrence, OccurrenceQuery, Page, PageQuery,
 };
 
 impl Client {
     /// Sets an alarm. With an idempotency key in the request, a repeat gives the first alarm.
     pub async fn set_alarm(&self, request: &NewAlarm) -> Result<AlarmMade> {
-        self.post(&["alarms"]).json(request).send().await
+        let call = self.post(&["alarms"]);
+        let call = if request.idempotency_key.is_some() {
+            call.named_by_its_body()
+        } else {
+            call
+        };
+        call.json(request).send().await
     }
 
     /// Alarms, newest first.
@@ -35,7 +41,7 @@ impl Client {
         if_match: Option<&str>,
     ) -> Result<AlarmDetails> {
         let call = self.call(Method::PATCH, &["alarms", &id.to_string()]);
-        call.header(IF_MATCH, if_match).json(change).send().await
+        call.only_if(IF_MATCH, if_match).json(change).send().await
     }
 
     /// Cancels an alarm for good.
@@ -63,6 +69,14 @@ impl Client {
     /// The occurrences of an alarm, newest first.
     pub async fn occurrences(&self, id: Uuid, query: &OccurrenceQuery) -> Result<Page<Occurrence>> {
         self.get(&["alarms", &id.to_string(), "occurrences"])
+            .query(query)
+            .send()
+            .await
+    }
+
+    /// What was done to an alarm, newest first.
+    pub async fn alarm_history(&self, id: Uuid, query: &PageQuery) -> Result<Page<AlarmEvent>> {
+        self.get(&["alarms", &id.to_string(), "history"])
             .query(query)
             .send()
             .await

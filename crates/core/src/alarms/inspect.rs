@@ -450,11 +450,41 @@ pub struct Event {
     pub detail: Option<String>,
 }
 
+/// What was done to an alarm, newest first, each with its number; `before` is where the last page ended.
+pub async fn history(
+    database: &Database,
+    alarm: AlarmId,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Vec<(i64, Event)>, db::Error> {
+    let query = sqlx::query_as(statement!("alarms/history"))
+        .bind(alarm)
+        .bind(before.unwrap_or(i64::MAX))
+        .bind(limit);
+    let mut session = database.session().await?;
+    let rows: Vec<(i64, jiff_sqlx::Timestamp, String, String, Option<String>)> =
+        within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    let event = |(id, at, event, actor, detail): (i64, jiff_sqlx::Timestamp, _, _, _)| {
+        let at = at.to_jiff();
+        let event = Event {
+            at,
+            event,
+            actor,
+            detail,
+        };
+        (id, event)
+    };
+    Ok(rows.into_iter().map(event).collect())
+}
+
 /// What was done to an alarm, oldest first.
 pub async fn events(database: &Database, alarm: AlarmId) -> Result<Vec<Event>, db::Error> {
     let query = sqlx::query_as(statement!("alarms/events")).bind(alarm);
+    let mut session = database.session().await?;
     let rows: Vec<(jiff_sqlx::Timestamp, String, String, Option<String>)> =
-        within(query.fetch_all(database.pool())).await?;
+        within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
     let events = rows.into_iter().map(|(at, event, actor, detail)| Event {
         at: at.to_jiff(),
         event,

@@ -23,11 +23,6 @@ pub(crate) struct Deletion {
     pub(super) dry_run: bool,
 }
 
-/// Has a page as many rows as were asked for, so that there may be more?
-pub(super) fn is_full(rows: usize, limit: i64) -> bool {
-    i64::try_from(rows).is_ok_and(|rows| rows >= limit)
-}
-
 /// An id: the whole UUID. A part of one would become ambiguous as soon as there is more work.
 pub(super) fn id<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse()

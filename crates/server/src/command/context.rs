@@ -98,6 +98,11 @@ impl Context {
 
     /// The database, whatever tables it has.
     pub(crate) async fn any_database(&self) -> anyhow::Result<Database> {
+        self.any_database_with(CONNECTIONS).await
+    }
+
+    /// The same, for a command that does several things at once.
+    pub(crate) async fn any_database_with(&self, connections: u32) -> anyhow::Result<Database> {
         if let Target::Api(api) = self.target()? {
             let message = format!(
                 "this works only directly on a database, and {} says to work through {}",
@@ -113,7 +118,7 @@ impl Context {
             )
             .into());
         };
-        let database = Database::new(&url, CONNECTIONS)?;
+        let database = Database::new(&url, connections)?;
         reach(&database).await?;
         Ok(database)
     }

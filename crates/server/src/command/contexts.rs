@@ -9,8 +9,8 @@ use stationmaster_client::Client;
 
 use super::Context;
 use super::arguments::{read, text};
-use crate::config::{Contexts, Stored, token_of_the_environment};
-use crate::failure::{Kind, Refusal};
+use crate::config::{Contexts, Stored, no_context, token_of_the_environment};
+use crate::failure::Refusal;
 use crate::output::{cell, printable, table};
 
 /// What to do with contexts.
@@ -166,7 +166,5 @@ fn known(contexts: &Contexts, name: &str) -> Result<()> {
     if contexts.contexts.contains_key(name) {
         return Ok(());
     }
-    let message = format!("there is no context {name:?}");
-    let advice = "See which there are: stationmaster contexts list";
-    Err(Refusal::new(Kind::NotFound, message, advice).into())
+    Err(no_context(name, contexts).into())
 }

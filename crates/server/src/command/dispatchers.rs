@@ -1,28 +1,23 @@
 //! `stationmaster dispatchers`: the routers of signals.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use serde::Serialize;
-use stationmaster_core::dispatchers::DispatcherId;
-use stationmaster_core::dispatchers::classify::{Act, Finding, Legacy};
-use stationmaster_core::dispatchers::inspect::{self, Dispatcher, Event};
+use serde_json::json;
+use stationmaster_client::wire::{
+    Dispatcher, DispatcherAct, DispatcherEvent, DispatcherFinding, Reconcile, Reconciled,
+};
 use stationmaster_core::dispatchers::state::Status;
-use stationmaster_core::dispatchers::supervisor::{self, Office, Options, Report};
-use stationmaster_core::observe::Metrics;
 
 use super::Context;
 use super::arguments::text;
-use crate::failure::{Kind, Refusal};
+use super::backend::Backend;
+use crate::http::shapes::word;
 use crate::output::{age, cell, fields, maybe, moment, short, status, table};
-use crate::wiring;
 
-/// How long a run may take to tell of itself.
-const PATIENCE: Duration = Duration::from_secs(3);
-const EVENTS: i64 = 20;
+/// Events that are shown with a dispatcher.
+const EVENTS: usize = 20;
 
 /// What to do with dispatchers.
 #[derive(Debug, Subcommand)]
@@ -56,8 +51,7 @@ pub(crate) struct ReconcileArgs {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::List { project } => {
-            let database = context.database().await?;
-            let found = inspect::list(&database, project.as_deref(), 10_000).await?;
+            let found = context.backend().await?.dispatchers(project.as_deref()).await?;
             context.format.print(&found[..], |found| {
                 let header = [
                     "ID", "STATE", "OWNER", "EPOCH", "SINCE", "WAITING", "OLDEST", "ENGINE",
@@ -65,17 +59,17 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 table(&header, found.iter().map(row))
             })
         }
-        Command::Show { id } => show(DispatcherId(id), context).await,
-        Command::Reconcile(args) => reconcile(&args, context).await,
+        Command::Show { id } => show(&id, &context.backend().await?, context).await,
+        Command::Reconcile(args) => reconcile(&args, &context.backend().await?, context).await,
     }
 }
 
 fn row(dispatcher: &Dispatcher) -> Vec<Cell> {
     vec![
         cell(&dispatcher.id),
-        status(dispatcher.state),
+        status(&word(&dispatcher.state)),
         maybe(owner(dispatcher)),
-        cell(dispatcher.epoch.0),
+        cell(dispatcher.epoch),
         maybe(dispatcher.taken_at.map(age)),
         cell(dispatcher.waiting),
         maybe(dispatcher.oldest_waiting_at.map(age)),
@@ -96,35 +90,17 @@ fn owner(dispatcher: &Dispatcher) -> Option<String> {
 struct Shown {
     #[serde(flatten)]
     dispatcher: Dispatcher,
-    /// What its run tells; null when it could not be asked.
+    /// What its run tells; null when it could not be asked, as through a server.
     run: Option<Status>,
-    events: Vec<Event>,
+    events: Vec<DispatcherEvent>,
 }
 
-async fn show(id: DispatcherId, context: &Context) -> Result<()> {
-    let database = context.database().await?;
-    let Some(dispatcher) = inspect::show(&database, &id).await? else {
-        let message = format!("there is no dispatcher {id}");
-        return Err(Refusal::new(
-            Kind::NotFound,
-            message,
-            "See which there are: stationmaster dispatchers list",
-        )
-        .into());
-    };
-    let engine = wiring::dispatcher_engine(&context.settings()?.config)?;
-    // Only a run on the configured engine can be asked, and it need not answer.
-    let run = if dispatcher.engine.as_deref() == Some(engine.name()) {
-        let asked = tokio::time::timeout(PATIENCE, engine.status(&id)).await;
-        asked.ok().and_then(Result::ok).flatten()
-    } else {
-        None
-    };
-    let events = inspect::events(&database, Some(&id), None, EVENTS).await?;
+async fn show(id: &str, backend: &Backend, context: &Context) -> Result<()> {
+    let dispatcher = backend.dispatcher(id).await?;
     let shown = Shown {
+        run: backend.dispatcher_run(&dispatcher, context).await?,
+        events: backend.dispatcher_events(id, EVENTS).await?,
         dispatcher,
-        run,
-        events,
     };
     context.format.print(&shown, for_people)
 }
@@ -137,11 +113,11 @@ fn for_people(shown: &Shown) -> String {
     } = shown;
     let mut rows = vec![
         ("ID", cell(&dispatcher.id)),
-        ("STATE", status(dispatcher.state)),
+        ("STATE", status(&word(&dispatcher.state))),
         ("PROJECT", cell(&dispatcher.project)),
         ("TASK QUEUE", cell(&dispatcher.task_queue)),
         ("OWNER", maybe(owner(dispatcher))),
-        ("EPOCH", cell(dispatcher.epoch.0)),
+        ("EPOCH", cell(dispatcher.epoch)),
         ("LEASE UNTIL", maybe(dispatcher.lease_until.map(moment))),
         ("TAKEN", maybe(dispatcher.taken_at.map(moment))),
         ("HEARTBEAT", maybe(dispatcher.heartbeat_at.map(moment))),
@@ -156,49 +132,34 @@ fn for_people(shown: &Shown) -> String {
             ("SERVERS", cell(run.servers.len())),
         ]);
     }
-    let event = |event: &Event| {
+    let event = |event: &DispatcherEvent| {
         vec![
             cell(moment(event.at)),
             cell(&event.event),
-            maybe(event.epoch.map(|epoch| epoch.0)),
+            maybe(event.epoch),
             cell(&event.actor),
-            short(Some(event.detail.get())),
+            short(Some(&json!(event.detail).to_string())),
         ]
     };
     let header = ["AT", "EVENT", "EPOCH", "BY", "DETAIL"];
     format!("{}\n\n{}", fields(rows), table(&header, events.iter().map(event)))
 }
 
-async fn reconcile(args: &ReconcileArgs, context: &Context) -> Result<()> {
-    let database = context.database().await?;
-    let config = context.settings()?.config;
-    let store = wiring::heartbeats(&config)?.store(&database);
-    let office = Office::new(
-        database,
-        wiring::dispatcher_engine(&config)?,
-        store,
-        Arc::new(config.dispatchers()),
-        Arc::new(Metrics::new()),
-    );
-    let options = Options {
+async fn reconcile(args: &ReconcileArgs, backend: &Backend, context: &Context) -> Result<()> {
+    let how = Reconcile {
         dry_run: args.dry_run,
-        legacy: if args.legacy {
-            Legacy::Remove
-        } else {
-            Legacy::Leave
-        },
+        legacy: args.legacy,
     };
-    let report = supervisor::reconcile(&office, options, &Context::actor()).await?;
-    context.format.print(&report, |report| told(report, args.dry_run))
+    let report = backend.reconcile_dispatchers(&how, context).await?;
+    context.format.print(&report, told)
 }
 
-fn told(report: &Report, dry_run: bool) -> String {
-    let finding = |finding: &Finding| {
-        let class = serde_json::to_value(finding.class).unwrap_or_default();
+fn told(report: &Reconciled) -> String {
+    let finding = |finding: &DispatcherFinding| {
         vec![
             cell(&finding.dispatcher_id),
-            status(class.as_str().unwrap_or_default()),
-            maybe(finding.act.as_ref().map(act)),
+            status(&finding.class),
+            maybe(act(&finding.act)),
             cell(&finding.reason),
         ]
     };
@@ -207,7 +168,7 @@ fn told(report: &Report, dry_run: bool) -> String {
     let unseen = |problem: &String| format!("Not everything could be seen: {problem}");
     parts.extend(report.problems.iter().map(unseen));
     let failed = report.done.iter().filter(|deed| deed.error.is_some()).count();
-    parts.push(match (dry_run, report.done.len() - failed, failed) {
+    parts.push(match (report.dry_run, report.done.len() - failed, failed) {
         (true, _, _) => "Nothing was done: this was a dry run.".to_owned(),
         (false, 0, 0) => "There was nothing to do.".to_owned(),
         (false, done, failed) => format!("{done} done, {failed} failed."),
@@ -215,10 +176,11 @@ fn told(report: &Report, dry_run: bool) -> String {
     parts.join("\n\n")
 }
 
-fn act(act: &Act) -> String {
-    match act {
-        Act::Terminate { run_id, .. } => format!("end run {run_id}"),
-        Act::RemoveHeartbeat { epoch, .. } => format!("remove the heartbeat of epoch {}", epoch.0),
-        Act::Release => "say that nobody owns it".to_owned(),
-    }
+fn act(act: &DispatcherAct) -> Option<String> {
+    Some(match (act.act.as_deref()?, &act.run_id) {
+        ("terminate", Some(run_id)) => format!("end run {run_id}"),
+        ("remove_heartbeat", _) => "remove the heartbeat".to_owned(),
+        ("release", _) => "say that nobody owns it".to_owned(),
+        (other, _) => other.to_owned(),
+    })
 }

@@ -14,9 +14,9 @@ use super::Context;
 use super::arguments::{id, instant, json};
 use super::backend::Backend;
 use super::follow::{self, FollowArgs};
-use super::inspection::{Page, history, json_cell, names, say_where_it_ends};
+use super::inspection::{Page, history, json_cell, names};
 use super::queue::cancel::{CancelArgs, cancel};
-use super::watch::WatchArgs;
+use super::watch::{View, WatchArgs};
 use crate::failure::Refusal;
 use crate::http::shapes::word;
 use crate::output::{age, cell, fields, maybe, moment, short, status, table};
@@ -152,12 +152,7 @@ async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<(
         .await
 }
 
-async fn view(
-    args: &ListArgs,
-    query: &ExecutionQuery,
-    backend: &Backend,
-    context: &Context,
-) -> Result<String> {
+async fn view(args: &ListArgs, query: &ExecutionQuery, backend: &Backend, context: &Context) -> Result<View> {
     let again = args.watch.watch;
     let executions = backend
         .executions(query, args.page.limit(), args.page.before.as_deref())
@@ -167,7 +162,7 @@ async fn view(
         .iter()
         .map(|execution| execution.workflow_definition_id);
     let names = names(backend, workflows, context.format).await?;
-    let view = context.format.view(&executions.rows[..], again, |executions| {
+    let text = context.format.view(&executions.rows[..], again, |executions| {
         let header = ["ID", "STATUS", "WORKFLOW", "STARTED", "ENDED", "TRIES", "REASON"];
         table(
             &header,
@@ -176,8 +171,10 @@ async fn view(
                 .map(|execution| row(execution, &names[&execution.workflow_definition_id])),
         )
     })?;
-    say_where_it_ends(executions.next.as_deref().filter(|_| !again), context.format);
-    Ok(view)
+    Ok(View {
+        text,
+        next: executions.next,
+    })
 }
 
 fn row(execution: &Execution, workflow: &str) -> Vec<Cell> {

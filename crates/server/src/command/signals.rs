@@ -4,16 +4,16 @@ use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::Cell;
 use serde::Serialize;
-use stationmaster_core::db::Database;
-use stationmaster_core::signals::inspect::{self, Signal};
-use stationmaster_core::signals::replay::{self, replay, replay_matching};
-use stationmaster_core::signals::send::{self, Sent, send};
+use stationmaster_client::wire::{NewSignal, Signal, SignalQuery, SignalStatus};
+use stationmaster_core::signals::replay::Filter;
 use stationmaster_core::signals::{DEFAULT_TASK_QUEUE, DeadReason};
 
 use super::Context;
-use super::arguments::{is_full, json, read, text};
-use super::inspection::json_cell;
-use crate::output::{age, cell, fields, maybe, moment, short, status, table};
+use super::arguments::{json, read, text};
+use super::backend::Backend;
+use super::inspection::{json_cell, say_where_it_ends};
+use crate::http::shapes::word;
+use crate::output::{age, cell, counted, fields, maybe, moment, short, status, table};
 
 /// What to do with signals.
 #[derive(Debug, Subcommand)]
@@ -72,11 +72,11 @@ pub(crate) struct Page {
     #[arg(long, value_parser = text)]
     name: Option<String>,
     /// At most so many, the newest first
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1_000))]
-    limit: i64,
-    /// Only those older than this position: where the last page ended
-    #[arg(long, value_name = "POSITION")]
-    before: Option<i64>,
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
+    /// Go on where the list before ended: what it said
+    #[arg(long, value_name = "PLACE")]
+    before: Option<String>,
 }
 
 /// Which signals, in which status.
@@ -100,7 +100,7 @@ pub(crate) struct DeadArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
     /// One signal
-    #[arg(required_unless_present = "all", conflicts_with_all = ["all", "project", "task_queue", "name", "reason"])]
+    #[arg(required_unless_present = "all", conflicts_with_all = ["all", "project", "task_queue", "name", "reason", "dry_run"])]
     id: Option<String>,
     /// All dead letters that match
     #[arg(long)]
@@ -117,6 +117,9 @@ pub(crate) struct ReplayArgs {
     /// Only those put aside for this reason
     #[arg(long, value_parser = reason, requires = "all")]
     reason: Option<String>,
+    /// Only say how many would be put back
+    #[arg(long, requires = "all")]
+    dry_run: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -126,12 +129,12 @@ enum Status {
     Dead,
 }
 
-impl Status {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "PENDING",
-            Self::Routed => "ROUTED",
-            Self::Dead => "DEAD",
+impl From<Status> for SignalStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Pending => Self::Pending,
+            Status::Routed => Self::Routed,
+            Status::Dead => Self::Dead,
         }
     }
 }
@@ -152,13 +155,15 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::Send(args) => send_one(args, context).await,
         Command::List(args) => {
-            let status = args.status.map(Status::as_str);
-            list(&args.page, status, &context.database().await?, context).await
+            let status = args.status.map(SignalStatus::from);
+            list(args.page, status, &context.backend().await?, context).await
         }
-        Command::Dead(args) => list(&args.page, Some("DEAD"), &context.database().await?, context).await,
+        Command::Dead(args) => {
+            let status = Some(SignalStatus::Dead);
+            list(args.page, status, &context.backend().await?, context).await
+        }
         Command::Show { id } => {
-            let shown = inspect::show(&context.database().await?, &id).await?;
-            let shown = shown.ok_or_else(|| replay::Error::NotFound(id))?;
+            let shown = context.backend().await?.signal(&id).await?;
             context.format.print(&shown, for_people)
         }
         Command::Replay(args) => put_back(args, context).await,
@@ -178,18 +183,17 @@ async fn send_one(args: SendArgs, context: &Context) -> Result<()> {
         (None, Some(path)) => Some(read(&path)?),
         (None, None) => None,
     };
-    let new = send::Signal::new(&args.project, &args.name);
-    let signal = send::Signal {
-        id: args.id.unwrap_or(new.id),
-        task_queue: args.task_queue,
+    let signal = NewSignal {
+        id: args.id,
+        task_queue: Some(args.task_queue),
         payload: payload.map(|text| json("the payload", &text)).transpose()?,
         correlation_id: args.correlation_id,
-        ..send::Signal::new(&args.project, &args.name)
+        ..NewSignal::new(&args.project, &args.name)
     };
-    let sent = send(&context.database().await?, &signal, &Context::actor()).await?;
+    let sent = context.backend().await?.send_signal(signal).await?;
     let answer = Acknowledged {
-        id: signal.id,
-        created: sent == Sent::New,
+        id: sent.id,
+        created: !sent.duplicate,
     };
     context.format.print(&answer, |answer| {
         if answer.created {
@@ -200,17 +204,18 @@ async fn send_one(args: SendArgs, context: &Context) -> Result<()> {
     })
 }
 
-async fn list(page: &Page, status: Option<&str>, database: &Database, context: &Context) -> Result<()> {
-    let filter = inspect::Filter {
-        project: page.project.clone(),
-        task_queue: page.task_queue.clone(),
-        name: page.name.clone(),
-        status: status.map(str::to_owned),
-        before: page.before,
-        limit: page.limit,
+async fn list(page: Page, status: Option<SignalStatus>, backend: &Backend, context: &Context) -> Result<()> {
+    let query = SignalQuery {
+        project: page.project,
+        task_queue: page.task_queue,
+        name: page.name,
+        status,
+        ..SignalQuery::default()
     };
-    let signals = inspect::list(database, &filter).await?;
-    context.format.print(&signals[..], |signals| {
+    let signals = backend
+        .signals(&query, page.limit as usize, page.before.as_deref())
+        .await?;
+    context.format.print(&signals.rows[..], |signals| {
         let header = [
             "ID",
             "STATUS",
@@ -224,18 +229,14 @@ async fn list(page: &Page, status: Option<&str>, database: &Database, context: &
         ];
         table(&header, signals.iter().map(row))
     })?;
-    if let Some(last) = signals.last().filter(|_| is_full(signals.len(), page.limit)) {
-        context
-            .format
-            .hint(&format!("There may be more: --before {}", last.position));
-    }
+    say_where_it_ends(signals.next.as_deref(), context.format);
     Ok(())
 }
 
 fn row(signal: &Signal) -> Vec<Cell> {
     vec![
         cell(&signal.id),
-        status(&signal.status),
+        status(&word(&signal.status)),
         cell(&signal.project),
         cell(&signal.task_queue),
         cell(&signal.name),
@@ -249,7 +250,7 @@ fn row(signal: &Signal) -> Vec<Cell> {
 fn for_people(signal: &Signal) -> String {
     fields([
         ("ID", cell(&signal.id)),
-        ("STATUS", status(&signal.status)),
+        ("STATUS", status(&word(&signal.status))),
         ("PROJECT", cell(&signal.project)),
         ("TASK QUEUE", cell(&signal.task_queue)),
         ("NAME", cell(&signal.name)),
@@ -272,25 +273,46 @@ fn for_people(signal: &Signal) -> String {
 
 #[derive(Serialize)]
 struct Replayed {
+    matching: usize,
     replayed: usize,
 }
 
 async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
-    let database = context.database().await?;
-    let replayed = if let Some(id) = args.id {
-        replay(&database, &id, &Context::actor()).await?;
-        1
-    } else {
-        let filter = replay::Filter {
-            project: args.project,
-            task_queue: args.task_queue,
-            name: args.name,
-            reason: args.reason,
+    let backend = context.backend().await?;
+    if let Some(id) = args.id {
+        backend.replay_signal(&id).await?;
+        let one = Replayed {
+            matching: 1,
+            replayed: 1,
         };
-        replay_matching(&database, &filter, &Context::actor()).await?
+        return context
+            .format
+            .print(&one, |_| "One signal is back in the inbox.".to_owned());
+    }
+    let filter = Filter {
+        project: args.project,
+        task_queue: args.task_queue,
+        name: args.name,
+        reason: args.reason,
     };
-    context.format.print(&Replayed { replayed }, |_| match replayed {
+    let answer = if args.dry_run {
+        Replayed {
+            matching: backend.dead_signals(&filter).await?.len(),
+            replayed: 0,
+        }
+    } else {
+        let replayed = backend.replay_signals(&filter).await?;
+        Replayed {
+            matching: replayed,
+            replayed,
+        }
+    };
+    context.format.print(&answer, |answer| match answer.replayed {
+        _ if args.dry_run => {
+            let signals = counted(answer.matching, "signal");
+            format!("{signals} would go back into the inbox.")
+        }
         1 => "One signal is back in the inbox.".to_owned(),
-        _ => format!("{replayed} signals are back in the inbox."),
+        count => format!("{} are back in the inbox.", counted(count, "signal")),
     })
 }

@@ -4,11 +4,11 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use serde::Serialize;
-use stationmaster_core::id::{DefinitionId, WorkspaceId};
-use stationmaster_core::signals::triggers::{self, NewTrigger, Trigger};
+use stationmaster_client::wire::{Trigger, TriggerChange, TriggerPlace, TriggerQuery};
+use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{id, is_full, json, read, text};
+use super::arguments::{id, json, read, text};
 use crate::output::{age, cell, maybe, table};
 
 /// What to do with triggers.
@@ -22,11 +22,11 @@ pub(crate) enum Command {
         #[arg(long, value_parser = text)]
         project: Option<String>,
         /// Only of projects of this workspace
-        #[arg(long, value_name = "ID", value_parser = id::<WorkspaceId>)]
-        workspace: Option<WorkspaceId>,
+        #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+        workspace: Option<Uuid>,
         /// At most so many
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=10_000))]
-        limit: i64,
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
     },
     /// Remove a trigger; signals of its name become dead letters from then on
     Remove {
@@ -49,14 +49,22 @@ pub(crate) struct Which {
     task_queue: Option<String>,
 }
 
+impl Which {
+    fn place(&self) -> TriggerPlace {
+        TriggerPlace {
+            task_queue: self.task_queue.clone(),
+        }
+    }
+}
+
 /// A rule.
 #[derive(Debug, Args)]
 pub(crate) struct SetArgs {
     #[command(flatten)]
     which: Which,
     /// What it starts
-    #[arg(long, value_name = "ID", value_parser = id::<DefinitionId>)]
-    workflow: DefinitionId,
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workflow: Uuid,
     /// The file that holds the JSON schema of the payload; - for the standard input
     #[arg(long, value_name = "FILE")]
     schema: Option<String>,
@@ -81,8 +89,13 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             workspace,
             limit,
         } => {
-            let database = context.database().await?;
-            let found = triggers::list(&database, project.as_deref(), workspace, limit).await?;
+            let query = TriggerQuery {
+                workspace_id: workspace,
+                project,
+                ..TriggerQuery::default()
+            };
+            let backend = context.backend().await?;
+            let (found, more) = backend.triggers(&query, limit as usize).await?;
             context.format.print(&found[..], |found| {
                 let header = [
                     "PROJECT",
@@ -95,22 +108,18 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 ];
                 table(&header, found.iter().map(row))
             })?;
-            if is_full(found.len(), limit) {
+            if more {
                 context
                     .format
-                    .hint("There may be more: give a larger --limit, or a --project");
+                    .hint("There are more: give a larger --limit, or a --project");
             }
             Ok(())
         }
         Command::Remove { which } => {
-            let database = context.database().await?;
-            triggers::remove(
-                &database,
-                &which.project,
-                which.task_queue.as_deref(),
-                &which.name,
-            )
-            .await?;
+            let backend = context.backend().await?;
+            backend
+                .remove_trigger(&which.project, &which.name, &which.place())
+                .await?;
             let answer = Answer {
                 project: which.project,
                 task_queue: which.task_queue,
@@ -130,15 +139,15 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 async fn set(args: SetArgs, context: &Context) -> Result<()> {
     let payload_schema = args.schema.map(|path| read(&path)).transpose()?;
     let payload_schema = payload_schema.map(|text| json("the schema", &text)).transpose()?;
-    let trigger = NewTrigger {
-        project: args.which.project,
-        task_queue: args.which.task_queue,
-        name: args.which.name,
-        definition_id: args.workflow,
+    let change = TriggerChange {
+        workflow_definition_id: args.workflow,
         payload_schema,
         priority: args.priority,
     };
-    let set = triggers::set(&context.database().await?, &trigger).await?;
+    let (which, backend) = (args.which, context.backend().await?);
+    let set = backend
+        .put_trigger(&which.project, &which.name, &which.place(), change)
+        .await?;
     context.format.print(&set, |set| {
         format!(
             "Signals {:?} of project {:?} start workflow {}.",

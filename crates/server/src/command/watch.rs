@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::arguments::duration;
 use super::backend::Backend;
+use super::inspection::say_where_it_ends;
 use crate::failure::is_away;
 use crate::output::Format;
 
@@ -37,26 +38,27 @@ impl WatchArgs {
         backend: &Backend,
         workspace: Option<Uuid>,
         format: Format,
-        draw: impl AsyncFn() -> Result<String>,
+        draw: impl AsyncFn() -> Result<View>,
     ) -> Result<()> {
-        let mut view = draw().await?;
+        let View { mut text, next } = draw().await?;
         if !self.watch {
-            writeln!(io::stdout().lock(), "{view}")?;
+            writeln!(io::stdout().lock(), "{text}")?;
+            say_where_it_ends(next.as_deref(), format);
             return Ok(());
         }
         let mut pulse = Pulse::new(backend, workspace, self.every);
         let mut shown = String::new();
         loop {
-            if view != shown {
-                put(&view, format)?;
-                shown = view;
+            if text != shown {
+                put(&text, format)?;
+                shown = text;
             }
             tokio::select! {
                 _ = tokio::signal::ctrl_c() => return Ok(()),
                 () = pulse.next() => {}
             }
-            view = match draw().await {
-                Ok(view) => view,
+            text = match draw().await {
+                Ok(view) => view.text,
                 // Whoever watches wants to see it come back.
                 Err(error) if is_away(&error) => {
                     format.hint(&format!("{error:#}; trying again"));
@@ -66,6 +68,12 @@ impl WatchArgs {
             };
         }
     }
+}
+
+/// What is shown of a list, and where it goes on.
+pub(super) struct View {
+    pub(super) text: String,
+    pub(super) next: Option<String>,
 }
 
 /// On a terminal in place of the last view; else below it.

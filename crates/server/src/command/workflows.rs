@@ -310,7 +310,7 @@ async fn delete(id: Uuid, deletion: &Deletion, backend: &Backend, context: &Cont
         "1000 or more".to_owned()
     };
     let what = format!("workflow {} ({id}) with its versions", printable(&workflow.name));
-    let then = format!("{count} waiting items fail");
+    let then = format!("waiting items fail: {count}");
     if !deletion.dry_run {
         Context::confirm(&format!("Delete {what}? Then {then}."), deletion.yes)?;
         backend.delete_workflow(id).await?;

@@ -11,7 +11,7 @@ use super::Context;
 use super::arguments::{Deletion, id, text};
 use super::backend::Backend;
 use crate::failure::{Kind, Refusal};
-use crate::output::{age, cell, fields, maybe, moment, printable, status, table};
+use crate::output::{age, cell, counted, fields, maybe, moment, printable, status, table};
 
 /// What to do with workspaces.
 #[derive(Debug, Subcommand)]
@@ -195,8 +195,9 @@ async fn delete(id: Uuid, deletion: &Deletion, backend: &Backend, context: &Cont
     let workspace = backend.workspace(id).await?;
     let workflows = backend.workflows(Some(id), 10_000, None).await?.rows.len();
     let what = format!(
-        "workspace {} ({id}) with {workflows} workflows",
-        printable(&workspace.name)
+        "workspace {} ({id}) with {}",
+        printable(&workspace.name),
+        counted(workflows, "workflow")
     );
     let then = format!(
         "{} items fail, {} executions run to their end",

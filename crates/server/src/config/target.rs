@@ -141,9 +141,23 @@ fn of_context(name: &str, contexts: &Contexts, token: Option<String>) -> anyhow:
     if let Some(stored) = contexts.contexts.get(name) {
         return Ok(Target::Api(Api::stored(name, stored.clone(), token)));
     }
-    let message = format!("there is no context {name:?}");
-    let advice = "See which there are: stationmaster contexts list";
-    Err(Refusal::new(Kind::NotFound, message, advice).into())
+    Err(no_context(name, contexts).into())
+}
+
+/// There is no such context, and which one may have been meant.
+pub(crate) fn no_context(name: &str, contexts: &Contexts) -> Refusal {
+    /// Less alike is another word.
+    const ALIKE: f64 = 0.6;
+    let known = contexts.contexts.keys();
+    let best = known
+        .map(|known| (strsim::normalized_damerau_levenshtein(name, known), known))
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    let list = "See which there are: stationmaster contexts list";
+    let advice = match best {
+        Some((alike, known)) if alike >= ALIKE => format!("Did you mean {known}? {list}"),
+        _ => list.to_owned(),
+    };
+    Refusal::new(Kind::NotFound, format!("there is no context {name:?}"), advice)
 }
 
 #[cfg(test)]

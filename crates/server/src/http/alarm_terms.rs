@@ -23,7 +23,7 @@ const TOLD: usize = 10;
 const CATCH_UP: u32 = 10;
 
 /// A request for an alarm, as the core takes it.
-pub(super) fn request(workspace: WorkspaceId, request: wire::NewAlarm) -> Result<SetAlarm, Problem> {
+pub(crate) fn request(workspace: WorkspaceId, request: wire::NewAlarm) -> Result<SetAlarm, Problem> {
     let given = Given {
         fire_at: request.fire_at,
         delay: request.delay,
@@ -62,7 +62,7 @@ pub(super) fn request(workspace: WorkspaceId, request: wire::NewAlarm) -> Result
 }
 
 /// A change of an alarm, as the core takes it.
-pub(super) fn change(alarm: &Alarm, change: wire::AlarmChange) -> Result<Edit, Problem> {
+pub(crate) fn change(alarm: &Alarm, change: wire::AlarmChange) -> Result<Edit, Problem> {
     if change.misfire.is_none() && change.catch_up.is_some() {
         return Err(Problem::field("/catch_up", "it goes with misfire"));
     }
@@ -301,7 +301,7 @@ pub(super) fn alarm_tag(alarm: &Alarm) -> String {
 }
 
 /// An alarm on the wire, with its coming fires.
-pub(super) fn details(found: Alarm) -> wire::AlarmDetails {
+pub(crate) fn details(found: Alarm) -> wire::AlarmDetails {
     let fires = found.upcoming(jiff::Timestamp::now(), TOLD);
     let mut upcoming: Vec<wire::Upcoming> = fires.into_iter().map(self::upcoming).collect();
     if let (true, Some(at)) = (upcoming.is_empty(), found.next_fire_at) {
@@ -331,7 +331,7 @@ fn read<T: DeserializeOwned>(word: &str, usual: T) -> T {
 }
 
 /// An alarm on the wire.
-pub(super) fn alarm(alarm: Alarm) -> wire::Alarm {
+pub(crate) fn alarm(alarm: Alarm) -> wire::Alarm {
     wire::Alarm {
         id: alarm.id.0,
         workspace_id: alarm.workspace_id.0,
@@ -371,7 +371,7 @@ pub(super) fn alarm(alarm: Alarm) -> wire::Alarm {
 }
 
 /// An occurrence on the wire.
-pub(super) fn occurrence(row: inspect::Occurrence) -> wire::Occurrence {
+pub(crate) fn occurrence(row: inspect::Occurrence) -> wire::Occurrence {
     wire::Occurrence {
         alarm_id: row.alarm_id.0,
         scheduled_for: row.scheduled_for,

@@ -40,6 +40,7 @@ pub(super) fn routes() -> Routes {
         .operator(routes!(resume))
         .operator(routes!(fire))
         .viewer(routes!(occurrences))
+        .viewer(routes!(history))
         .operator(routes!(refill))
 }
 
@@ -303,6 +304,36 @@ async fn occurrences(
     }))
 }
 
+/// What was done to an alarm, newest first, with who did it
+#[utoipa::path(get, path = "/v1/alarms/{id}/history", operation_id = "show_alarm_history", tag = "alarms",
+    params(("id" = Uuid, Path, description = "The alarm"), wire::PageQuery),
+    responses((status = 200, description = "A page of what was done", body = wire::Page<wire::AlarmEvent>), (status = 404, response = super::ProblemAnswer)))]
+async fn history(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Path(id): Path<Uuid>,
+    Query(query): Query<wire::PageQuery>,
+) -> Result<Answer<wire::Page<wire::AlarmEvent>>, Problem> {
+    let list = List::new(&format!("history of alarm {id}"), &query);
+    let limit = cursor::limit(query.limit)?;
+    let before = list.position(query.cursor.as_deref(), cursor::number)?;
+    let database = caller.database(&state);
+    find(&database, &caller, AlarmId(id)).await?;
+    let rows = inspect::history(&database, AlarmId(id), before, i64::from(limit) + 1).await?;
+    let (rows, next) = cursor::cut(rows, limit, |(position, _)| position.to_be_bytes().to_vec());
+    let items = rows.into_iter().map(|(id, event)| wire::AlarmEvent {
+        id,
+        at: event.at,
+        event: event.event,
+        actor: event.actor,
+        detail: event.detail,
+    });
+    Ok(Answer(wire::Page {
+        items: items.collect(),
+        next_cursor: next.map(|next| list.cursor(&next)),
+    }))
+}
+
 /// Fire occurrences of the past; with `dry_run`, only tell which
 #[utoipa::path(post, path = "/v1/alarms/{id}/backfill", operation_id = "backfill_alarm", tag = "alarms",
     params(("id" = Uuid, Path, description = "The alarm")),
@@ -327,17 +358,21 @@ async fn refill(
             item.fires = made.contains(&item.scheduled_for);
         }
     }
-    let items = planned.into_iter().map(|item| wire::BackfillItem {
-        scheduled_for: item.scheduled_for,
-        note: item.note,
-        status: item.status,
-        fires: item.fires,
-    });
     let answer = wire::Backfilled {
         dry_run: range.dry_run,
-        items: items.collect(),
+        items: planned.into_iter().map(backfill_item).collect(),
     };
     Ok((status, Answer(answer)))
+}
+
+/// An occurrence of a backfill on the wire.
+pub(crate) fn backfill_item(planned: backfill::Planned) -> wire::BackfillItem {
+    wire::BackfillItem {
+        scheduled_for: planned.scheduled_for,
+        note: planned.note,
+        status: planned.status,
+        fires: planned.fires,
+    }
 }
 
 fn check(expected: &Expected, before: &Alarm) -> Result<(), Problem> {

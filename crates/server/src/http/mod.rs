@@ -62,18 +62,25 @@ pub(crate) use document::document;
 use feed::{Feed, Tidy};
 use limits::Limits;
 pub(crate) use listener::tls;
-use problem::Problem;
+pub(crate) use problem::Problem;
 use routes::Routes;
 
 /// How the core's things are told on the wire. Commands print them in the same shape.
 pub(crate) mod shapes {
+    pub(crate) use super::alarm_terms::{
+        alarm, change as alarm_change, details as alarm_details, occurrence, request as alarm_request,
+    };
+    pub(crate) use super::alarms::backfill_item;
     pub(crate) use super::audit::entry;
+    pub(crate) use super::dispatchers::{dispatcher, event as dispatcher_event, reconciled};
     pub(crate) use super::executions::{close_status, enqueued_wire, execution};
     pub(crate) use super::locks::lock;
     pub(crate) use super::plans::plan;
     pub(crate) use super::queue::{bulk_answer, item, step, waiting, word};
     pub(crate) use super::servers::server;
+    pub(crate) use super::signals::{signal, signal_request};
     pub(crate) use super::tokens::token;
+    pub(crate) use super::triggers::trigger;
     pub(crate) use super::workflows::workflow;
     pub(crate) use super::workspaces::workspace;
 }

@@ -141,6 +141,11 @@ impl Problem {
         }
     }
 
+    /// What is wrong, in words.
+    pub(crate) fn words(&self) -> &str {
+        &self.detail
+    }
+
     /// When to try again, in seconds.
     pub(super) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);

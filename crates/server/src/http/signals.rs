@@ -165,7 +165,7 @@ async fn send_all(
     for project in projects {
         may_act(state, caller, project).await?;
     }
-    let signals: Vec<send::Signal> = signals.into_iter().map(ask).collect();
+    let signals: Vec<send::Signal> = signals.into_iter().map(signal_request).collect();
     let answers = send::send_all(&caller.database(state), &signals, &caller.actor)
         .await
         .map_err(|error| refused(error, at))?;
@@ -178,7 +178,8 @@ async fn send_all(
     Ok(sent.collect())
 }
 
-fn ask(signal: wire::NewSignal) -> send::Signal {
+/// A signal as the core takes it.
+pub(crate) fn signal_request(signal: wire::NewSignal) -> send::Signal {
     send::Signal {
         id: signal.id.unwrap_or_else(|| Uuid::now_v7().to_string()),
         project: signal.project,
@@ -237,7 +238,8 @@ async fn find(database: &Database, caller: &Caller, id: &str) -> Result<inspect:
     found.ok_or_else(missing)
 }
 
-fn signal(signal: inspect::Signal) -> wire::Signal {
+/// A signal on the wire.
+pub(crate) fn signal(signal: inspect::Signal) -> wire::Signal {
     wire::Signal {
         id: signal.id,
         project: signal.project,
@@ -253,6 +255,7 @@ fn signal(signal: inspect::Signal) -> wire::Signal {
         correlation_id: signal.correlation_id,
         sent_by: signal.sent_by,
         dispatcher_id: signal.dispatcher_id,
+        epoch: signal.epoch,
         replays: signal.replays,
         payload: signal.payload,
     }

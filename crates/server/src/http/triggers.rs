@@ -188,7 +188,8 @@ impl From<triggers::Error> for Problem {
     }
 }
 
-fn trigger(trigger: Trigger) -> wire::Trigger {
+/// A trigger on the wire.
+pub(crate) fn trigger(trigger: Trigger) -> wire::Trigger {
     wire::Trigger {
         project: trigger.project,
         task_queue: trigger.task_queue,

@@ -41,6 +41,16 @@ fn an_alarm_is_set_seen_changed_paused_and_cancelled() {
     other.extend(["--message", "another"]);
     assert!(database.refused(4, &other).contains("idempotency key"));
 
+    let past = [
+        "alarms",
+        "set",
+        "--workspace",
+        &workspace,
+        "--at",
+        "2020-01-01T00:00:00Z",
+    ];
+    let past = database.run(&past);
+    assert!(past.stderr.contains("fires at once"), "{}", past.stderr);
     let listed = database.json(&["alarms", "list", "--status", "active", "--kind", "cron"]);
     assert_eq!(listed.as_array().map(Vec::len), Some(1));
     let shown = database.done(&["alarms", "show", &id]);

@@ -79,6 +79,14 @@ fn a_context_is_kept_used_and_forgotten_and_its_token_never_shown() {
             .code,
         5
     );
+    for command in [
+        &["plans", "list", "--context", "thre"][..],
+        &["contexts", "use", "thre"],
+    ] {
+        let slip = home.run(command, &[], "");
+        assert_eq!(slip.code, 3, "{}", slip.stderr);
+        assert!(slip.stderr.contains("Did you mean there?"), "{}", slip.stderr);
+    }
     let database = ("STATIONMASTER_DATABASE_URL", "postgres://127.0.0.1:1/x");
     assert_eq!(
         home.run(&["plans", "list"], &[database], "").code,

@@ -11,7 +11,22 @@ use crate::support::{TestDatabase, run};
 fn findings(report: &Value) -> Vec<(&str, &str)> {
     let findings = report["findings"].as_array().unwrap();
     let word = |finding: &'_ Value, field: &str| -> String { finding[field].as_str().unwrap().to_owned() };
+    assert_eq!(
+        report.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["findings", "worst"]
+    );
     for finding in findings {
+        for (name, value) in finding.as_object().unwrap() {
+            assert!(
+                ["id", "severity", "seen", "advice"].contains(&name.as_str()),
+                "{finding}"
+            );
+            assert!(value.is_string(), "{finding}");
+        }
+        assert!(
+            ["ok", "note", "warning", "problem"].contains(&finding["severity"].as_str().unwrap()),
+            "{finding}"
+        );
         let advised = finding["advice"].is_string();
         assert_eq!(advised, word(finding, "severity") != "ok", "{finding}");
         assert!(!word(finding, "seen").is_empty(), "{finding}");
@@ -65,6 +80,7 @@ fn a_database_with_a_server_is_in_order() {
         "servers.alive",
         "servers.duties",
         "servers.claims",
+        "dispatchers.owners",
         "locks.table",
         "engine.reachable",
         "redis.reachable",
@@ -85,7 +101,7 @@ fn a_database_with_a_server_is_in_order() {
     );
 
     let through = served.json(&["doctor"]);
-    for id in ["api.token", "api.overview", "servers.alive"] {
+    for id in ["api.token", "api.overview", "servers.alive", "dispatchers.owners"] {
         assert_eq!(severity(&through, id), "ok", "{through:#}");
     }
 }
@@ -152,6 +168,7 @@ fn whoever_does_not_answer_holds_nobody_up() {
         ("STATIONMASTER_TEMPORAL__ADDRESS", &urls[1]),
         ("STATIONMASTER_REDIS_URL", &urls[2]),
     ];
+    let began = std::time::Instant::now();
     let mut child = crate::support::binary(&["doctor", "--json"], &environment)
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -159,6 +176,9 @@ fn whoever_does_not_answer_holds_nobody_up() {
     let mut said = String::new();
     child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1));
+    // Four seconds at most, and a busy machine some more.
+    println!("over after {:?}", began.elapsed());
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
     let report: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(severity(&report, "database.reachable"), "problem");
     assert_ne!(severity(&report, "redis.reachable"), "ok");

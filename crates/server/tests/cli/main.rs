@@ -11,6 +11,8 @@ mod errors;
 mod languages;
 mod locks;
 mod remote;
+mod remote_lanes;
+mod remote_locks;
 mod schema;
 mod served;
 mod server;

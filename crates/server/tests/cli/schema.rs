@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::served::Served;
 use crate::support::{GRAPH, TestDatabase, text};
 
 fn document() -> Value {
@@ -115,6 +116,47 @@ fn things_are_as_the_document_of_the_api_says() {
     is(&database.json(&["tokens", "revoke", "a"]), "Token");
     database.done(&["lock", "run", "night", "--", "true"]);
     is(&database.json(&["locks", "list"]), "Lock");
+}
+
+#[test]
+fn things_of_the_lanes_are_as_the_document_of_the_api_says() {
+    let served = Served::start();
+    let database = &served.database;
+    let (workspace, workflow) = database.workflow(GRAPH);
+    let set = ["alarms", "set", "--workspace", &workspace, "--cron", "@daily"];
+    let made = database.json(&set);
+    let id = text(&made, "id");
+    is(&without(made, &["created", "fires"]), "Alarm");
+    is(&database.json(&["alarms", "list"]), "Alarm");
+    database.done(&["alarms", "fire", &id]);
+    is(&database.json(&["alarms", "occurrences", &id]), "Occurrence");
+    let shown = database.json(&["alarms", "show", &id]);
+    is(&shown["events"], "AlarmEvent");
+    is(&shown["occurrences"], "Occurrence");
+    is(&without(shown, &["fires", "occurrences", "events"]), "Alarm");
+    let range = [
+        "--from",
+        "2026-01-01T00:00:00Z",
+        "--to",
+        "2026-01-02T00:00:00Z",
+        "--dry-run",
+    ];
+    let planned = database.json(&[&["alarms", "backfill", &id][..], &range].concat());
+    is(&planned["occurrences"], "BackfillItem");
+    let trigger = ["triggers", "set", "shop", "order.paid", "--workflow", &workflow];
+    is(&database.json(&trigger), "Trigger");
+    is(&database.json(&["triggers", "list"]), "Trigger");
+    database.done(&["signals", "send", "shop", "order.paid", "--id", "s"]);
+    is(&database.json(&["signals", "list"]), "Signal");
+    is(&database.json(&["signals", "show", "s"]), "Signal");
+    is(&database.json(&["dispatchers", "list"]), "Dispatcher");
+    let shown = database.json(&["dispatchers", "show", "dispatcher-shop-default"]);
+    is(&without(shown, &["run", "events"]), "Dispatcher");
+    is(
+        &database.json(&["dispatchers", "reconcile", "--dry-run"]),
+        "Reconciled",
+    );
+    is(&database.json(&["servers", "list"]), "Server");
 }
 
 #[test]

@@ -13,8 +13,9 @@ use tokio::net::TcpListener;
 use uuid::Uuid;
 
 use crate::scene::{Scene, http};
-use crate::support::SHORT;
-use crate::{enqueue, hold_a_lock, receive_wakes};
+use crate::support::{SHORT, Temporal, eventually};
+use crate::temporal_worker::{Settings, serve};
+use crate::{cron_alarm, enqueue, hold_a_lock, receive_wakes};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_example_enqueues_and_learns_of_the_end() {
@@ -43,6 +44,88 @@ async fn the_example_works_only_while_it_holds_the_lock() {
     let third = hold_a_lock::run(&client, "night", async |token| tokens.push(token)).await;
     assert!(third.unwrap());
     assert!(tokens[0] < tokens[1], "{tokens:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_sets_one_cron_alarm_and_its_wakes_are_believed_by_the_receiver() {
+    let secret = format!("whsec_{}", STANDARD.encode(rand::random::<[u8; 32]>()));
+    let taken = Arc::new(Mutex::new(Vec::new()));
+    let router = {
+        let taken = Arc::clone(&taken);
+        receive_wakes::router(&secret, move |wake| taken.lock().unwrap().push(wake.clone())).unwrap()
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let settings = [
+        ("ALARMS__ROUTER_URL", url.as_str()),
+        ("ALARMS__SIGNING_SECRET", &secret),
+    ];
+    let scene = Scene::with(&settings).await;
+    let tenant = scene.tenant(1, SHORT).await;
+    let client = scene.admin().await;
+
+    let spring = cron_alarm::preview(&client, "30 2 * * *", "Europe/Zurich")
+        .await
+        .unwrap();
+    assert_eq!(spring.len(), 10);
+    let alarm = cron_alarm::set(&client, tenant.workspace, "* * * * * *", "UTC")
+        .await
+        .unwrap();
+    let again = cron_alarm::set(&client, tenant.workspace, "* * * * * *", "UTC")
+        .await
+        .unwrap();
+    assert_eq!(alarm.id, again.id, "the same request makes no second one");
+    let first = cron_alarm::first_fire(&client, alarm.id).await.unwrap();
+    assert_eq!(first.answer_status, Some(204));
+    client.cancel_alarm(alarm.id).await.unwrap();
+    let wakes = taken.lock().unwrap().clone();
+    let wake = wakes
+        .iter()
+        .find(|wake| wake.scheduled_for == first.scheduled_for);
+    let wake = wake.unwrap_or_else(|| panic!("{first:?}: {wakes:?}"));
+    assert_eq!(wake.alarm_id, alarm.id);
+    assert_eq!(wake.message.as_deref(), Some("Time for the stand-up"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_worker_runs_what_a_client_enqueues_on_temporal() {
+    let temporal = Temporal::shared().await;
+    let settings = [
+        ("ENGINE", "temporal"),
+        ("TEMPORAL__ADDRESS", temporal.address.as_str()),
+        ("TEMPORAL__NAMESPACE", &temporal.namespace),
+        ("EXECUTIONS__TASK_QUEUE", &temporal.namespace),
+    ];
+    let scene = Scene::with(&settings).await;
+    let graph = r#"{"nodes": [{"id": "b", "type": "sql"}, {"id": "a", "type": "sql"}], "edges": [{"from": "a", "to": "b"}]}"#;
+    let tenant = scene.tenant(1, graph).await;
+    let worker = Settings {
+        address: temporal.address.clone(),
+        namespace: temporal.namespace.clone(),
+        task_queue: temporal.namespace.clone(),
+    };
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    // The worker's future cannot move between threads, so it has one of its own.
+    let working = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(serve(worker, async {
+            let _ = stopped.await;
+        }))
+    });
+    let client = scene.admin().await;
+    let ended = enqueue::run(&client, tenant.workspace, tenant.workflow)
+        .await
+        .unwrap();
+    assert_eq!(ended.status, ExecutionStatus::Completed, "{:?}", ended.error);
+    let output: serde_json::Value = serde_json::from_str(ended.output.unwrap().get()).unwrap();
+    assert_eq!(output, json!({ "nodes": ["a", "b"], "input": { "night": 1 } }));
+    stop.send(()).unwrap();
+    eventually("the worker leaves", async || working.is_finished()).await;
+    working.join().unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[expect(dead_code, reason = "its main is for people")]
+#[path = "../../../client/examples/cron_alarm.rs"]
+mod cron_alarm;
+#[expect(dead_code, reason = "its main is for people")]
 #[path = "../../../client/examples/enqueue.rs"]
 mod enqueue;
 mod examples;
@@ -23,3 +26,10 @@ mod scene;
 )]
 #[path = "../processes/support/mod.rs"]
 mod support;
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "it is written to be a program of its own"
+)]
+#[path = "../../../client/examples/temporal_worker.rs"]
+mod temporal_worker;

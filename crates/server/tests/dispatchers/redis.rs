@@ -1,43 +1,7 @@
 //! Heartbeats of real servers in a real Redis.
 
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
 use crate::line::{Line, until_routed};
-use crate::support::{eventually, free_port, setting};
-
-struct Redis {
-    child: Child,
-}
-
-impl Redis {
-    fn start(port: u16) -> Self {
-        let child = Command::new(setting("STATIONMASTER_TEST_REDIS_SERVER"))
-            .args(["--port", &port.to_string(), "--save", "", "--bind", "127.0.0.1"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("redis-server runs");
-        let began = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(
-                began.elapsed() < Duration::from_secs(30),
-                "redis-server does not listen"
-            );
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Self { child }
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::support::{Redis, eventually, free_port};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_redis_servers_say_so_keep_their_dispatchers_and_take_over_all_the_same() {

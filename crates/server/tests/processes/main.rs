@@ -12,6 +12,7 @@ mod alarm_zombies;
 mod cancels;
 mod dev;
 mod dispatch;
+mod doctor;
 mod exclusive;
 mod kills;
 mod limits;

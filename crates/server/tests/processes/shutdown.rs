@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::support::{ENDLESS, Launch, Proxy, SHORT, Temporal, TestDatabase};
+use crate::support::{ENDLESS, Launch, Proxy, SHORT, Temporal, TestDatabase, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_told_to_stop_under_load_leaves_nothing_in_its_hands_and_the_other_goes_on() {
@@ -76,6 +76,39 @@ async fn the_embedded_runs_of_a_server_told_to_stop_are_back_in_the_queue_and_go
         "{rows:?}"
     );
     assert_eq!(ids(rows), before, "they keep their ids and their place");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_told_twice_to_stop_does_not_wait_for_what_is_under_way() {
+    let (database, temporal) = (TestDatabase::new().await, Temporal::shared().await);
+    let proxy = Proxy::before(&temporal.address).await;
+    let workflow = database.workflow(1, ENDLESS).await;
+    let launch = Launch::on(&database).temporal(&proxy.address, &temporal.namespace);
+    let mut server = launch.with("SHUTDOWN_TIMEOUT", "10m").start_ready().await;
+    proxy.hold_answers();
+    database.enqueue(workflow, 1).await;
+    let claimed = database.the_execution("STARTING").await;
+    temporal.until_started(claimed.id).await;
+    server.signal(Signal::SIGTERM);
+    eventually("it stops", async || server.said("Stopping") == 1).await;
+    server.signal(Signal::SIGINT);
+    let (status, took) = server.ended().await;
+    println!("left in {took:?}");
+    assert_eq!(status.code(), Some(0), "{}", server.log());
+    assert_eq!(server.said("hurrying"), 1, "{}", server.log());
+    let gave_up = "Not everything under way could be finished in time";
+    assert_eq!(
+        server.said(gave_up),
+        1,
+        "ten minutes are not over: {}",
+        server.log()
+    );
+    let servers = "select count(*) from stationmaster.servers where lease_until > now()";
+    assert_eq!(
+        database.number(servers).await,
+        0,
+        "it has signed off all the same, so that others look after the rest at once"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

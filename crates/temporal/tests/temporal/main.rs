@@ -11,7 +11,7 @@ mod support;
 mod tls;
 mod worker;
 
-#[path = "../../examples/worker.rs"]
+#[path = "../../../client/examples/temporal_worker.rs"]
 #[allow(
     dead_code,
     unreachable_pub,

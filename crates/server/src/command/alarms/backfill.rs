@@ -5,19 +5,20 @@ use clap::Args;
 use comfy_table::Cell;
 use jiff::Timestamp;
 use serde::Serialize;
-use stationmaster_core::alarms::backfill::{Planned, backfill, preview};
-use stationmaster_core::id::AlarmId;
+use stationmaster_client::wire::{Backfill, BackfillItem};
+use uuid::Uuid;
 
 use crate::command::Context;
 use crate::command::arguments::{id, instant};
-use crate::output::{cell, status, table};
+use crate::command::backend::Backend;
+use crate::output::{cell, counted, status, table};
 
 /// Which occurrences.
 #[derive(Debug, Args)]
 pub(crate) struct BackfillArgs {
     /// The alarm
-    #[arg(value_parser = id::<AlarmId>)]
-    id: AlarmId,
+    #[arg(value_parser = id::<Uuid>)]
+    id: Uuid,
     /// Those after this instant
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     from: Timestamp,
@@ -34,17 +35,21 @@ pub(crate) struct BackfillArgs {
 
 #[derive(Serialize)]
 struct Answer {
-    id: AlarmId,
+    id: Uuid,
     /// How many are fired, or would be.
     count: usize,
     fired: bool,
-    occurrences: Vec<Planned>,
+    occurrences: Vec<BackfillItem>,
 }
 
-pub(super) async fn run(args: &BackfillArgs, context: &Context) -> Result<()> {
-    let database = context.database().await?;
-    let occurrences = preview(&database, args.id, args.from, args.to).await?;
-    let count = occurrences.iter().filter(|planned| planned.fires).count();
+pub(super) async fn run(args: &BackfillArgs, backend: &Backend, context: &Context) -> Result<()> {
+    let range = |dry_run| Backfill {
+        from: args.from,
+        to: args.to,
+        dry_run,
+    };
+    let occurrences = backend.backfill(args.id, &range(true)).await?.items;
+    let count = fires(&occurrences);
     let fired = !args.dry_run && count > 0;
     let mut answer = Answer {
         id: args.id,
@@ -56,26 +61,28 @@ pub(super) async fn run(args: &BackfillArgs, context: &Context) -> Result<()> {
         if !args.yes {
             context.format.hint(&rows(&answer.occurrences));
         }
-        Context::confirm(&format!("Fire {count} occurrences now?"), args.yes)?;
-        answer.count = backfill(&database, args.id, args.from, args.to, &Context::actor())
-            .await?
-            .len();
+        Context::confirm(&format!("Fire {} now?", counted(count, "occurrence")), args.yes)?;
+        answer.count = fires(&backend.backfill(args.id, &range(false)).await?.items);
     }
     context.format.print(&answer, |answer| {
         if answer.fired {
-            format!("{} occurrences fire now.", answer.count)
+            format!("Fired: {}.", counted(answer.count, "occurrence"))
         } else {
             format!(
-                "{}\n\n{} occurrences would fire.",
+                "{}\n\nWould fire: {}.",
                 rows(&answer.occurrences),
-                answer.count
+                counted(answer.count, "occurrence")
             )
         }
     })
 }
 
-fn rows(planned: &[Planned]) -> String {
-    let row = |planned: &Planned| -> Vec<Cell> {
+fn fires(planned: &[BackfillItem]) -> usize {
+    planned.iter().filter(|planned| planned.fires).count()
+}
+
+fn rows(planned: &[BackfillItem]) -> String {
+    let row = |planned: &BackfillItem| -> Vec<Cell> {
         vec![
             cell(planned.scheduled_for),
             status(&planned.status),

@@ -2,21 +2,20 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use stationmaster_core::alarms::edit::{Edit, edit};
-use stationmaster_core::id::AlarmId;
+use stationmaster_client::wire::AlarmChange;
+use uuid::Uuid;
 
 use super::request::{PolicyArgs, WakeArgs, WhenArgs};
 use super::set::Done;
 use crate::command::Context;
 use crate::command::arguments::id;
-use crate::failure::Refusal;
 
 /// What to change.
 #[derive(Debug, Args)]
 pub(crate) struct EditArgs {
     /// The alarm
-    #[arg(value_parser = id::<AlarmId>)]
-    id: AlarmId,
+    #[arg(value_parser = id::<Uuid>)]
+    id: Uuid,
     #[command(flatten)]
     when: WhenArgs,
     #[command(flatten)]
@@ -48,19 +47,19 @@ enum Clear {
 }
 
 impl EditArgs {
-    fn edit(self) -> Result<Edit> {
+    fn change(self) -> Result<AlarmChange> {
         let payload = self.wake.payload()?;
-        let misfire = self.policies.misfire()?;
-        let overlap = self.policies.overlap();
-        let zone_alone = self.wake.zone.is_some();
-        let when = self.when.when(self.wake.zone);
-        if zone_alone && when.is_none() {
-            let message = "a time zone means nothing by itself";
-            return Err(Refusal::usage(message, "Give --cron or --civil with it").into());
-        }
-        let mut edit = Edit {
+        let (misfire, catch_up) = self.policies.misfire()?;
+        let (overlap, dst) = (self.policies.overlap(), self.policies.dst());
+        let when = self.when.when(self.wake.zone)?;
+        let seconds = |time: std::time::Duration| time.as_secs_f64();
+        let mut edit = AlarmChange {
             label: self.wake.label,
-            when,
+            fire_at: when.fire_at,
+            delay: when.delay,
+            civil_at: when.civil_at,
+            cron_expr: when.cron_expr,
+            timezone: when.timezone,
             target_url: self.wake.target.map(Some),
             user_id: self.wake.user.map(Some),
             conversation_id: self.wake.conversation.map(Some),
@@ -68,10 +67,11 @@ impl EditArgs {
             payload: payload.map(Some),
             max_failures: self.policies.max_failures.map(Some),
             misfire,
-            misfire_window: self.policies.misfire_window.map(Some),
+            catch_up,
+            misfire_window: self.policies.misfire_window.map(seconds).map(Some),
             overlap,
-            dst: self.policies.dst.map(Into::into),
-            jitter: self.policies.jitter,
+            dst,
+            jitter: self.policies.jitter.map(seconds),
             start_at: self.policies.start.map(Some),
             end_at: self.policies.end.map(Some),
             pause_after: self.policies.pause_after.map(Some),
@@ -85,7 +85,7 @@ impl EditArgs {
                 Clear::Conversation => edit.conversation_id = Some(None),
                 Clear::MaxFailures => edit.max_failures = Some(None),
                 Clear::MisfireWindow => edit.misfire_window = Some(None),
-                Clear::Jitter => edit.jitter = Some(std::time::Duration::ZERO),
+                Clear::Jitter => edit.jitter = Some(0.0),
                 Clear::Start => edit.start_at = Some(None),
                 Clear::End => edit.end_at = Some(None),
                 Clear::PauseAfter => edit.pause_after = Some(None),
@@ -97,10 +97,11 @@ impl EditArgs {
 
 pub(super) async fn run(args: EditArgs, context: &Context) -> Result<()> {
     let id = args.id;
-    let wanted = args.edit()?;
-    let database = context.database().await?;
-    let alarm = edit(&database, id, &wanted, &Context::actor()).await?;
+    let change = args.change()?;
+    let changed = context.backend().await?.change_alarm(id, change).await?;
     context
         .format
-        .print(&Done::new(alarm, false), |done| done.words("Changed alarm"))
+        .print(&Done::new(changed.alarm, changed.upcoming, false), |done| {
+            done.words("Changed alarm")
+        })
 }

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
-use stationmaster_core::alarms::operate;
-use stationmaster_core::id::AlarmId;
+use uuid::Uuid;
 
 use super::Context;
 use super::arguments::id;
+use super::backend::Backend;
 
 mod backfill;
 mod edit;
@@ -30,34 +30,34 @@ pub(crate) enum AlarmsCommand {
     /// One alarm, with its coming fires, its last occurrences and what was done to it
     Show {
         /// The alarm
-        #[arg(value_parser = id::<AlarmId>)]
-        id: AlarmId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Change an alarm; what is not named stays
     Edit(Box<edit::EditArgs>),
     /// Fire nothing more of an alarm, for good
     Cancel {
         /// The alarm
-        #[arg(value_parser = id::<AlarmId>)]
-        id: AlarmId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Fire nothing more of an alarm until it is resumed
     Pause {
         /// The alarm
-        #[arg(value_parser = id::<AlarmId>)]
-        id: AlarmId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Fire again; a series goes on with its next instant from now
     Resume {
         /// The alarm
-        #[arg(value_parser = id::<AlarmId>)]
-        id: AlarmId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Fire an alarm now, beside its schedule
     Fire {
         /// The alarm
-        #[arg(value_parser = id::<AlarmId>)]
-        id: AlarmId,
+        #[arg(value_parser = id::<Uuid>)]
+        id: Uuid,
     },
     /// Fire occurrences of the past that were not accepted, after a look at them
     Backfill(backfill::BackfillArgs),
@@ -72,50 +72,48 @@ pub(crate) async fn run(command: AlarmsCommand, context: &Context) -> Result<()>
     match command {
         AlarmsCommand::Next(args) => next::run(&args, context),
         AlarmsCommand::Set(args) => set::run(*args, context).await,
-        AlarmsCommand::List(args) => show::list(&args, context).await,
-        AlarmsCommand::Show { id } => show::show(id, context).await,
+        AlarmsCommand::List(args) => show::list(&args, &context.backend().await?, context).await,
+        AlarmsCommand::Show { id } => show::show(id, &context.backend().await?, context).await,
         AlarmsCommand::Edit(args) => edit::run(*args, context).await,
-        AlarmsCommand::Cancel { id } => cancel(id, context).await,
+        AlarmsCommand::Cancel { id } => {
+            let status = context.backend().await?.cancel_alarm(id).await?;
+            say(id, &status, context)
+        }
         AlarmsCommand::Pause { id } => {
-            operate::pause(&context.database().await?, id, &Context::actor()).await?;
+            context.backend().await?.pause_alarm(id).await?;
             say(id, "paused", context)
         }
         AlarmsCommand::Resume { id } => {
-            operate::resume(&context.database().await?, id, &Context::actor()).await?;
+            context.backend().await?.resume_alarm(id).await?;
             say(id, "active", context)
         }
-        AlarmsCommand::Fire { id } => fire(id, context).await,
-        AlarmsCommand::Backfill(args) => backfill::run(&args, context).await,
-        AlarmsCommand::Occurrences(args) => occurrences::run(&args, context).await,
+        AlarmsCommand::Fire { id } => fire(id, &context.backend().await?, context).await,
+        AlarmsCommand::Backfill(args) => backfill::run(&args, &context.backend().await?, context).await,
+        AlarmsCommand::Occurrences(args) => occurrences::run(&args, &context.backend().await?, context).await,
         AlarmsCommand::Secrets(command) => secrets::run(command, context).await,
     }
 }
 
 #[derive(Serialize)]
 struct Said<'a> {
-    id: AlarmId,
+    id: Uuid,
     status: &'a str,
 }
 
-fn say(id: AlarmId, status: &str, context: &Context) -> Result<()> {
+fn say(id: Uuid, status: &str, context: &Context) -> Result<()> {
     context.format.print(&Said { id, status }, |said| {
         format!("Alarm {} is {}.", said.id, said.status)
     })
 }
 
-async fn cancel(id: AlarmId, context: &Context) -> Result<()> {
-    let status = operate::cancel(&context.database().await?, id, &Context::actor()).await?;
-    say(id, &status, context)
-}
-
 #[derive(Serialize)]
 struct Fired {
-    id: AlarmId,
+    id: Uuid,
     scheduled_for: jiff::Timestamp,
 }
 
-async fn fire(id: AlarmId, context: &Context) -> Result<()> {
-    let scheduled_for = operate::fire(&context.database().await?, id, &Context::actor()).await?;
+async fn fire(id: Uuid, backend: &Backend, context: &Context) -> Result<()> {
+    let scheduled_for = backend.fire_alarm(id).await?;
     context.format.print(&Fired { id, scheduled_for }, |fired| {
         format!(
             "Alarm {} fires now; the occurrence is {}.",

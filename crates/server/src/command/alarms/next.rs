@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use comfy_table::Cell;
 use jiff::Timestamp;
 use serde::Serialize;
+use stationmaster_client::wire::Upcoming;
 use stationmaster_schedule::{Cron, DstPolicy, Fire, Note, Series, zone, zone_data_version};
 
 use crate::command::Context;
@@ -77,6 +78,17 @@ pub(super) struct Shown {
     note: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     effect: Option<Note>,
+}
+
+impl From<Upcoming> for Shown {
+    fn from(fire: Upcoming) -> Self {
+        Self {
+            at: fire.local,
+            utc: fire.at,
+            note: fire.note,
+            effect: None,
+        }
+    }
 }
 
 impl From<Fire> for Shown {

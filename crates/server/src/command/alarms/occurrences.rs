@@ -3,30 +3,31 @@
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use comfy_table::Cell;
-use jiff::Timestamp;
-use stationmaster_core::alarms::inspect::{self, Occurrence};
-use stationmaster_core::alarms::operate;
-use stationmaster_core::id::AlarmId;
+use stationmaster_client::wire::{Occurrence, OccurrenceQuery, OccurrenceStatus};
+use uuid::Uuid;
 
 use crate::command::Context;
-use crate::command::arguments::{id, instant, is_full};
+use crate::command::arguments::id;
+use crate::command::backend::Backend;
+use crate::command::inspection::say_where_it_ends;
+use crate::http::shapes::word;
 use crate::output::{age, cell, maybe, short, status, table};
 
 /// Which occurrences.
 #[derive(Debug, Args)]
 pub(crate) struct OccurrencesArgs {
     /// The alarm
-    #[arg(value_parser = id::<AlarmId>)]
-    id: AlarmId,
+    #[arg(value_parser = id::<Uuid>)]
+    id: Uuid,
     /// Only in this status
     #[arg(long, value_enum)]
     status: Option<Status>,
     /// At most so many, the newest first
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1_000))]
-    limit: i64,
-    /// Only those before this nominal instant: where the last page ended
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
-    before: Option<Timestamp>,
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
+    /// Go on where the list before ended: what it said, or the last nominal instant that it showed
+    #[arg(long, value_name = "PLACE")]
+    before: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -41,20 +42,30 @@ enum Status {
     Cancelled,
 }
 
-pub(super) async fn run(args: &OccurrencesArgs, context: &Context) -> Result<()> {
-    let database = context.database().await?;
-    if inspect::alarm(&database, args.id).await?.is_none() {
-        return Err(operate::Error::NotFound(args.id).into());
+impl From<Status> for OccurrenceStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Pending => Self::Pending,
+            Status::Claimed => Self::Claimed,
+            Status::Retrying => Self::Retrying,
+            Status::Fired => Self::Fired,
+            Status::Failed => Self::Failed,
+            Status::Skipped => Self::Skipped,
+            Status::Coalesced => Self::Coalesced,
+            Status::Cancelled => Self::Cancelled,
+        }
     }
-    let status = args.status.and_then(|status| status.to_possible_value());
-    let status = status.as_ref().map(clap::builder::PossibleValue::get_name);
-    let found = inspect::occurrences(&database, args.id, status, args.before, args.limit).await?;
-    context.format.print(&found[..], rows)?;
-    if let Some(last) = found.last().filter(|_| is_full(found.len(), args.limit)) {
-        context
-            .format
-            .hint(&format!("There may be more: --before {}", last.scheduled_for));
-    }
+}
+
+pub(super) async fn run(args: &OccurrencesArgs, backend: &Backend, context: &Context) -> Result<()> {
+    let query = OccurrenceQuery {
+        status: args.status.map(OccurrenceStatus::from),
+        ..OccurrenceQuery::default()
+    };
+    let (limit, before) = (args.limit as usize, args.before.as_deref());
+    let found = backend.occurrences(args.id, &query, limit, before).await?;
+    context.format.print(&found.rows[..], rows)?;
+    say_where_it_ends(found.next.as_deref(), context.format);
     Ok(())
 }
 
@@ -89,7 +100,7 @@ fn row(occurrence: &Occurrence) -> Vec<Cell> {
     let tries = occurrence.attempts + i32::from(occurrence.fired_at.is_some());
     vec![
         cell(scheduled_for),
-        status(&occurrence.status),
+        status(&word(&occurrence.status)),
         cell(&occurrence.origin),
         cell(tries),
         maybe(occurrence.answer_status),

@@ -7,15 +7,12 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde_json::value::RawValue;
-use stationmaster_core::alarms::set::When;
-use stationmaster_core::alarms::{Misfire, Overlap};
+use stationmaster_client::wire::{self, Misfire, Overlap};
+use stationmaster_schedule::{Cron, zone};
 
 use super::next::Dst;
 use crate::command::arguments::{duration, instant, json, read, text};
-use crate::failure::Refusal;
-
-/// How many missed occurrences are caught up with when nobody says.
-const CATCH_UP: u32 = 10;
+use crate::failure::{BadExpression, Refusal};
 
 /// When it fires: one of these.
 #[derive(Debug, Args)]
@@ -30,7 +27,7 @@ pub(super) struct WhenArgs {
     /// Once, when the clocks of --zone show this time, as in 2026-03-29T02:30
     #[arg(long, value_name = "TIME", value_parser = civil, requires = "zone")]
     civil: Option<DateTime>,
-    /// Again and again, by this cron expression in --zone (UTC when left out)
+    /// Again and again, by this cron expression in --zone
     #[arg(long, value_name = "EXPR")]
     cron: Option<String>,
 }
@@ -41,24 +38,40 @@ fn civil(text: &str) -> Result<DateTime, String> {
 }
 
 impl WhenArgs {
-    /// What was said; `None`: nothing.
-    pub(super) fn when(self, zone: Option<String>) -> Option<When> {
-        let zone = || zone.unwrap_or_else(|| "UTC".to_owned());
-        match self {
-            Self { at: Some(at), .. } => Some(When::At(at)),
-            Self {
-                after: Some(after), ..
-            } => Some(When::In(after)),
-            Self { civil: Some(at), .. } => Some(When::Civil { at, zone: zone() }),
-            Self {
-                cron: Some(expression),
-                ..
-            } => Some(When::Cron {
-                expression,
-                zone: zone(),
-            }),
-            _ => None,
+    /// What was said, checked as far as that can be done here: whoever typed it is shown the place.
+    pub(super) fn when(self, zone_name: Option<String>) -> Result<When> {
+        if let Some(text) = &self.cron {
+            Cron::parse(text).map_err(|error| BadExpression {
+                text: text.clone(),
+                error,
+            })?;
         }
+        if let Some(name) = &zone_name {
+            zone(name)?;
+        }
+        Ok(When {
+            fire_at: self.at,
+            delay: self.after.map(|after| after.as_secs_f64()),
+            civil_at: self.civil.map(|at| at.to_string()),
+            cron_expr: self.cron,
+            timezone: zone_name,
+        })
+    }
+}
+
+/// When it fires, as it is told on the wire.
+pub(super) struct When {
+    pub(super) fire_at: Option<Timestamp>,
+    pub(super) delay: Option<f64>,
+    pub(super) civil_at: Option<String>,
+    pub(super) cron_expr: Option<String>,
+    pub(super) timezone: Option<String>,
+}
+
+impl When {
+    /// Nobody said when.
+    pub(super) fn is_silent(&self) -> bool {
+        self.fire_at.is_none() && self.delay.is_none() && self.civil_at.is_none() && self.cron_expr.is_none()
     }
 }
 
@@ -68,7 +81,7 @@ pub(super) struct WakeArgs {
     /// What people call it
     #[arg(long)]
     pub(super) label: Option<String>,
-    /// The IANA time zone of --cron or --civil
+    /// The IANA time zone of --cron or --civil; UTC, or the one that the alarm has, when left out
     #[arg(long)]
     pub(super) zone: Option<String>,
     /// Where the wake goes; to the router (the setting `alarms.router_url`) when left out
@@ -122,7 +135,7 @@ pub(super) struct PolicyArgs {
     overlap: Option<OverlapName>,
     /// What becomes of fixed local times that do not exist or come twice
     #[arg(long, value_enum)]
-    pub(super) dst: Option<Dst>,
+    dst: Option<Dst>,
     /// Each occurrence is due up to so much later, always by the same amount
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(super) jitter: Option<Duration>,
@@ -160,13 +173,14 @@ enum OverlapName {
 }
 
 impl PolicyArgs {
-    pub(super) fn misfire(&self) -> Result<Option<Misfire>> {
+    /// The policy, and how many are caught up with.
+    pub(super) fn misfire(&self) -> Result<(Option<Misfire>, Option<u32>)> {
         let misfire = match (self.misfire, self.catch_up) {
-            (None | Some(MisfireName::CatchUp), Some(many)) => Some(Misfire::CatchUp(many)),
-            (Some(MisfireName::CatchUp), None) => Some(Misfire::CatchUp(CATCH_UP)),
-            (Some(MisfireName::Coalesce), None) => Some(Misfire::Coalesce),
-            (Some(MisfireName::Skip), None) => Some(Misfire::Skip),
-            (None, None) => None,
+            (None | Some(MisfireName::CatchUp), Some(many)) => (Some(Misfire::CatchUp), Some(many)),
+            (Some(MisfireName::CatchUp), None) => (Some(Misfire::CatchUp), None),
+            (Some(MisfireName::Coalesce), None) => (Some(Misfire::Coalesce), None),
+            (Some(MisfireName::Skip), None) => (Some(Misfire::Skip), None),
+            (None, None) => (None, None),
             (Some(_), Some(_)) => {
                 let message = "--catch-up means nothing with this --misfire";
                 return Err(
@@ -182,6 +196,14 @@ impl PolicyArgs {
             OverlapName::Allow => Overlap::Allow,
             OverlapName::Queue => Overlap::Queue,
             OverlapName::Skip => Overlap::Skip,
+        })
+    }
+
+    pub(super) fn dst(&self) -> Option<wire::Dst> {
+        self.dst.map(|dst| match dst {
+            Dst::Vixie => wire::Dst::Vixie,
+            Dst::Skip => wire::Dst::Skip,
+            Dst::Both => wire::Dst::Both,
         })
     }
 }

@@ -56,13 +56,13 @@ pub(super) async fn run(command: Command, context: &Context) -> Result<()> {
             context,
         ),
         Command::Create { target } => {
-            let master = master(context)?;
-            let made = keys::create(&context.database().await?, &master, &target).await?;
+            let database = context.database().await?;
+            let made = keys::create(&database, &master(context)?, &target).await?;
             show(&Shown::from(made), context)
         }
         Command::Rotate { target, overlap } => {
-            let master = master(context)?;
-            let made = keys::rotate(&context.database().await?, &master, &target, overlap).await?;
+            let database = context.database().await?;
+            let made = keys::rotate(&database, &master(context)?, &target, overlap).await?;
             show(&Shown::from(made), context)
         }
         Command::List => {

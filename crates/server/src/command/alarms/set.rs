@@ -3,26 +3,22 @@
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
-use stationmaster_core::alarms::inspect::{self, Alarm};
-use stationmaster_core::alarms::operate;
-use stationmaster_core::alarms::set::{Answer, SetAlarm, set};
-use stationmaster_core::id::WorkspaceId;
+use stationmaster_client::wire::{Alarm, AlarmKind, NewAlarm, Upcoming};
+use uuid::Uuid;
 
 use super::next::{Shown, fires};
 use super::request::{PolicyArgs, WakeArgs, WhenArgs};
 use crate::command::Context;
 use crate::command::arguments::id;
 use crate::failure::Refusal;
-
-/// Coming fires that are shown.
-const SHOWN: usize = 10;
+use crate::http::shapes::word;
 
 /// For whom, when, what.
 #[derive(Debug, Args)]
 pub(crate) struct SetArgs {
     /// Whose it is
-    #[arg(long, value_name = "ID", value_parser = id::<WorkspaceId>)]
-    workspace: WorkspaceId,
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workspace: Uuid,
     #[command(flatten)]
     when: WhenArgs,
     #[command(flatten)]
@@ -35,15 +31,22 @@ pub(crate) struct SetArgs {
 }
 
 impl SetArgs {
-    fn request(self) -> Result<SetAlarm> {
+    fn request(self) -> Result<NewAlarm> {
         let payload = self.wake.payload()?;
-        let misfire = self.policies.misfire()?.unwrap_or_default();
-        let Some(when) = self.when.when(self.wake.zone) else {
+        let (misfire, catch_up) = self.policies.misfire()?;
+        let (overlap, dst) = (self.policies.overlap(), self.policies.dst());
+        let when = self.when.when(self.wake.zone)?;
+        if when.is_silent() {
             let message = "nobody says when it fires";
             return Err(Refusal::usage(message, "Give one of --at, --in, --civil and --cron").into());
-        };
-        let overlap = self.policies.overlap().unwrap_or_default();
-        Ok(SetAlarm {
+        }
+        Ok(NewAlarm {
+            workspace_id: self.workspace,
+            fire_at: when.fire_at,
+            delay: when.delay,
+            civil_at: when.civil_at,
+            cron_expr: when.cron_expr,
+            timezone: when.timezone,
             label: self.wake.label.unwrap_or_default(),
             target_url: self.wake.target,
             user_id: self.wake.user,
@@ -53,14 +56,15 @@ impl SetArgs {
             idempotency_key: self.key,
             max_failures: self.policies.max_failures,
             misfire,
-            misfire_window: self.policies.misfire_window,
+            catch_up,
+            misfire_window: self.policies.misfire_window.map(|window| window.as_secs_f64()),
             overlap,
-            dst: self.policies.dst.map(Into::into).unwrap_or_default(),
-            jitter: self.policies.jitter.unwrap_or_default(),
+            dst,
+            jitter: self.policies.jitter.map(|jitter| jitter.as_secs_f64()),
             start_at: self.policies.start,
             end_at: self.policies.end,
             pause_after: self.policies.pause_after,
-            ..SetAlarm::new(self.workspace, when)
+            traceparent: None,
         })
     }
 }
@@ -77,10 +81,9 @@ pub(super) struct Done {
 }
 
 impl Done {
-    pub(super) fn new(alarm: Alarm, created: bool) -> Self {
-        let fires = alarm.upcoming(jiff::Timestamp::now(), SHOWN);
+    pub(super) fn new(alarm: Alarm, upcoming: Vec<Upcoming>, created: bool) -> Self {
         Self {
-            fires: fires.into_iter().map(Shown::from).collect(),
+            fires: upcoming.into_iter().map(Shown::from).collect(),
             alarm,
             created,
         }
@@ -91,7 +94,7 @@ impl Done {
         let next = alarm
             .next_fire_at
             .map_or_else(String::new, |at| format!(", next at {at}"));
-        let head = format!("{what} {} ({}){next}.", alarm.id, alarm.status);
+        let head = format!("{what} {} ({}){next}.", alarm.id, word(&alarm.status));
         let described = alarm
             .description
             .as_ref()
@@ -105,20 +108,28 @@ impl Done {
 }
 
 pub(super) async fn run(args: SetArgs, context: &Context) -> Result<()> {
-    // What is wrong with the arguments is told before the database is needed.
+    // What is wrong with the arguments is told before anybody else is needed.
     let request = args.request()?;
-    let database = context.database().await?;
-    let answer = set(&database, &request, &Context::actor()).await?;
-    let created = matches!(answer, Answer::New(_));
-    let Some(alarm) = inspect::alarm(&database, answer.alarm()).await? else {
-        return Err(operate::Error::NotFound(answer.alarm()).into());
-    };
-    context.format.print(&Done::new(alarm, created), |done| {
-        let what = if created {
+    let made = context.backend().await?.set_alarm(request).await?;
+    let done = Done::new(made.alarm, made.upcoming, !made.duplicate);
+    let past = done.alarm.kind == AlarmKind::Once
+        && done.created
+        && done
+            .alarm
+            .next_fire_at
+            .is_some_and(|at| at < jiff::Timestamp::now());
+    context.format.print(&done, |done| {
+        let what = if done.created {
             "Set alarm"
         } else {
             "The same request was made before: alarm"
         };
         done.words(what)
-    })
+    })?;
+    if past {
+        context
+            .format
+            .hint("That lies in the past: it fires at once, unless its --misfire is skip.");
+    }
+    Ok(())
 }

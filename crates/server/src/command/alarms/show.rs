@@ -4,38 +4,46 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use comfy_table::Cell;
 use serde::Serialize;
-use stationmaster_core::alarms::inspect::{self, Alarm, Event, Filter, Occurrence};
-use stationmaster_core::alarms::operate;
-use stationmaster_core::id::{AlarmId, WorkspaceId};
+use stationmaster_client::wire::{
+    Alarm, AlarmEvent, AlarmKind, AlarmQuery, AlarmStatus, Misfire, Occurrence, OccurrenceQuery,
+};
+use uuid::Uuid;
 
 use super::next::{Shown, fires};
 use super::occurrences;
 use crate::command::Context;
-use crate::command::arguments::{id, is_full};
-use crate::command::inspection::json_cell;
+use crate::command::arguments::{id, text};
+use crate::command::backend::Backend;
+use crate::command::inspection::{json_cell, say_where_it_ends};
+use crate::http::shapes::word;
 use crate::output::{age, cell, fields, maybe, moment, short, status, table};
 
-/// Coming fires, and last occurrences, that are shown.
+/// Last occurrences that are shown.
 const SHOWN: usize = 10;
+/// And of what was done to it.
+const EVENTS: usize = 100;
 
 /// Which alarms.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<WorkspaceId>)]
-    workspace: Option<WorkspaceId>,
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workspace: Option<Uuid>,
     /// Only in this status
     #[arg(long, value_enum)]
     status: Option<Status>,
     /// Only of this kind
     #[arg(long, value_enum)]
     kind: Option<Kind>,
+    /// Only with this text in the label or in the last error, in whatever case
+    #[arg(long, value_name = "TEXT", value_parser = text)]
+    search: Option<String>,
     /// At most so many, the newest first
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1_000))]
-    limit: i64,
-    /// Only those older than this one: where the last page ended
-    #[arg(long, value_name = "ID", value_parser = id::<AlarmId>)]
-    before: Option<AlarmId>,
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
+    /// Go on where the list before ended: what it said, or the last id that it showed
+    #[arg(long, value_name = "PLACE")]
+    before: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -53,21 +61,38 @@ enum Kind {
     Cron,
 }
 
-/// The name of a choice, which is also what rows call it.
-fn name<T: ValueEnum>(value: &T) -> Option<String> {
-    value.to_possible_value().map(|value| value.get_name().to_owned())
+impl From<Status> for AlarmStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Active => Self::Active,
+            Status::Paused => Self::Paused,
+            Status::Fired => Self::Fired,
+            Status::Cancelled => Self::Cancelled,
+            Status::Failed => Self::Failed,
+        }
+    }
 }
 
-pub(super) async fn list(args: &ListArgs, context: &Context) -> Result<()> {
-    let filter = Filter {
-        workspace: args.workspace,
-        status: args.status.as_ref().and_then(name),
-        kind: args.kind.as_ref().and_then(name),
-        before: args.before,
-        limit: args.limit,
+impl From<Kind> for AlarmKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Once => Self::Once,
+            Kind::Cron => Self::Cron,
+        }
+    }
+}
+
+pub(super) async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<()> {
+    let query = AlarmQuery {
+        workspace_id: args.workspace,
+        status: args.status.map(AlarmStatus::from),
+        kind: args.kind.map(AlarmKind::from),
+        search: args.search.clone(),
+        ..AlarmQuery::default()
     };
-    let alarms = inspect::alarms(&context.database().await?, &filter).await?;
-    context.format.print(&alarms[..], |alarms| {
+    let (limit, before) = (args.limit as usize, args.before.as_deref());
+    let alarms = backend.alarms(&query, limit, before).await?;
+    context.format.print(&alarms.rows[..], |alarms| {
         let header = [
             "ID",
             "STATUS",
@@ -80,11 +105,7 @@ pub(super) async fn list(args: &ListArgs, context: &Context) -> Result<()> {
         ];
         table(&header, alarms.iter().map(row))
     })?;
-    if let Some(last) = alarms.last().filter(|_| is_full(alarms.len(), args.limit)) {
-        context
-            .format
-            .hint(&format!("There may be more: --before {}", last.id));
-    }
+    say_where_it_ends(alarms.next.as_deref(), context.format);
     Ok(())
 }
 
@@ -99,7 +120,7 @@ fn when(alarm: &Alarm) -> String {
 fn row(alarm: &Alarm) -> Vec<Cell> {
     vec![
         cell(alarm.id),
-        status(&alarm.status),
+        status(&word(&alarm.status)),
         short(Some(&alarm.label)),
         cell(when(alarm)),
         maybe(alarm.next_fire_at.map(age)),
@@ -115,24 +136,18 @@ struct Whole {
     alarm: Alarm,
     fires: Vec<Shown>,
     occurrences: Vec<Occurrence>,
-    events: Vec<Event>,
+    events: Vec<AlarmEvent>,
 }
 
-pub(super) async fn show(id: AlarmId, context: &Context) -> Result<()> {
-    let database = context.database().await?;
-    let Some(alarm) = inspect::alarm(&database, id).await? else {
-        return Err(operate::Error::NotFound(id).into());
-    };
-    let limit = i64::try_from(SHOWN)?;
+pub(super) async fn show(id: Uuid, backend: &Backend, context: &Context) -> Result<()> {
+    let found = backend.alarm(id).await?;
+    let every = OccurrenceQuery::default();
+    let occurrences = backend.occurrences(id, &every, SHOWN, None).await?;
     let whole = Whole {
-        fires: alarm
-            .upcoming(jiff::Timestamp::now(), SHOWN)
-            .into_iter()
-            .map(Shown::from)
-            .collect(),
-        occurrences: inspect::occurrences(&database, id, None, None, limit).await?,
-        events: inspect::events(&database, id).await?,
-        alarm,
+        alarm: found.alarm,
+        fires: found.upcoming.into_iter().map(Shown::from).collect(),
+        occurrences: occurrences.rows,
+        events: backend.alarm_events(id, EVENTS).await?,
     };
     context.format.print(&whole, |whole| {
         let mut parts = vec![details(&whole.alarm)];
@@ -147,8 +162,8 @@ pub(super) async fn show(id: AlarmId, context: &Context) -> Result<()> {
     })
 }
 
-fn events(events: &[Event]) -> String {
-    let row = |event: &Event| {
+fn events(events: &[AlarmEvent]) -> String {
+    let row = |event: &AlarmEvent| {
         vec![
             cell(moment(event.at)),
             cell(&event.event),
@@ -160,13 +175,13 @@ fn events(events: &[Event]) -> String {
 }
 
 fn details(alarm: &Alarm) -> String {
-    let misfire = match alarm.misfire.as_str() {
-        "catch_up" => format!("catch_up {}", alarm.catch_up),
-        other => other.to_owned(),
+    let misfire = match alarm.misfire {
+        Misfire::CatchUp => format!("catch_up {}", alarm.catch_up),
+        other => word(&other),
     };
     fields([
         ("ID", cell(alarm.id)),
-        ("STATUS", status(&alarm.status)),
+        ("STATUS", status(&word(&alarm.status))),
         ("LABEL", cell(&alarm.label)),
         ("WORKSPACE", cell(alarm.workspace_id)),
         ("WHEN", cell(when(alarm))),
@@ -186,8 +201,8 @@ fn details(alarm: &Alarm) -> String {
         ("PAYLOAD", json_cell(alarm.payload.as_deref())),
         ("MAX FAILURES", maybe(alarm.max_failures)),
         ("MISFIRE", cell(misfire)),
-        ("OVERLAP", cell(&alarm.overlap)),
-        ("DST", cell(&alarm.dst)),
+        ("OVERLAP", cell(word(&alarm.overlap))),
+        ("DST", cell(word(&alarm.dst))),
         ("JITTER", cell(format!("{} s", alarm.jitter))),
         ("START", maybe(alarm.start_at.map(moment))),
         ("END", maybe(alarm.end_at.map(moment))),

@@ -7,7 +7,7 @@ use stationmaster_core::catalogue::{self, DefinitionChange, Plan, WorkspaceChang
 use stationmaster_core::id::{DefinitionId, WorkspaceId};
 use uuid::Uuid;
 
-use super::{Backend, Listed, cut, place, rows, size};
+use super::{Backend, Listed, cut, place, rows, size, told};
 use crate::http::shapes;
 
 impl Backend {
@@ -30,8 +30,7 @@ impl Backend {
                     limit: size(limit),
                     cursor: after,
                 };
-                let page = client.workspaces(&query).await?;
-                Ok((page.items, page.next_cursor))
+                Ok(told(client.workspaces(&query).await?))
             }
         })
         .await
@@ -148,8 +147,7 @@ impl Backend {
                     limit: size(limit),
                     cursor: after,
                 };
-                let page = client.workflows(&query).await?;
-                Ok((page.items, page.next_cursor))
+                Ok(told(client.workflows(&query).await?))
             }
         })
         .await

@@ -8,7 +8,7 @@ use stationmaster_core::id::{DefinitionId, ExecutionId, WorkspaceId};
 use uuid::Uuid;
 
 use super::super::Context;
-use super::{Backend, Listed, place, size};
+use super::{Backend, Listed, place, size, told};
 use crate::http::shapes;
 
 impl Backend {
@@ -41,8 +41,7 @@ impl Backend {
                     cursor: before,
                     ..query.clone()
                 };
-                let page = client.executions(&query).await?;
-                Ok((page.items, page.next_cursor))
+                Ok(told(client.executions(&query).await?))
             }
         })
         .await

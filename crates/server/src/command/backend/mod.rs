@@ -5,6 +5,7 @@
 
 use anyhow::Result;
 use stationmaster_client::Client;
+use stationmaster_client::wire::Page;
 use stationmaster_core::db::Database;
 use stationmaster_core::locks::Locks;
 use uuid::Uuid;
@@ -12,10 +13,13 @@ use uuid::Uuid;
 use super::arguments::id;
 use crate::failure::Refusal;
 
+mod alarms;
 mod catalogue;
+mod dispatchers;
 mod executions;
 mod operations;
 mod queue;
+mod signals;
 
 pub(super) use operations::Freed;
 
@@ -72,11 +76,21 @@ fn cut<T>(mut rows: Vec<T>, limit: usize, position: impl Fn(&T) -> String) -> (V
     (rows, next)
 }
 
+/// A page of a server, as a part of a list.
+fn told<T>(page: Page<T>) -> (Vec<T>, Option<String>) {
+    (page.items, page.next_cursor)
+}
+
 /// Where a list goes on, directly: the last thing of the page before.
 fn place(text: Option<String>) -> Result<Option<Uuid>> {
+    place_by(text, id::<Uuid>)
+}
+
+/// The same for lists that do not go by an id.
+fn place_by<T>(text: Option<String>, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>> {
     let read = |text: String| {
         let advice = "Give what the list before said, or leave it out";
-        id::<Uuid>(&text).map_err(|error| Refusal::usage(error, advice).into())
+        read(&text).map_err(|error| Refusal::usage(error, advice).into())
     };
     text.map(read).transpose()
 }

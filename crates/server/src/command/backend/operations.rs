@@ -12,7 +12,7 @@ use stationmaster_core::session::Scope;
 use uuid::Uuid;
 
 use super::super::Context;
-use super::{Backend, Listed, cut, rows, size};
+use super::{Backend, Listed, cut, place_by, rows, size, told};
 use crate::failure::{Kind, Refusal};
 use crate::http::shapes;
 
@@ -116,13 +116,8 @@ impl Backend {
     ) -> Result<Listed<wire::AuditEntry>> {
         Listed::read(limit, before, async |limit, before| match self {
             Self::Database(direct) => {
-                let before: Option<Result<i64, _>> = before.map(|text| text.parse());
-                let before = before.transpose().map_err(|_| {
-                    Refusal::usage(
-                        "not a place in the audit",
-                        "Give what the list before said, or leave it out",
-                    )
-                })?;
+                let read = |text: &str| text.parse().map_err(|_| "not a place in the audit".to_owned());
+                let before: Option<i64> = place_by(before, read)?;
                 let filter = Filter {
                     workspaces: query.workspace_id.map(|id| vec![WorkspaceId(id)]),
                     actor: query.actor.clone(),
@@ -141,8 +136,7 @@ impl Backend {
                     cursor: before,
                     ..query.clone()
                 };
-                let page = client.audit(&query).await?;
-                Ok((page.items, page.next_cursor))
+                Ok(told(client.audit(&query).await?))
             }
         })
         .await

@@ -9,7 +9,7 @@ use stationmaster_core::id::{DefinitionId, ItemId, WorkspaceId};
 use uuid::Uuid;
 
 use super::super::Context;
-use super::{Backend, Listed, place, size};
+use super::{Backend, Listed, place, size, told};
 use crate::http::shapes;
 
 impl Backend {
@@ -42,8 +42,7 @@ impl Backend {
                     cursor: before,
                     ..query.clone()
                 };
-                let page = client.queue(&query).await?;
-                Ok((page.items, page.next_cursor))
+                Ok(told(client.queue(&query).await?))
             }
         })
         .await

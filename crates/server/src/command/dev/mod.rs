@@ -75,7 +75,10 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     if let Some(url) = receiver {
         println!("  wakes        {url}/internal/wake   (a receiver of our own, which prints them)");
     }
-    println!("  try          STATIONMASTER_DATABASE_URL='{url}' stationmaster queue list");
+    println!(
+        "  try          STATIONMASTER_URL=http://{} stationmaster queue list",
+        running.address
+    );
     println!("  stop         Ctrl-C; the data stays\n");
     let example = (!args.no_example && config.dev.example).then(|| example::start(running.database.clone()));
     let patience = config.shutdown_timeout;

@@ -1,21 +1,25 @@
 //! The database: can it be reached, is it new enough, how is it set, are our tables there, may we use them.
 
+use futures::FutureExt as _;
 use stationmaster_core::db::{Database, Error};
 use stationmaster_core::health::{self, Server};
 use stationmaster_core::session::Wall;
 use stationmaster_core::task::chain;
 
 use super::super::Context;
-use super::{Finding, all, tables, within};
+use super::{Check, Deadline, Finding, REACH, all, owners, tables, timeout};
 use crate::config::Config;
 
 /// The oldest PostgreSQL that has what we need.
 const OLDEST: i32 = 150_000;
+/// One for each question that may have to wait for somebody's lock, so that the others need not.
+const CONNECTIONS: u32 = 8;
 /// Clocks further apart are worth a word.
 const APART: f64 = 2.0;
 
-pub(super) async fn look(config: &Config, context: &Context) -> Vec<Finding> {
-    let database = match tokio::time::timeout(super::DEADLINE, context.any_database()).await {
+pub(super) async fn look(config: &Config, context: &Context, deadline: Deadline) -> Vec<Finding> {
+    let reached = timeout(REACH, context.any_database_with(CONNECTIONS)).await;
+    let database = match reached {
         Ok(Ok(database)) => database,
         Ok(Err(error)) => {
             let advice = "Is PostgreSQL running, and does the setting database_url name it? Nothing else of it was looked at";
@@ -31,22 +35,25 @@ pub(super) async fn look(config: &Config, context: &Context) -> Vec<Finding> {
         }
     };
     let mut findings = vec![Finding::ok("database.reachable", "it answers")];
-    let mut checks = vec![
-        within("database.version", server(&database, config)),
-        within("database.clock", clock(&database)),
-        within("database.horizon", tables::horizon(&database)),
+    let within = |id, look| super::within(deadline, id, look);
+    let mut checks: Vec<Check<'_>> = vec![
+        within("database.version", server(&database, config).boxed()),
+        within("database.clock", clock(&database).boxed()),
+        within("database.horizon", tables::horizon(&database).boxed()),
     ];
-    let schema = schema(&database).await;
+    let schema = timeout(REACH.min(deadline.left() / 2), schema(&database)).await;
+    let schema = schema.unwrap_or_else(|_| super::silence("database.schema"));
     let there = schema.severity == super::Severity::Ok;
     if there {
         checks.extend([
-            within("database.rights", rights(&database)),
-            within("database.wall", wall(&database)),
-            within("database.dead_rows", tables::dead(&database)),
-            within("servers.alive", tables::servers(&database)),
-            within("servers.duties", tables::duties(&database)),
-            within("servers.claims", tables::claims(&database)),
-            within("locks.table", tables::locks(&database, context)),
+            within("database.rights", rights(&database).boxed()),
+            within("database.wall", wall(&database).boxed()),
+            within("database.dead_rows", tables::dead(&database).boxed()),
+            within("servers.alive", tables::servers(&database).boxed()),
+            within("servers.duties", tables::duties(&database).boxed()),
+            within("servers.claims", tables::claims(&database).boxed()),
+            within("dispatchers.owners", owners::look(&database, config).boxed()),
+            within("locks.table", tables::locks(&database, context).boxed()),
         ]);
     }
     findings.push(schema);

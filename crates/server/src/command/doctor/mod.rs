@@ -1,7 +1,7 @@
 //! `stationmaster doctor`: looks at everything that Stationmaster stands on and says what it saw, how bad it is, and what to do.
 //!
-//! Each check is a small function with a deadline of its own; all of them run at once, so the whole is over within five
-//! seconds, whoever does not answer. Directly on a database everything is looked at; through a server, what a server tells.
+//! Each check is a small function, and all of them run at once towards one deadline, so the whole is over within five seconds,
+//! whoever does not answer. Directly on a database everything is looked at; through a server, what a server tells.
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use clap::Args;
 use comfy_table::Cell;
 use futures::future::{BoxFuture, FutureExt as _, join_all};
 use serde::Serialize;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Context;
 use crate::config::Target;
@@ -18,11 +19,29 @@ use crate::output::{cell, maybe, status, table};
 
 mod database;
 mod outside;
+mod owners;
 mod server;
 mod tables;
 
-/// No check takes longer.
-const DEADLINE: Duration = Duration::from_secs(3);
+/// Everything is looked at within this time.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// A first answer is waited for no longer; the rest is for what is asked then.
+const REACH: Duration = Duration::from_secs(2);
+
+/// When this doctor has seen enough.
+#[derive(Debug, Clone, Copy)]
+struct Deadline(Instant);
+
+impl Deadline {
+    fn new() -> Self {
+        Self(Instant::now() + PATIENCE)
+    }
+
+    /// What is left of the time, for one question after others.
+    fn left(self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+}
 
 /// How to look.
 #[derive(Debug, Args)]
@@ -105,16 +124,22 @@ impl Finding {
 type Check<'a> = BoxFuture<'a, Vec<Finding>>;
 
 /// A check with its deadline, under the name of what it asks about.
-fn within<'a>(id: &'static str, look: impl Future<Output = Vec<Finding>> + Send + 'a) -> Check<'a> {
+fn within<'a>(
+    deadline: Deadline,
+    id: &'static str,
+    look: impl Future<Output = Vec<Finding>> + Send + 'a,
+) -> Check<'a> {
     async move {
-        if let Ok(findings) = tokio::time::timeout(DEADLINE, look).await {
-            return findings;
-        }
-        let seen = format!("no answer within {} s", DEADLINE.as_secs());
-        let advice = "Look at what it asks, and whether it is overloaded";
-        vec![Finding::warning(id, seen, advice)]
+        let answer = timeout_at(deadline.0, look).await;
+        answer.unwrap_or_else(|_| vec![silence(id)])
     }
     .boxed()
+}
+
+/// Whoever was asked did not answer.
+fn silence(id: &'static str) -> Finding {
+    let advice = "Is it overloaded, or does somebody hold a lock on what it asks for? Ask again";
+    Finding::warning(id, "no answer in time", advice)
 }
 
 /// What all checks saw.
@@ -126,11 +151,15 @@ struct Report {
 }
 
 pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<()> {
+    let deadline = Deadline::new();
     let mut findings = match context.target()? {
-        Target::Api(api) => server::look(&Context::client(&api)?).await,
+        Target::Api(api) => server::look(&Context::client(&api)?, deadline).await,
         Target::Database => {
             let config = context.settings()?.config;
-            let (inside, outside) = tokio::join!(database::look(&config, context), outside::look(&config));
+            let (inside, outside) = tokio::join!(
+                database::look(&config, context, deadline),
+                outside::look(&config, deadline)
+            );
             [inside, outside].concat()
         }
     };

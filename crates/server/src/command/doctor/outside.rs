@@ -8,7 +8,7 @@ use stationmaster_temporal::TemporalEngine;
 use tokio::net::TcpStream;
 use url::Url;
 
-use super::{DEADLINE, Finding, all, within};
+use super::{Deadline, Finding, REACH, all, timeout, within};
 use crate::config::{Config, Engine, Heartbeats};
 use crate::wiring;
 
@@ -16,13 +16,15 @@ use crate::wiring;
 const SHORT_RETENTION: Duration = Duration::from_hours(24);
 /// Clocks further apart are worth a word.
 const APART: f64 = 2.0;
+const CLOCK: &str = "engine.clock";
 
-pub(super) async fn look(config: &Config) -> Vec<Finding> {
+pub(super) async fn look(config: &Config, deadline: Deadline) -> Vec<Finding> {
     all(vec![
-        within("engine.reachable", engine(config)),
-        within("redis.reachable", redis(config)),
-        within("wakes.egress", egress(config)),
-        within("zones.version", async { vec![zones()] }),
+        within(deadline, "engine.reachable", engine(config, deadline)),
+        within(deadline, "redis.reachable", redis(config)),
+        within(deadline, "wakes.egress", egress(config)),
+        within(deadline, "wakes.signature", async { signature(config) }),
+        within(deadline, "zones.version", async { vec![zones()] }),
     ])
     .await
 }
@@ -35,7 +37,7 @@ fn zones() -> Finding {
     )
 }
 
-async fn engine(config: &Config) -> Vec<Finding> {
+async fn engine(config: &Config, deadline: Deadline) -> Vec<Finding> {
     const ID: &str = "engine.reachable";
     if config.engine == Engine::Embedded {
         return vec![Finding::ok(ID, "embedded: it runs inside the servers")];
@@ -58,7 +60,7 @@ async fn engine(config: &Config) -> Vec<Finding> {
                 )];
             }
         };
-    let cluster = match engine.look(DEADLINE).await {
+    let cluster = match engine.look(REACH).await {
         Ok(cluster) => cluster,
         Err(error) => {
             let advice = "Is Temporal running, and do temporal.address and temporal.namespace name it?";
@@ -69,7 +71,7 @@ async fn engine(config: &Config) -> Vec<Finding> {
     vec![
         Finding::ok(ID, seen),
         retention(cluster.retention, &config.temporal.namespace),
-        clock(config, &engine).await,
+        clock(config, &engine, deadline).await,
     ]
 }
 
@@ -97,8 +99,14 @@ fn retention(retention: Option<Duration>, namespace: &str) -> Finding {
 }
 
 /// The engine is never asked for its time; but what it says of our newest run must lie between our question and its answer.
-async fn clock(config: &Config, engine: &TemporalEngine) -> Finding {
-    const ID: &str = "engine.clock";
+async fn clock(config: &Config, engine: &TemporalEngine, deadline: Deadline) -> Finding {
+    // What was seen of the engine is told in any case.
+    let compared = timeout(deadline.left().mul_f64(0.9), compare(config, engine)).await;
+    compared.unwrap_or_else(|_| super::silence(CLOCK))
+}
+
+async fn compare(config: &Config, engine: &TemporalEngine) -> Finding {
+    const ID: &str = CLOCK;
     let unknown = || Finding::ok(ID, "no run of ours to compare with");
     let Some(url) = &config.database_url else {
         return unknown();
@@ -118,7 +126,7 @@ async fn clock(config: &Config, engine: &TemporalEngine) -> Finding {
     let Some((id, claimed_at, started_at)) = newest else {
         return unknown();
     };
-    let Ok(Some(began)) = engine.began_at(id, DEADLINE).await else {
+    let Ok(Some(began)) = engine.began_at(id, REACH).await else {
         return unknown();
     };
     let early = claimed_at.duration_since(began).as_secs_f64();
@@ -136,24 +144,54 @@ async fn redis(config: &Config) -> Vec<Finding> {
     let Some(url) = &config.redis_url else {
         return vec![Finding::ok(ID, "not used")];
     };
-    let ping = async {
+    let ask = async {
         let client = redis::Client::open(url.as_str())?;
         let mut connection = client.get_multiplexed_async_connection().await?;
-        redis::cmd("PING").query_async::<String>(&mut connection).await
+        let mut info = redis::cmd("INFO");
+        info.arg("server").query_async::<String>(&mut connection).await
     };
-    match ping.await {
-        Ok(_) => vec![Finding::ok(ID, "it answers")],
-        Err(error) => {
-            let advice = "Is Redis running, and does redis_url name it?";
-            // The words of the library may hold the address, and that a password.
-            let seen = error.category().to_owned();
-            vec![if config.heartbeats == Heartbeats::Redis {
-                Finding::problem(ID, seen, advice)
-            } else {
-                Finding::warning(ID, seen, advice)
-            }]
+    let seen = match timeout(REACH, ask).await {
+        Ok(Ok(info)) => {
+            let version = info.lines().find_map(|line| line.strip_prefix("redis_version:"));
+            let used = match config.heartbeats {
+                Heartbeats::Redis => "heartbeats are kept there",
+                Heartbeats::Postgres => "nothing is kept there: heartbeats = postgres",
+            };
+            let seen = format!(
+                "Redis {} answers; {used}",
+                version.unwrap_or("(no version)").trim()
+            );
+            return vec![Finding::ok(ID, seen)];
         }
+        // The words of the library may hold the address, and that a password.
+        Ok(Err(error)) => error.category().to_owned(),
+        Err(_) => "no answer".to_owned(),
+    };
+    let advice = "Is Redis running, and does redis_url name it?";
+    vec![if config.heartbeats == Heartbeats::Redis {
+        let advice =
+            format!("{advice} Leases go on without it; the supervisor removes nothing until it is back");
+        Finding::problem(ID, seen, advice)
+    } else {
+        Finding::warning(ID, seen, advice)
+    }]
+}
+
+/// Whoever receives wakes can believe only what is signed.
+fn signature(config: &Config) -> Vec<Finding> {
+    const ID: &str = "wakes.signature";
+    if !config.alarms.enabled {
+        return vec![Finding::ok(
+            ID,
+            "this server would send no wakes: alarms.enabled = false",
+        )];
     }
+    if config.alarms.signing_secret.is_none() {
+        let advice =
+            "Make one: stationmaster alarms secrets generate; set alarms.signing_secret on every server";
+        return vec![Finding::note(ID, "wakes are sent without a signature", advice)];
+    }
+    vec![Finding::ok(ID, "wakes are signed")]
 }
 
 /// A connection and no word: a wake would be work.

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 
 use jiff::{Timestamp, ToSpan as _};
-use stationmaster_client::wire::{OverviewQuery, Server, Token};
+use stationmaster_client::wire::{DispatcherQuery, OverviewQuery, Server, Token};
 use stationmaster_client::{Client, Error};
 
-use super::{Finding, all, within};
+use super::{Deadline, Finding, all, owners, within};
 use crate::http::shapes::word;
 
-pub(super) async fn look(client: &Client) -> Vec<Finding> {
+pub(super) async fn look(client: &Client, deadline: Deadline) -> Vec<Finding> {
     all(vec![
-        within("api.token", token(client)),
-        within("api.overview", overview(client)),
-        within("servers.alive", servers(client)),
+        within(deadline, "api.token", token(client)),
+        within(deadline, "api.overview", overview(client)),
+        within(deadline, "servers.alive", servers(client)),
+        within(deadline, "dispatchers.owners", dispatchers(client)),
     ])
     .await
 }
@@ -81,6 +82,17 @@ async fn servers(client: &Client) -> Vec<Finding> {
     match client.servers().await {
         Ok(servers) => judge_servers(&servers),
         Err(error) => refused("servers.alive", &error),
+    }
+}
+
+async fn dispatchers(client: &Client) -> Vec<Finding> {
+    let query = DispatcherQuery {
+        limit: Some(owners::MOST),
+        ..DispatcherQuery::default()
+    };
+    match client.dispatchers(&query).await {
+        Ok(page) => owners::judge(&page.items, Timestamp::now()),
+        Err(error) => refused("dispatchers.owners", &error),
     }
 }
 

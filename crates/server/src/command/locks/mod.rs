@@ -12,6 +12,7 @@ use super::backend::{Backend, Freed};
 use crate::failure::{Kind, Refusal};
 use crate::output::{cell, maybe, moment, printable, status, table};
 
+mod hold;
 mod run;
 
 /// What to do with locks.

@@ -14,7 +14,8 @@ use anyhow::Result;
 use clap::Args;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use stationmaster_core::locks::{Acquired, Answer, Kept, LockName, Locks, Taken, Terms};
+use stationmaster_client::wire::Taken;
+use stationmaster_core::locks::{LockName, Terms};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -22,6 +23,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::super::Context;
 use super::super::arguments::duration;
+use super::hold::{Asked, Desk, Hold};
 use crate::failure::{BeforeTheCommand, Kind, PassedOn, Refusal};
 use crate::output::{moment, printable};
 
@@ -70,7 +72,7 @@ fn name(text: &str) -> Result<LockName, String> {
 pub(super) async fn run(args: RunArgs, context: &Context) -> Result<()> {
     let terms = Terms::new(args.at_most, args.at_least.unwrap_or_default())?;
     let mut signals = listen()?;
-    let (locks, answer) = acquire(&args, terms, &mut signals, context)
+    let asked = acquire(&args, terms, &mut signals, context)
         .await
         .map_err(|error| {
             if error.is::<PassedOn>() {
@@ -79,25 +81,24 @@ pub(super) async fn run(args: RunArgs, context: &Context) -> Result<()> {
                 BeforeTheCommand(error).into()
             }
         })?;
-    let lock = match answer {
-        Answer::Acquired(lock) => lock,
-        Answer::Taken(taken) => return Err(refused(&args, &taken)),
+    let hold = match asked {
+        Asked::Held(hold) => hold,
+        Asked::Taken(taken) => return Err(refused(&args, &taken)),
     };
-    let kept = locks.keep(lock);
-    let running = match Running::start(&args, kept.lock()) {
+    let running = match Running::start(&args, &hold) {
         Ok(running) => running,
         Err(error) => {
-            give_back(kept).await;
+            give_back(hold).await;
             return Err(error);
         }
     };
-    let (status, lost) = running.supervise(&kept, &mut signals, args.grace).await?;
+    let (status, lost) = running.supervise(&hold, &mut signals, args.grace).await?;
     if let Some(reason) = lost {
         let message = format!("the lock {} was lost while the command ran: {reason}", args.name);
         let advice = "The command was stopped; somebody else may have the lock by now";
         return Err(Refusal::new(Kind::Lost, message, advice).into());
     }
-    give_back(kept).await;
+    give_back(hold).await;
     match code(status) {
         0 => Ok(()),
         code => Err(PassedOn(code).into()),
@@ -110,21 +111,21 @@ async fn acquire(
     terms: Terms,
     signals: &mut mpsc::UnboundedReceiver<Signal>,
     context: &Context,
-) -> Result<(Locks, Answer)> {
-    let locks = context.locks(&context.database().await?)?;
+) -> Result<Asked> {
+    let desk = Desk::open(context).await?;
     let host = nix::unistd::gethostname()
         .ok()
         .and_then(|name| name.into_string().ok());
     let owner = format!("{}@{}", Context::actor(), host.as_deref().unwrap_or("unknown"));
     let patience = Instant::now() + args.wait.unwrap_or_default();
     loop {
-        let answer = locks.lock(&args.name, terms, &owner).await?;
-        let Answer::Taken(taken) = &answer else {
-            return Ok((locks, answer));
+        let asked = desk.ask(&args.name, terms, &owner).await?;
+        let Asked::Taken(taken) = &asked else {
+            return Ok(asked);
         };
         let left = patience.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Ok((locks, answer));
+            return Ok(asked);
         }
         tokio::select! {
             () = sleep(pause(taken).min(left)) => {}
@@ -160,9 +161,9 @@ fn refused(args: &RunArgs, taken: &Taken) -> anyhow::Error {
     Refusal::new(Kind::Taken, message, advice).into()
 }
 
-async fn give_back(kept: Kept) {
-    let name = kept.lock().name.clone();
-    if let Err(error) = kept.unlock().await {
+async fn give_back(hold: Hold) {
+    let name = hold.name().to_owned();
+    if let Err(error) = hold.give_back().await {
         eprintln!("The lock {name} could not be given back and will run out: {error}");
     }
 }
@@ -187,15 +188,15 @@ struct Running {
 }
 
 impl Running {
-    fn start(args: &RunArgs, lock: &Acquired) -> Result<Self> {
+    fn start(args: &RunArgs, hold: &Hold) -> Result<Self> {
         let group = !std::io::stdin().is_terminal();
         let program = &args.command[0];
         let mut command = Command::new(program);
         command
             .args(&args.command[1..])
-            .env("STATIONMASTER_LOCK_NAME", lock.name.as_str())
-            .env("STATIONMASTER_LOCK_TOKEN", lock.token.0.to_string())
-            .env("STATIONMASTER_LOCK_HOLDER", &lock.holder);
+            .env("STATIONMASTER_LOCK_NAME", hold.name())
+            .env("STATIONMASTER_LOCK_TOKEN", hold.token().to_string())
+            .env("STATIONMASTER_LOCK_HOLDER", hold.holder());
         if group {
             command.process_group(0);
         }
@@ -214,7 +215,7 @@ impl Running {
     /// Waits for the end of the command. Answers how it ended, and why the lock was lost, if it was.
     async fn supervise(
         mut self,
-        kept: &Kept,
+        hold: &Hold,
         signals: &mut mpsc::UnboundedReceiver<Signal>,
         grace: Duration,
     ) -> Result<(ExitStatus, Option<String>)> {
@@ -223,8 +224,8 @@ impl Running {
         loop {
             tokio::select! {
                 status = self.child.wait() => return Ok((status?, lost)),
-                reason = kept.lost(), if lost.is_none() => {
-                    eprintln!("The lock {} was lost: {reason}. Stopping the command.", kept.lock().name);
+                reason = hold.lost(), if lost.is_none() => {
+                    eprintln!("The lock {} was lost: {reason}. Stopping the command.", hold.name());
                     self.send(Signal::SIGTERM);
                     enough = Instant::now() + grace;
                     lost = Some(reason);

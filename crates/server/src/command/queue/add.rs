@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::super::Context;
 use super::super::arguments::{duration, id, instant, json, read};
 use crate::failure::Refusal;
+use crate::output::counted;
 
 /// Items of one statement: large enough to be fast, small enough for the bar to move.
 const BATCH: usize = 500;
@@ -130,7 +131,7 @@ async fn many(request: &Enqueue, count: u64, context: &Context) -> Result<()> {
         bar.set_position(ids.len() as u64);
     }
     bar.finish_and_clear();
-    context
-        .format
-        .print(&AddedMany { count, ids }, |_| format!("Enqueued {count} items."))
+    context.format.print(&AddedMany { count, ids }, |_| {
+        format!("Enqueued {}.", counted(count, "item"))
+    })
 }

@@ -11,6 +11,7 @@ use super::super::Context;
 use super::super::arguments::{id, instant};
 use super::super::backend::Backend;
 use super::retry::in_parts;
+use crate::output::counted;
 
 /// What to cancel; every filter that is given must match, and at least one must be given.
 #[derive(Debug, Args)]
@@ -84,16 +85,19 @@ pub(super) async fn run(args: CancelAllArgs, backend: &Backend, context: &Contex
             cancelled: 0,
         };
         return context.format.print(&answer, |_| {
-            format!("{matching} items match; nothing was cancelled.")
+            format!("Matching: {}; nothing was cancelled.", counted(matching, "item"))
         });
     }
-    Context::confirm(&format!("Cancel {matching} items?"), args.yes)?;
+    Context::confirm(&format!("Cancel {}?", counted(matching, "item")), args.yes)?;
     let bar = context.format.progress(matching, "Cancelling");
     request.dry_run = false;
     let cancelled = in_parts(&bar, async || backend.cancel_all(&request).await).await?;
     bar.finish_and_clear();
     let answer = Cancelled { matching, cancelled };
     context.format.print(&answer, |_| {
-        format!("{cancelled} items are cancelled, or will be when their runs have closed.")
+        format!(
+            "Cancelled: {}, or as soon as their runs have closed.",
+            counted(cancelled, "item")
+        )
     })
 }

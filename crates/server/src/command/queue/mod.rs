@@ -11,8 +11,8 @@ use uuid::Uuid;
 use super::Context;
 use super::arguments::{id, instant};
 use super::backend::Backend;
-use super::inspection::{Page, names, say_where_it_ends};
-use super::watch::WatchArgs;
+use super::inspection::{Page, names};
+use super::watch::{View, WatchArgs};
 use crate::http::shapes::word;
 use crate::output::{age, cell, maybe, short, status, table};
 
@@ -129,14 +129,14 @@ async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<(
         .await
 }
 
-async fn view(args: &ListArgs, query: &QueueQuery, backend: &Backend, context: &Context) -> Result<String> {
+async fn view(args: &ListArgs, query: &QueueQuery, backend: &Backend, context: &Context) -> Result<View> {
     let again = args.watch.watch;
     let items = backend
         .queue(query, args.page.limit(), args.page.before.as_deref())
         .await?;
     let workflows = items.rows.iter().map(|item| item.workflow_definition_id);
     let names = names(backend, workflows, context.format).await?;
-    let view = context.format.view(&items.rows[..], again, |items| {
+    let text = context.format.view(&items.rows[..], again, |items| {
         let header = [
             "ID",
             "STATUS",
@@ -154,8 +154,10 @@ async fn view(args: &ListArgs, query: &QueueQuery, backend: &Backend, context: &
                 .map(|item| row(item, &names[&item.workflow_definition_id])),
         )
     })?;
-    say_where_it_ends(items.next.as_deref().filter(|_| !again), context.format);
-    Ok(view)
+    Ok(View {
+        text,
+        next: items.next,
+    })
 }
 
 fn row(item: &QueueItem, workflow: &str) -> Vec<Cell> {

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::super::Context;
 use super::super::arguments::{id, instant};
 use super::super::backend::Backend;
+use crate::output::counted;
 
 /// What to put back; every filter that is given must match.
 #[derive(Debug, Args)]
@@ -95,16 +96,19 @@ pub(super) async fn all(args: RetryAllArgs, backend: &Backend, context: &Context
     if args.dry_run || matching == 0 {
         let answer = Retried { matching, retried: 0 };
         return context.format.print(&answer, |_| {
-            format!("{matching} items match; nothing was put back.")
+            format!("Matching: {}; nothing was put back.", counted(matching, "item"))
         });
     }
-    Context::confirm(&format!("Put {matching} items back into the queue?"), args.yes)?;
+    Context::confirm(
+        &format!("Put {} back into the queue?", counted(matching, "item")),
+        args.yes,
+    )?;
     let bar = context.format.progress(matching, "Retrying");
     request.dry_run = false;
     let retried = in_parts(&bar, async || backend.retry_all(&request).await).await?;
     bar.finish_and_clear();
     context.format.print(&Retried { matching, retried }, |_| {
-        format!("{retried} items are back in the queue.")
+        format!("Back in the queue: {}.", counted(retried, "item"))
     })
 }
 

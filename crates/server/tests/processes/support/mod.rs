@@ -8,6 +8,7 @@ mod process;
 mod proxy;
 #[path = "../../../../core/tests/common/receiver.rs"]
 pub(crate) mod receiver;
+mod redis;
 mod temporal;
 mod worker;
 
@@ -19,6 +20,7 @@ pub(crate) use http::get;
 pub(crate) use limits::LimitWatch;
 pub(crate) use process::{Launch, Process, command};
 pub(crate) use proxy::{Gate, Proxy};
+pub(crate) use redis::Redis;
 pub(crate) use temporal::{DevServer, Temporal, free_port};
 pub(crate) use worker::{Work, Worker};
 

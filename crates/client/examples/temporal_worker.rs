@@ -1,7 +1,7 @@
 //! A Temporal worker that runs what Stationmaster dispatches. Copy it and fill in `run_node`.
 //!
 //! ```text
-//! STATIONMASTER_TEMPORAL__ADDRESS=127.0.0.1:7233 cargo run -p stationmaster-temporal --example worker
+//! STATIONMASTER_TEMPORAL__ADDRESS=127.0.0.1:7233 cargo run -p stationmaster-client --example temporal_worker
 //! ```
 //!
 //! | variable | default |
