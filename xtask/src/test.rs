@@ -137,7 +137,10 @@ mod tests {
     fn without_a_choice_everything_is_tested() {
         assert_eq!(
             typed(&[]),
-            ["test --no-fail-fast --workspace --all-targets", "test --no-fail-fast --workspace --doc"]
+            [
+                "test --no-fail-fast --workspace --all-targets",
+                "test --no-fail-fast --workspace --doc"
+            ]
         );
         assert_eq!(
             typed(&["a_name", "--", "--test"]),
@@ -150,7 +153,10 @@ mod tests {
 
     #[test]
     fn a_choice_of_the_caller_is_not_widened() {
-        assert_eq!(typed(&["--test", "server"]), ["test --no-fail-fast --workspace --test server"]);
+        assert_eq!(
+            typed(&["--test", "server"]),
+            ["test --no-fail-fast --workspace --test server"]
+        );
         assert_eq!(
             typed(&["-p", "xtask", "--bin=xtask"]),
             ["test --no-fail-fast -p xtask --bin=xtask"]

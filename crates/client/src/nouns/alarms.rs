@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    Alarm, AlarmChange, AlarmDetails, AlarmMade, AlarmQuery, Backfill, Backfilled, FiredByHand, NewAlarm,
-    NextFires, NextQuery, Occurrence, OccurrenceQuery, Page,
+    Alarm, AlarmChange, AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, Backfilled, FiredByHand,
+    NewAlarm, NextFires, NextQuery, Occurrence, OccurrenceQuery, Page, PageQuery,
 };
 
 impl Client {
@@ -63,6 +63,14 @@ impl Client {
     /// The occurrences of an alarm, newest first.
     pub async fn occurrences(&self, id: Uuid, query: &OccurrenceQuery) -> Result<Page<Occurrence>> {
         self.get(&["alarms", &id.to_string(), "occurrences"])
+            .query(query)
+            .send()
+            .await
+    }
+
+    /// What was done to an alarm, newest first.
+    pub async fn alarm_history(&self, id: Uuid, query: &PageQuery) -> Result<Page<AlarmEvent>> {
+        self.get(&["alarms", &id.to_string(), "history"])
             .query(query)
             .send()
             .await

@@ -5,8 +5,9 @@ use reqwest::Method;
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    BulkSend, BulkSent, Dispatcher, DispatcherQuery, NewSignal, Page, Reconcile, Reconciled, Signal,
-    SignalQuery, SignalSent, Trigger, TriggerChange, TriggerPlace, TriggerQuery,
+    BulkAnswer, BulkReplay, BulkSend, BulkSent, Dispatcher, DispatcherEvent, DispatcherQuery, NewSignal,
+    Page, PageQuery, Reconcile, Reconciled, Signal, SignalQuery, SignalSent, Trigger, TriggerChange,
+    TriggerPlace, TriggerQuery,
 };
 
 impl Client {
@@ -35,6 +36,15 @@ impl Client {
     /// Puts a dead letter back into the inbox.
     pub async fn replay_signal(&self, id: &str) -> Result<Signal> {
         self.post(&["signals", id, "replay"]).send().await
+    }
+
+    /// Puts every dead letter back that matches. Once for its key; without one, once for this call.
+    pub async fn replay_all(&self, filter: &BulkReplay, key: Option<&str>) -> Result<BulkAnswer> {
+        self.post(&["signals", "replay"])
+            .once_for(key)
+            .json(filter)
+            .send()
+            .await
     }
 
     /// Triggers, in the order of their names.
@@ -75,6 +85,14 @@ impl Client {
     /// One dispatcher.
     pub async fn dispatcher(&self, id: &str) -> Result<Dispatcher> {
         self.get(&["dispatchers", id]).send().await
+    }
+
+    /// What happened to a dispatcher, newest first.
+    pub async fn dispatcher_history(&self, id: &str, query: &PageQuery) -> Result<Page<DispatcherEvent>> {
+        self.get(&["dispatchers", id, "history"])
+            .query(query)
+            .send()
+            .await
     }
 
     /// Removes what a crash left behind, or only looks.

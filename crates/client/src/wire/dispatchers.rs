@@ -89,6 +89,29 @@ pub struct DispatcherQuery {
     pub cursor: Option<String>,
 }
 
+/// Something that happened to a dispatcher.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DispatcherEvent {
+    /// Its number; grows.
+    pub id: i64,
+    /// When.
+    pub at: Timestamp,
+    /// `fresh`, `takeover`, `handover` (taken after it was handed over), `handed_over`, `server_evicted`, `run_terminated`,
+    /// `heartbeat_removed` or `released`.
+    pub event: String,
+    /// Under which epoch.
+    pub epoch: Option<i64>,
+    /// Which server it is about.
+    pub server_id: Option<Uuid>,
+    /// Which run it is about.
+    pub run_id: Option<String>,
+    /// Who did it: a server, or a token.
+    pub actor: String,
+    /// More.
+    pub detail: serde_json::Map<String, serde_json::Value>,
+}
+
 /// Compares dispatchers, heartbeats and the engine's runs now, and removes what a crash left behind.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

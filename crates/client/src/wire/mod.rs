@@ -22,8 +22,8 @@ mod workspaces;
 pub use alarms::{Alarm, AlarmChange, AlarmKind, AlarmStatus, Dst, Misfire, NewAlarm, Overlap};
 pub use audit::{AuditEntry, AuditQuery};
 pub use dispatchers::{
-    Dispatcher, DispatcherAct, DispatcherDeed, DispatcherFinding, DispatcherQuery, DispatcherServer,
-    DispatcherState, Reconcile, Reconciled,
+    Dispatcher, DispatcherAct, DispatcherDeed, DispatcherEvent, DispatcherFinding, DispatcherQuery,
+    DispatcherServer, DispatcherState, Reconcile, Reconciled,
 };
 pub use events::{Event, EventQuery, Hello, Reset};
 pub use executions::{
@@ -34,8 +34,8 @@ pub use locks::{
     Acquired, ExtendLock, Lock, LockExtended, LockQuery, LockRequest, Locks, Taken, UnlockAnswer,
 };
 pub use occurrences::{
-    AlarmDetails, AlarmMade, AlarmQuery, Backfill, BackfillItem, Backfilled, FiredByHand, NextFires,
-    NextQuery, Occurrence, OccurrenceQuery, OccurrenceStatus, Upcoming,
+    AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, BackfillItem, Backfilled, FiredByHand,
+    NextFires, NextQuery, Occurrence, OccurrenceQuery, OccurrenceStatus, Upcoming,
 };
 pub use overview::{Minute, Numbers, Overview, OverviewQuery};
 pub use page::{Page, PageQuery};
@@ -47,8 +47,8 @@ pub use queue::{
 };
 pub use servers::{Server, Servers};
 pub use signals::{
-    BulkSend, BulkSent, NewSignal, Signal, SignalQuery, SignalSent, SignalStatus, Trigger, TriggerChange,
-    TriggerPlace, TriggerQuery,
+    BulkReplay, BulkSend, BulkSent, NewSignal, Signal, SignalQuery, SignalSent, SignalStatus, Trigger,
+    TriggerChange, TriggerPlace, TriggerQuery,
 };
 pub use tokens::{NewToken, Role, Token, TokenMade};
 pub use workflows::{NewVersion, Version, VersionMade, Workflow, WorkflowChange, WorkflowQuery};

@@ -110,6 +110,22 @@ pub struct NextFires {
     pub items: Vec<Upcoming>,
 }
 
+/// Something that was done to an alarm.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AlarmEvent {
+    /// Its number; grows.
+    pub id: i64,
+    /// When.
+    pub at: Timestamp,
+    /// What: `set`, `edited`, `paused`, `resumed`, `cancelled`, `fired by hand`, `backfilled` and so on.
+    pub event: String,
+    /// By whom.
+    pub actor: String,
+    /// More words: of an edit, what it changed.
+    pub detail: Option<String>,
+}
+
 /// How an occurrence stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -40,6 +40,7 @@ pub(super) fn routes() -> Routes {
         .operator(routes!(resume))
         .operator(routes!(fire))
         .viewer(routes!(occurrences))
+        .viewer(routes!(history))
         .operator(routes!(refill))
 }
 
@@ -176,16 +177,18 @@ async fn change(
     expected: Expected,
     Json(change): Json<wire::AlarmChange>,
 ) -> Result<Tagged<wire::AlarmDetails>, Problem> {
-    let database = caller.database(&state);
-    let before = find(&database, &caller, AlarmId(id)).await?;
-    check(&expected, &before)?;
     super::check_label(change.label.as_deref().unwrap_or_default())?;
     check_target(
         &state.targets,
         change.target_url.as_ref().and_then(Option::as_deref),
     )?;
-    let change = alarm_terms::change(&before, change)?;
-    let after = edit::edit(&database, AlarmId(id), &change, &caller.actor).await?;
+    let decide = |before: &Alarm| {
+        visible(&caller, before)?;
+        check(&expected, before)?;
+        alarm_terms::change(before, change)
+    };
+    let database = caller.database(&state);
+    let after = edit::edit_by(&database, AlarmId(id), &caller.actor, decide).await?;
     Ok(Tagged(alarm_tag(&after), details(after)))
 }
 
@@ -203,11 +206,11 @@ async fn cancel(
     expected: Expected,
 ) -> Result<StatusCode, Problem> {
     let database = caller.database(&state);
-    check(&expected, &find(&database, &caller, AlarmId(id)).await?)?;
-    match operate::cancel(&database, AlarmId(id), &caller.actor)
-        .await?
-        .as_str()
-    {
+    find(&database, &caller, AlarmId(id)).await?;
+    let holds = |before: &Alarm| expected.holds(Some(&alarm_tag(before)));
+    let conditional = (expected != Expected::Anything).then_some(&holds as _);
+    let cancelled = operate::cancel_if(&database, AlarmId(id), &caller.actor, conditional).await?;
+    match cancelled.as_str() {
         "cancelled" => Ok(StatusCode::NO_CONTENT),
         status => {
             let words = format!("alarm {id} has ended before: it is {status}");
@@ -303,6 +306,36 @@ async fn occurrences(
     }))
 }
 
+/// What was done to an alarm, newest first, with who did it
+#[utoipa::path(get, path = "/v1/alarms/{id}/history", operation_id = "show_alarm_history", tag = "alarms",
+    params(("id" = Uuid, Path, description = "The alarm"), wire::PageQuery),
+    responses((status = 200, description = "A page of what was done", body = wire::Page<wire::AlarmEvent>), (status = 404, response = super::ProblemAnswer)))]
+async fn history(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Path(id): Path<Uuid>,
+    Query(query): Query<wire::PageQuery>,
+) -> Result<Answer<wire::Page<wire::AlarmEvent>>, Problem> {
+    let list = List::new(&format!("history of alarm {id}"), &query);
+    let limit = cursor::limit(query.limit)?;
+    let before = list.position(query.cursor.as_deref(), cursor::number)?;
+    let database = caller.database(&state);
+    find(&database, &caller, AlarmId(id)).await?;
+    let rows = inspect::history(&database, AlarmId(id), before, i64::from(limit) + 1).await?;
+    let (rows, next) = cursor::cut(rows, limit, |(position, _)| position.to_be_bytes().to_vec());
+    let items = rows.into_iter().map(|(id, event)| wire::AlarmEvent {
+        id,
+        at: event.at,
+        event: event.event,
+        actor: event.actor,
+        detail: event.detail,
+    });
+    Ok(Answer(wire::Page {
+        items: items.collect(),
+        next_cursor: next.map(|next| list.cursor(&next)),
+    }))
+}
+
 /// Fire occurrences of the past; with `dry_run`, only tell which
 #[utoipa::path(post, path = "/v1/alarms/{id}/backfill", operation_id = "backfill_alarm", tag = "alarms",
     params(("id" = Uuid, Path, description = "The alarm")),
@@ -344,16 +377,20 @@ fn check(expected: &Expected, before: &Alarm) -> Result<(), Problem> {
     if expected.holds(Some(&alarm_tag(before))) {
         return Ok(());
     }
-    Err(Problem::new(
-        Kind::PreconditionFailed,
-        "the alarm was changed: look again",
-    ))
+    Err(operate::Error::Unexpected.into())
+}
+
+fn visible(caller: &Caller, alarm: &Alarm) -> Result<(), Problem> {
+    if caller.scope.holds(alarm.workspace_id) {
+        return Ok(());
+    }
+    Err(operate::Error::NotFound(alarm.id).into())
 }
 
 /// The alarm, when the caller may see it.
 async fn find(database: &Database, caller: &Caller, id: AlarmId) -> Result<Alarm, Problem> {
     let alarm = inspect::alarm(database, id).await?;
-    alarm
-        .filter(|alarm| caller.scope.holds(alarm.workspace_id))
-        .ok_or_else(|| Problem::not_found(format!("there is no alarm {id}")))
+    let alarm = alarm.ok_or(operate::Error::NotFound(id))?;
+    visible(caller, &alarm)?;
+    Ok(alarm)
 }

@@ -5,9 +5,10 @@ use axum::extract::State as Shared;
 use serde_json::json;
 use serde_json::value::RawValue;
 use stationmaster_client::wire;
+use stationmaster_core::db::Database;
 use stationmaster_core::dispatchers::DispatcherId;
 use stationmaster_core::dispatchers::classify::Legacy;
-use stationmaster_core::dispatchers::inspect::{self, Dispatcher, Which};
+use stationmaster_core::dispatchers::inspect::{self, Dispatcher, Event, Which};
 use stationmaster_core::dispatchers::supervisor::{Options, Report};
 use utoipa_axum::routes;
 
@@ -22,6 +23,7 @@ pub(super) fn routes() -> Routes {
     Routes::new()
         .viewer(routes!(list))
         .viewer(routes!(show))
+        .viewer(routes!(history))
         .admin(routes!(reconcile))
 }
 
@@ -60,6 +62,35 @@ async fn show(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Answer<wire::Dispatcher>, Problem> {
+    let found = find(&caller.database(&state), &caller, id).await?;
+    Ok(Answer(dispatcher(found)))
+}
+
+/// What happened to a dispatcher, newest first: who took it under which epoch, who was evicted, which run was ended
+#[utoipa::path(get, path = "/v1/dispatchers/{id}/history", operation_id = "show_dispatcher_history", tag = "dispatchers",
+    params(("id" = String, Path, description = "The dispatcher"), wire::PageQuery),
+    responses((status = 200, description = "A page of what happened", body = wire::Page<wire::DispatcherEvent>), (status = 404, response = super::ProblemAnswer)))]
+async fn history(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<wire::PageQuery>,
+) -> Result<Answer<wire::Page<wire::DispatcherEvent>>, Problem> {
+    let list = List::new(&format!("history of dispatcher {id}"), &query);
+    let limit = cursor::limit(query.limit)?;
+    let before = list.position(query.cursor.as_deref(), cursor::number)?;
+    let database = caller.database(&state);
+    let found = find(&database, &caller, id).await?;
+    let rows = inspect::events(&database, Some(&found.id), before, i64::from(limit) + 1).await?;
+    let (rows, next) = cursor::cut(rows, limit, |row| row.id.to_be_bytes().to_vec());
+    Ok(Answer(wire::Page {
+        items: rows.into_iter().map(event).collect(),
+        next_cursor: next.map(|next| list.cursor(&next)),
+    }))
+}
+
+/// The dispatcher, when the caller may see it.
+async fn find(database: &Database, caller: &Caller, id: String) -> Result<Dispatcher, Problem> {
     let missing = || Problem::not_found(format!("there is no dispatcher {id:?}"));
     if id.contains('\0') {
         return Err(missing());
@@ -70,9 +101,21 @@ async fn show(
         among: caller.scope.limited(),
         ..Which::default()
     };
-    let found = inspect::select(&caller.database(&state), &which, 1).await?;
-    let found = found.into_iter().next().ok_or_else(missing)?;
-    Ok(Answer(dispatcher(found)))
+    let found = inspect::select(database, &which, 1).await?;
+    found.into_iter().next().ok_or_else(missing)
+}
+
+fn event(row: Event) -> wire::DispatcherEvent {
+    wire::DispatcherEvent {
+        id: row.id,
+        at: row.at,
+        event: row.event,
+        epoch: row.epoch.map(|epoch| epoch.0),
+        server_id: row.server_id.map(|id| id.0),
+        run_id: row.run_id,
+        actor: row.actor,
+        detail: serde_json::from_str(row.detail.get()).unwrap_or_default(),
+    }
 }
 
 /// Remove what a crash left behind; with `dry_run`, only look. For tokens that are for all workspaces

@@ -9,6 +9,7 @@ mod doors;
 mod errors;
 mod events;
 mod fuzz;
+mod lane_walls;
 mod lists;
 mod matrix;
 mod repeats;

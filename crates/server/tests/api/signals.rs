@@ -181,7 +181,7 @@ async fn projects_of_others_and_of_nobody_are_out_of_reach() {
         .items;
     assert_eq!(triggers.len(), 1, "{triggers:?}");
     let query = AuditQuery {
-        action: Some("trigger.set".to_owned()),
+        action: Some("trigger.create".to_owned()),
         ..AuditQuery::default()
     };
     let lines = client.audit(&query).await.unwrap().items;
