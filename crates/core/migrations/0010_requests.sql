@@ -108,3 +108,114 @@ create or replace function stationmaster.tell_of_dispatcher(
     values (dispatcher_id, event, epoch, server_id, run_id, actor, detail)
     returning id;
 $$;
+
+-- The ordinary steps of executions (enqueued, claimed, dispatched, ended) are events, too. They come by the thousand, so what one
+-- statement does is one row, with an array for each column, and takes as many positions as it has steps; the last of them is its
+-- position. The view event_feed tells them apart again.
+alter table stationmaster.event_inbox add column items uuid[], add column executions uuid[], add column workspaces uuid[];
+alter table stationmaster.events add column items uuid[], add column executions uuid[], add column workspaces uuid[];
+-- Ids do not compress; trying to costs more than the bytes.
+alter table stationmaster.event_inbox alter column items set storage external, alter column executions set storage external,
+    alter column workspaces set storage external;
+alter table stationmaster.events alter column items set storage external, alter column executions set storage external,
+    alter column workspaces set storage external;
+
+comment on column stationmaster.events.items is 'of a row of steps: their items, one for each; null: the row is one event';
+
+create function stationmaster.feed_enqueued() returns trigger language plpgsql security definer
+set search_path = pg_catalog as $$
+begin
+    insert into stationmaster.event_inbox (kind, items, workspaces)
+    select 'execution.enqueued', array_agg(id), array_agg(workspace_id)
+    from new_items
+    having count(*) > 0;
+    return null;
+end
+$$;
+
+create function stationmaster.feed_claimed() returns trigger language plpgsql security definer
+set search_path = pg_catalog as $$
+begin
+    insert into stationmaster.event_inbox (kind, items, executions, workspaces)
+    select 'execution.claimed', array_agg(item_id), array_agg(execution_id), array_agg(workspace_id)
+    from new_rows
+    having count(*) > 0;
+    return null;
+end
+$$;
+
+-- Of all that changes an active row, a settlement is what gives it the time of its dispatch.
+create function stationmaster.feed_dispatched() returns trigger language plpgsql security definer
+set search_path = pg_catalog as $$
+begin
+    insert into stationmaster.event_inbox (kind, items, executions, workspaces)
+    select 'execution.dispatched', array_agg(item_id), array_agg(execution_id), array_agg(workspace_id)
+    from new_rows
+    where dispatched_at >= statement_timestamp()
+    having count(*) > 0;
+    return null;
+end
+$$;
+
+create function stationmaster.feed_ended() returns trigger language plpgsql security definer
+set search_path = pg_catalog as $$
+begin
+    insert into stationmaster.event_inbox (kind, items, executions, workspaces)
+    select 'execution.' || lower(coalesce(status, item_status)), array_agg(item_id),
+           array_agg(case when status is not null then execution_id end), array_agg(workspace_id)
+    from new_rows
+    group by lower(coalesce(status, item_status));
+    return null;
+end
+$$;
+
+-- Begins to tell of steps, or ends it. It costs the statements that take the steps a few microseconds for each, so whoever needs
+-- them more than the stream can do without. Answers what holds now.
+create function stationmaster.tell_steps(wanted boolean) returns boolean language plpgsql as $$
+begin
+    drop trigger if exists feed_enqueued on stationmaster.queue_items;
+    drop trigger if exists feed_claimed on stationmaster.executions_active;
+    drop trigger if exists feed_dispatched on stationmaster.executions_active;
+    drop trigger if exists feed_ended on stationmaster.executions_finished;
+    if wanted then
+        create trigger feed_enqueued after insert on stationmaster.queue_items
+            referencing new table as new_items
+            for each statement execute function stationmaster.feed_enqueued();
+        create trigger feed_claimed after insert on stationmaster.executions_active
+            referencing new table as new_rows
+            for each statement execute function stationmaster.feed_claimed();
+        create trigger feed_dispatched after update on stationmaster.executions_active
+            referencing new table as new_rows
+            for each statement execute function stationmaster.feed_dispatched();
+        create trigger feed_ended after insert on stationmaster.executions_finished
+            referencing new table as new_rows
+            for each statement execute function stationmaster.feed_ended();
+    end if;
+    return wanted;
+end
+$$;
+select stationmaster.tell_steps(true);
+
+-- Events one by one. It asks with its owner's eyes and shows what its caller may see: a row of steps holds those of several
+-- workspaces, so a policy on the table could only show all of it or nothing.
+create view stationmaster.event_feed with (security_barrier = true) as
+select e.position as last, s.position, e.at, e.kind, s.workspace_id, s.detail
+from stationmaster.events e
+cross join lateral (
+    select e.position, e.workspace_id, e.detail
+    where e.items is null
+    union all
+    select e.position - cardinality(e.items) + u.place, u.workspace_id,
+           jsonb_strip_nulls(jsonb_build_object('item_id', u.item_id, 'execution_id', u.execution_id))
+    from unnest(e.items, e.executions, e.workspaces) with ordinality as u (item_id, execution_id, workspace_id, place)
+    where e.items is not null
+) s
+where (select stationmaster.sees_all()) or s.workspace_id = any ((select stationmaster.workspaces_in_scope())::uuid[]);
+
+do $$
+begin
+    if exists (select from pg_roles where rolname = 'stationmaster_api') then
+        grant select on stationmaster.event_feed to stationmaster_api;
+    end if;
+end
+$$;

@@ -102,7 +102,7 @@ pub struct BulkReplay {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 200))]
     pub name: Option<String>,
-    /// Put aside for this reason, such as `unknown_name` or `invalid_payload`.
+    /// Put aside for this reason, such as `unknown_signal` or `invalid_payload`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 100))]
     pub reason: Option<String>,

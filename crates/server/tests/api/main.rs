@@ -16,6 +16,7 @@ mod repeats;
 mod scene;
 mod secrets;
 mod signals;
+mod steps;
 #[allow(
     dead_code,
     unused_imports,
