@@ -378,14 +378,14 @@ async fn what_cannot_be_written_down_is_not_done() {
     for (name, done) in changes(&lanes).await {
         assert!(done, "{name}");
     }
-    let lines = "select string_agg(action, ' ' order by id) from stationmaster.audit
+    let audited = "select string_agg(action, ' ' order by id) from stationmaster.audit
                  where actor = 'a test' and workspace_id = $1 and action <> 'dispatcher.fresh'";
-    let lines: String = sqlx::query_scalar(lines)
+    let audited: String = sqlx::query_scalar(audited)
         .bind(lanes.own.tenant.workspace)
         .fetch_one(&lanes.database.pool)
         .await
         .unwrap();
     let expected = "alarm.set alarm.fired_by_hand alarm.set alarm.edited alarm.paused alarm.resumed alarm.fired_by_hand \
                     alarm.backfilled alarm.cancelled trigger.create trigger.delete signal.replay execution.complete";
-    assert_eq!(lines, expected);
+    assert_eq!(audited, expected);
 }

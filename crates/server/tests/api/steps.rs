@@ -281,11 +281,11 @@ async fn a_dispatcher_that_is_taken_over_is_told_live_and_in_its_history() {
         .await
         .unwrap()
         .items;
-    let taken: Vec<(&str, Option<i64>)> = history
+    let owners: Vec<(&str, Option<i64>)> = history
         .iter()
         .rev()
         .filter(|event| ["fresh", "takeover"].contains(&event.event.as_str()))
         .map(|event| (event.event.as_str(), event.epoch))
         .collect();
-    assert_eq!(taken, [("fresh", Some(1)), ("takeover", Some(2))], "{history:?}");
+    assert_eq!(owners, [("fresh", Some(1)), ("takeover", Some(2))], "{history:?}");
 }
