@@ -1,7 +1,9 @@
-//! The audit: who changed what, and when. Rows are only ever added.
+//! The audit: who changed what, and when. Rows are only ever added, and forgotten after a long time.
 //!
 //! Changes to the catalogue and to tokens are written down by triggers, whoever makes them; what people do to the queue is
 //! written here, in the transaction that does it. The ordinary way of an item is told by its own history instead.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -79,6 +81,17 @@ pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Entry>, db
         detail,
     };
     Ok(rows.into_iter().map(entry).collect())
+}
+
+/// Lines forgotten by one statement.
+const BATCH: i64 = 5_000;
+
+/// Forgets lines that are older than this, some at a time. Answers how many.
+pub async fn prune(database: &Database, retention: Duration) -> Result<u64, db::Error> {
+    let query = sqlx::query(statement!("audit/prune"))
+        .bind(retention.as_secs_f64())
+        .bind(BATCH);
+    Ok(within(query.execute(database.pool())).await?.rows_affected())
 }
 
 /// Writes one line about something that was done outside of the caller's transaction.

@@ -252,7 +252,7 @@ pub async fn put_workspace_if(
 }
 
 /// Whoever changes this thing conditionally comes one after the other, also while it is not there yet.
-async fn lock(session: &mut Session, key: &str) -> Result<(), db::Error> {
+pub(crate) async fn lock(session: &mut Session, key: &str) -> Result<(), db::Error> {
     within(
         sqlx::query(statement!("catalogue/lock"))
             .bind(key)
@@ -308,8 +308,24 @@ pub async fn workspaces_among(
 
 /// Deletes a workspace and its definitions. Its waiting items fail, its running executions run to their end.
 pub async fn delete_workspace(database: &Database, id: WorkspaceId) -> Result<(), Error> {
+    delete_workspace_if(database, id, None).await
+}
+
+/// The same, if it is as expected.
+pub async fn delete_workspace_if(
+    database: &Database,
+    id: WorkspaceId,
+    expected: Option<Expectation<'_, Workspace>>,
+) -> Result<(), Error> {
+    let mut session = database.transaction().await?;
+    if let Some(expected) = expected {
+        lock(&mut session, &id.to_string()).await?;
+        let before = read_workspace(&mut session, id).await?;
+        if before.is_some() && !expected(before.as_ref()) {
+            return Err(Error::Unexpected);
+        }
+    }
     let query = sqlx::query("delete from stationmaster.workspaces where id = $1").bind(id);
-    let mut session = database.session().await?;
     let gone = within(query.execute(&mut *session)).await?.rows_affected();
     session.finish().await?;
     if gone == 0 {
@@ -423,8 +439,24 @@ pub async fn definitions_among(
 
 /// Deletes a definition. Items of it that wait fail when their turn comes.
 pub async fn delete_definition(database: &Database, id: DefinitionId) -> Result<(), Error> {
+    delete_definition_if(database, id, None).await
+}
+
+/// The same, if it is as expected.
+pub async fn delete_definition_if(
+    database: &Database,
+    id: DefinitionId,
+    expected: Option<Expectation<'_, Definition>>,
+) -> Result<(), Error> {
+    let mut session = database.transaction().await?;
+    if let Some(expected) = expected {
+        lock(&mut session, &id.to_string()).await?;
+        let before = read_definition(&mut session, id).await?;
+        if before.is_some() && !expected(before.as_ref()) {
+            return Err(Error::Unexpected);
+        }
+    }
     let query = sqlx::query("delete from stationmaster.workflow_definitions where id = $1").bind(id);
-    let mut session = database.session().await?;
     let gone = within(query.execute(&mut *session)).await?.rows_affected();
     session.finish().await?;
     if gone == 0 {

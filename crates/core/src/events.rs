@@ -7,6 +7,9 @@
 //! Numbers are given after the commit, under the lock of one row. So whoever has read up to a number has missed nothing
 //! below it, however late a transaction ends; ids given while writing could not promise that. A table becomes a source of
 //! events by a trigger that inserts into the inbox; nothing here changes for it. Nobody numbers while nobody listens.
+//!
+//! The steps of executions are many: those of one statement are one row, which takes a number for each of them and is told apart
+//! when it is read.
 
 use std::time::Duration;
 
@@ -16,8 +19,10 @@ use serde_json::Value;
 use crate::db::{self, Database, statement, within};
 use crate::id::WorkspaceId;
 
-/// The most that one statement numbers.
+/// The most rows that one statement numbers.
 const BATCH: i64 = 1000;
+/// The most that is kept, however young: executions in great numbers have great numbers of steps.
+const MOST: i64 = 2_000_000;
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -26,7 +31,7 @@ pub struct Event {
     pub position: i64,
     /// When it happened.
     pub at: Timestamp,
-    /// What, as a family and a name: `queue.retried`, `audit.workspace.change`.
+    /// What, as a family and a name: `execution.claimed`, `queue.retried`, `audit.workspace.change`.
     pub kind: String,
     /// In which workspace, when it was in one.
     pub workspace_id: Option<WorkspaceId>,
@@ -43,7 +48,14 @@ pub struct Kept {
     pub newest: i64,
 }
 
-/// Numbers what has been committed since the last time. Answers how many.
+/// Begins to tell the steps of executions, or ends it, for all servers of this database. Needs the owner of the tables.
+pub async fn tell_steps(database: &Database, wanted: bool) -> Result<(), db::Error> {
+    let query = sqlx::query(statement!("events/tell_steps")).bind(wanted);
+    within(query.execute(database.pool())).await?;
+    Ok(())
+}
+
+/// Numbers what has been committed since the last time. Answers how many rows.
 pub async fn number(database: &Database) -> Result<usize, db::Error> {
     let mut numbered = 0;
     loop {
@@ -89,8 +101,10 @@ pub async fn after(
     Ok(rows.into_iter().map(event).collect())
 }
 
-/// Forgets events that are older than this. Answers how many.
+/// Forgets events that are older than this, and those beyond the most that is kept. Answers how many rows.
 pub async fn prune(database: &Database, retention: Duration) -> Result<u64, db::Error> {
-    let query = sqlx::query(statement!("events/prune")).bind(retention.as_secs_f64());
+    let query = sqlx::query(statement!("events/prune"))
+        .bind(retention.as_secs_f64())
+        .bind(MOST);
     Ok(within(query.execute(database.pool())).await?.rows_affected())
 }

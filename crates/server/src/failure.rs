@@ -336,6 +336,7 @@ fn of_alarm_operation(error: &alarms::operate::Error) -> Report<'static> {
             "See how it got there: stationmaster alarms show ID",
         ),
         Error::Invalid(_) => (Kind::Usage, "Change the request; nothing was done"),
+        Error::Unexpected => (Kind::Conflict, "Look at it again"),
         Error::Database(error) => return of_database(error),
     };
     Report::new(kind, error.to_string(), Some(advice))
@@ -358,7 +359,7 @@ fn of_catalogue(error: &catalogue::Error) -> Report<'static> {
     use catalogue::Error;
     let (kind, advice) = match error {
         Error::UnknownPlan(..) => (
-            Kind::NotFound,
+            Kind::Usage,
             "Choose one of them, or make a new one: stationmaster plans set NAME --limit N",
         ),
         Error::UnknownWorkspace(_) => (
@@ -370,7 +371,7 @@ fn of_catalogue(error: &catalogue::Error) -> Report<'static> {
             "See which there are: stationmaster workflows list",
         ),
         Error::UnknownVersion(..) => (
-            Kind::NotFound,
+            Kind::Usage,
             "Add one: stationmaster workflows add-version ID --graph FILE",
         ),
         Error::OtherWorkspace(_) => (
@@ -463,6 +464,7 @@ fn of_send(error: &signals::send::Error) -> Report<'static> {
 fn of_trigger(error: &signals::triggers::Error) -> Report<'static> {
     use signals::triggers::Error;
     let (kind, advice) = match error {
+        Error::Unexpected => (Kind::Conflict, "Look at it again"),
         Error::BadName(_) | Error::BadSchema(_) => (Kind::Usage, "Change it; nothing was set"),
         Error::UnknownDefinition(_) => (
             Kind::NotFound,

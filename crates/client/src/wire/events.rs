@@ -13,7 +13,7 @@ pub struct Event {
     pub position: i64,
     /// When it happened.
     pub at: Timestamp,
-    /// What: a family and a name, such as `queue.retried` or `audit.workspace.change`.
+    /// What: a family and a name, such as `execution.claimed`, `alarm.fired` or `dispatcher.takeover`.
     pub kind: String,
     /// In which workspace, when it was in one.
     pub workspace_id: Option<Uuid>,

@@ -1,5 +1,6 @@
--- Puts dead letters back into the inbox. Called by people. Answers those that were dead and wait again.
--- Locks settled rows in id order. Index: signals_settled_pkey. $1 signals.
+-- Puts dead letters back into the inbox, with a line of the audit for each. Called by people. Answers those that were dead and
+-- wait again.
+-- Locks settled rows in id order. Index: signals_settled_pkey. $1 signals, $2 who.
 with dead as materialized (
     select signal_id, dispatcher_id, replays
     from stationmaster.signals_settled
@@ -16,6 +17,13 @@ with dead as materialized (
     delete from stationmaster.signals_settled s
     using back b
     where s.signal_id = b.signal_id
+), noted as (
+    insert into stationmaster.audit (actor, action, workspace_id, subject)
+    select $2, 'signal.replay', p.workspace_id, b.signal_id
+    from back b
+    join stationmaster.signals_inbox s on s.id = b.signal_id
+    left join stationmaster.projects p on p.name = s.project
+    order by b.signal_id
 ), rung as (
     select pg_notify('stationmaster', 'signals')
 )

@@ -33,13 +33,15 @@ pub async fn preview(
     from: Timestamp,
     to: Timestamp,
 ) -> Result<Vec<Planned>, Error> {
-    let alarm = get(database, id).await?;
+    let mut session = database.session().await?;
+    let alarm = get(&mut session, id).await?;
     let fires = fires(&alarm, from, to)?;
     let instants: Vec<jiff_sqlx::Timestamp> = fires.iter().map(|fire| fire.at.into()).collect();
     let query = sqlx::query_as(statement!("alarms/on_record"))
         .bind(id)
         .bind(instants);
-    let rows: Vec<(jiff_sqlx::Timestamp, String)> = within(query.fetch_all(database.pool())).await?;
+    let rows: Vec<(jiff_sqlx::Timestamp, String)> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
     let known: HashMap<Timestamp, String> = rows
         .into_iter()
         .map(|(at, status)| (at.to_jiff(), status))
@@ -64,10 +66,10 @@ pub async fn backfill(
     to: Timestamp,
     by: &str,
 ) -> Result<Vec<Timestamp>, Error> {
-    let alarm = get(database, id).await?;
-    let fires = fires(&alarm, from, to)?;
-    let mut transaction = database.pool().begin().await?;
+    let mut transaction = database.transaction().await?;
     let locked = lock(&mut transaction, id).await?;
+    let alarm = get(&mut transaction, id).await?;
+    let fires = fires(&alarm, from, to)?;
     if locked.status == "cancelled" {
         return Err(Error::WrongState(format!("alarm {id} is cancelled")));
     }
@@ -80,7 +82,7 @@ pub async fn backfill(
     let made: Vec<jiff_sqlx::Timestamp> = within(query.fetch_all(&mut *transaction)).await?;
     let detail = format!("{} occurrences after {from} up to {to}", made.len());
     note(&mut transaction, id, "backfilled", by, Some(&detail)).await?;
-    transaction.commit().await?;
+    transaction.finish().await?;
     Ok(made.into_iter().map(jiff_sqlx::Timestamp::to_jiff).collect())
 }
 

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use stationmaster_schedule::DstPolicy;
 
 use super::inspect::Alarm;
-use super::operate::{self, get, lock, note, ring};
+use super::operate::{self, Locked, get, lock, note, ring};
 use super::planner::{Plan, write_plans};
 use super::set::{self, When, check_schedule, check_target, small};
 use super::terms::{Misfire, Overlap, Written};
-use crate::db::{Database, statement, within};
+use crate::db::{self, Database, statement, within};
 use crate::id::AlarmId;
 
 /// What to change. `None` leaves a thing as it is; `Some(None)` takes it away.
@@ -76,20 +77,45 @@ pub enum Error {
     Operation(#[from] operate::Error),
 }
 
-impl From<sqlx::Error> for Error {
-    fn from(error: sqlx::Error) -> Self {
+impl From<db::Error> for Error {
+    fn from(error: db::Error) -> Self {
         Self::Operation(error.into())
     }
 }
 
 /// Changes an alarm, and answers how it is now.
 pub async fn edit(database: &Database, id: AlarmId, edit: &Edit, by: &str) -> Result<Alarm, Error> {
+    edit_by(database, id, by, |_| Ok(edit.clone())).await
+}
+
+/// Changes an alarm by what `decide` says of it, which is asked under its lock and may refuse.
+pub async fn edit_by<E: From<Error>>(
+    database: &Database,
+    id: AlarmId,
+    by: &str,
+    decide: impl FnOnce(&Alarm) -> Result<Edit, E>,
+) -> Result<Alarm, E> {
+    let mut transaction = database.transaction().await.map_err(Error::from)?;
+    let locked = lock(&mut transaction, id).await.map_err(Error::from)?;
+    let alarm = get(&mut transaction, id).await.map_err(Error::from)?;
+    let edit = decide(&alarm)?;
+    carry_out(&mut transaction, alarm, &locked, &edit, by).await?;
+    let now = get(&mut transaction, id).await.map_err(Error::from)?;
+    transaction.finish().await.map_err(Error::from)?;
+    Ok(now)
+}
+
+async fn carry_out(
+    transaction: &mut sqlx::PgConnection,
+    mut alarm: Alarm,
+    locked: &Locked,
+    edit: &Edit,
+    by: &str,
+) -> Result<(), Error> {
+    let id = alarm.id;
     if let Some(Some(target)) = &edit.target_url {
         check_target(target)?;
     }
-    let mut alarm = get(database, id).await?;
-    let mut transaction = database.pool().begin().await?;
-    let locked = lock(&mut transaction, id).await?;
     if !matches!(locked.status.as_str(), "active" | "paused") {
         let message = format!("alarm {id} is {}: set another one", locked.status);
         return Err(operate::Error::WrongState(message).into());
@@ -99,11 +125,11 @@ pub async fn edit(database: &Database, id: AlarmId, edit: &Edit, by: &str) -> Re
         let message = format!("alarm {id} is being fired: its time cannot be changed any more");
         return Err(operate::Error::WrongState(message).into());
     }
-    let now = locked.now();
+    let (now, before) = (locked.now(), alarm.clone());
     change(&mut alarm, edit, now)?;
     let written = alarm.written(locked.anchor_at());
     check(edit, &written)?;
-    write(&mut transaction, &alarm).await?;
+    write(transaction, &alarm).await?;
     if moves {
         let next = written
             .read()
@@ -116,14 +142,13 @@ pub async fn edit(database: &Database, id: AlarmId, edit: &Edit, by: &str) -> Re
             jitter: Duration::try_from_secs_f64(alarm.jitter).unwrap_or_default(),
             follows: now,
         };
-        write_plans(&mut transaction, &[plan])
+        write_plans(transaction, &[plan])
             .await
             .map_err(operate::Error::Database)?;
-        ring(&mut transaction).await?;
+        ring(transaction).await?;
     }
-    note(&mut transaction, id, "edited", by, None).await?;
-    transaction.commit().await?;
-    Ok(get(database, id).await?)
+    note(transaction, id, "edited", by, Some(&changes(&before, &alarm))).await?;
+    Ok(())
 }
 
 fn check(edit: &Edit, written: &Written) -> Result<(), Error> {
@@ -189,6 +214,28 @@ fn change(alarm: &mut Alarm, edit: &Edit, now: Timestamp) -> Result<(), Error> {
         alarm.jitter = jitter.as_secs_f64();
     }
     Ok(())
+}
+
+/// What an edit changed, in words for the history; of what the wake carries and where it goes only the names.
+fn changes(before: &Alarm, after: &Alarm) -> String {
+    const UNTOLD: [&str; 5] = ["target_url", "user_id", "conversation_id", "message", "payload"];
+    let (Value::Object(before), Value::Object(after)) = (json!(before), json!(after)) else {
+        return String::new();
+    };
+    let changed = after
+        .iter()
+        .filter(|(name, value)| before.get(*name) != Some(value));
+    let words = changed.map(|(name, value)| {
+        if UNTOLD.contains(&name.as_str()) {
+            name.clone()
+        } else {
+            format!(
+                "{name} from {} to {value}",
+                before.get(name).unwrap_or(&Value::Null)
+            )
+        }
+    });
+    words.collect::<Vec<_>>().join("; ")
 }
 
 fn put<T: Clone>(place: &mut T, value: Option<&T>) {

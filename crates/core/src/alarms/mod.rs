@@ -35,6 +35,7 @@ mod claim;
 pub mod claim_statements;
 mod deliver;
 pub mod edit;
+mod history;
 mod housekeeping;
 pub mod inspect;
 pub mod keys;

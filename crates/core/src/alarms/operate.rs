@@ -26,15 +26,12 @@ pub enum Error {
     /// Something of the request cannot be.
     #[error("{0}")]
     Invalid(String),
+    /// It is not what the caller expected.
+    #[error("the alarm was changed: look again")]
+    Unexpected,
     /// The database did not do it.
     #[error(transparent)]
     Database(#[from] db::Error),
-}
-
-impl From<sqlx::Error> for Error {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Database(error.into())
-    }
 }
 
 /// How an alarm stands while it is locked.
@@ -90,22 +87,41 @@ pub(super) async fn ring(transaction: &mut sqlx::PgConnection) -> Result<(), Err
 }
 
 /// The alarm, which must be there.
-pub(super) async fn get(database: &Database, id: AlarmId) -> Result<Alarm, Error> {
-    inspect::alarm(database, id).await?.ok_or(Error::NotFound(id))
+pub(super) async fn get(transaction: &mut sqlx::PgConnection, id: AlarmId) -> Result<Alarm, Error> {
+    inspect::alarm_in(transaction, id)
+        .await?
+        .ok_or(Error::NotFound(id))
 }
+
+/// What a caller expects of an alarm before it is changed; asked under its lock.
+pub type Expectation<'a> = &'a (dyn Fn(&Alarm) -> bool + Send + Sync);
 
 /// Cancels an alarm for good. Answers the status that it has now: `cancelled`, or the one in which it had ended before.
 pub async fn cancel(database: &Database, id: AlarmId, by: &str) -> Result<String, Error> {
+    cancel_if(database, id, by, None).await
+}
+
+/// The same, if it is as expected.
+pub async fn cancel_if(
+    database: &Database,
+    id: AlarmId,
+    by: &str,
+    expected: Option<Expectation<'_>>,
+) -> Result<String, Error> {
+    let mut transaction = database.transaction().await?;
+    if let Some(expected) = expected {
+        lock(&mut transaction, id).await?;
+        if !expected(&get(&mut transaction, id).await?) {
+            return Err(Error::Unexpected);
+        }
+    }
     let query = "select stationmaster.cancel_alarm($1, $2)";
-    let answer = within(
-        sqlx::query_scalar(query)
-            .bind(id)
-            .bind(by)
-            .fetch_one(database.pool()),
-    )
-    .await;
-    match answer {
-        Ok(status) => Ok(status),
+    let query = sqlx::query_scalar(query).bind(id).bind(by);
+    match within(query.fetch_one(&mut *transaction)).await {
+        Ok(status) => {
+            transaction.finish().await?;
+            Ok(status)
+        }
         Err(error) if error.code().as_deref() == Some("P0002") => Err(Error::NotFound(id)),
         Err(error) => Err(error.into()),
     }
@@ -113,7 +129,7 @@ pub async fn cancel(database: &Database, id: AlarmId, by: &str) -> Result<String
 
 /// Pauses an active alarm. What is paused stays so.
 pub async fn pause(database: &Database, id: AlarmId, by: &str) -> Result<(), Error> {
-    let mut transaction = database.pool().begin().await?;
+    let mut transaction = database.transaction().await?;
     let locked = lock(&mut transaction, id).await?;
     match locked.status.as_str() {
         "paused" => return Ok(()),
@@ -131,15 +147,15 @@ pub async fn pause(database: &Database, id: AlarmId, by: &str) -> Result<(), Err
     )
     .await?;
     note(&mut transaction, id, "paused", by, None).await?;
-    transaction.commit().await?;
+    transaction.finish().await?;
     Ok(())
 }
 
 /// Resumes a paused alarm. A series goes on with its next instant from now; what it missed meanwhile is on record.
 pub async fn resume(database: &Database, id: AlarmId, by: &str) -> Result<(), Error> {
-    let alarm = get(database, id).await?;
-    let mut transaction = database.pool().begin().await?;
+    let mut transaction = database.transaction().await?;
     let locked = lock(&mut transaction, id).await?;
+    let alarm = get(&mut transaction, id).await?;
     match locked.status.as_str() {
         "active" => return Ok(()),
         "paused" => {}
@@ -158,7 +174,7 @@ pub async fn resume(database: &Database, id: AlarmId, by: &str) -> Result<(), Er
     go_on(&mut transaction, &alarm, &locked).await?;
     note(&mut transaction, id, "resumed", by, None).await?;
     ring(&mut transaction).await?;
-    transaction.commit().await?;
+    transaction.finish().await?;
     Ok(())
 }
 
@@ -199,7 +215,7 @@ async fn go_on(transaction: &mut sqlx::PgConnection, alarm: &Alarm, locked: &Loc
 
 /// Fires an alarm now, beside its schedule. Answers the nominal instant of the occurrence.
 pub async fn fire(database: &Database, id: AlarmId, by: &str) -> Result<Timestamp, Error> {
-    let mut transaction = database.pool().begin().await?;
+    let mut transaction = database.transaction().await?;
     let locked = lock(&mut transaction, id).await?;
     if locked.status == "cancelled" {
         return Err(Error::WrongState(format!("alarm {id} is cancelled")));
@@ -208,6 +224,6 @@ pub async fn fire(database: &Database, id: AlarmId, by: &str) -> Result<Timestam
     let at: jiff_sqlx::Timestamp = within(query.fetch_one(&mut *transaction)).await?;
     let at = at.to_jiff();
     note(&mut transaction, id, "fired by hand", by, Some(&at.to_string())).await?;
-    transaction.commit().await?;
+    transaction.finish().await?;
     Ok(at)
 }

@@ -175,12 +175,6 @@ impl Error {
     }
 }
 
-impl From<sqlx::Error> for Error {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Database(error.into())
-    }
-}
-
 impl When {
     /// As rows hold it: instant, delay in seconds, local time, expression, zone.
     pub(super) fn columns(&self) -> Columns<'_> {
@@ -265,13 +259,13 @@ pub async fn set(database: &Database, request: &SetAlarm, by: &str) -> Result<An
     };
     check_schedule(&request.when, &written)?;
     let id = AlarmId::new();
-    let mut transaction = database.pool().begin().await?;
+    let mut transaction = database.transaction().await.map_err(Error::Database)?;
     let (now, alarm) = insert(&mut transaction, request, &columns, by, id).await?;
     if alarm != id {
         return Ok(Answer::Before(alarm));
     }
     if matches!(request.when, When::At(_) | When::In(_)) && request.jitter.is_zero() {
-        transaction.commit().await?;
+        transaction.finish().await.map_err(Error::Database)?;
         return Ok(Answer::New(alarm));
     }
     written.anchor_at = now;
@@ -293,7 +287,7 @@ pub async fn set(database: &Database, request: &SetAlarm, by: &str) -> Result<An
     write_plans(&mut transaction, &[plan])
         .await
         .map_err(Error::Database)?;
-    transaction.commit().await?;
+    transaction.finish().await.map_err(Error::Database)?;
     Ok(Answer::New(alarm))
 }
 

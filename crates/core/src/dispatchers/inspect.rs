@@ -201,5 +201,8 @@ pub async fn events(
         .bind(dispatcher)
         .bind(before.unwrap_or(i64::MAX))
         .bind(limit);
-    within(query.fetch_all(database.pool())).await
+    let mut session = database.session().await?;
+    let events = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    Ok(events)
 }

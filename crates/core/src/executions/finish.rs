@@ -91,10 +91,34 @@ fn without_values(end: &End, error: &db::Error) -> End {
 }
 
 async fn write(database: &Database, ends: &[End], by: &str, floor: f64) -> Result<Finished, db::Error> {
+    let mut session = database.session().await?;
+    let finished = write_in(&mut session, ends, by, floor).await?;
+    session.finish().await?;
+    Ok(finished)
+}
+
+/// Ends one execution in a transaction that goes on to do more. A value that cannot be stored breaks that transaction: the answer
+/// is then the end to try in another one.
+pub(crate) async fn finish_in(
+    connection: &mut sqlx::PgConnection,
+    end: &End,
+    by: &str,
+) -> Result<Result<Finished, End>, db::Error> {
+    match write_in(connection, std::slice::from_ref(end), by, 0.0).await {
+        Err(error) if is_unrepresentable(&error) => Ok(Err(without_values(end, &error))),
+        other => other.map(Ok),
+    }
+}
+
+async fn write_in(
+    connection: &mut sqlx::PgConnection,
+    ends: &[End],
+    by: &str,
+    floor: f64,
+) -> Result<Finished, db::Error> {
     fn column<'a, T>(ends: &'a [End], get: impl Fn(&'a End) -> T) -> Vec<T> {
         ends.iter().map(get).collect()
     }
-    let mut session = database.session().await?;
     let rows: Vec<(ExecutionId, bool)> = within(
         sqlx::query_as(statement!("executions/finish"))
             .bind(column(ends, |end| end.execution_id))
@@ -109,10 +133,9 @@ async fn write(database: &Database, ends: &[End], by: &str, floor: f64) -> Resul
             .bind(column(ends, |end| end.run_id.as_deref()))
             .bind(by)
             .bind(floor)
-            .fetch_all(&mut *session),
+            .fetch_all(connection),
     )
     .await?;
-    session.finish().await?;
     let mut finished = Finished::default();
     for (execution, ended) in rows {
         if ended {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use super::finish::{End, finish};
+use super::finish::{End, finish_in};
 use crate::audit;
 use crate::db::{self, Database, statement, within};
 use crate::engine::CloseStatus;
@@ -300,7 +300,7 @@ pub async fn complete(
     completion: Completion,
     actor: &str,
 ) -> Result<(), Error> {
-    let end = End {
+    let mut end = End {
         execution_id: execution,
         token: None,
         item_status: "DISPATCHED",
@@ -313,9 +313,15 @@ pub async fn complete(
         run_id: None,
     };
     for _ in 0..TRIES {
-        let finished = finish(database, std::slice::from_ref(&end), actor, 0.0).await?;
+        let mut session = database.transaction().await?;
+        let finished = match finish_in(&mut session, &end, actor).await? {
+            Ok(finished) => finished,
+            Err(storable) => {
+                end = storable;
+                continue;
+            }
+        };
         if !finished.ended.is_empty() {
-            let mut session = database.session().await?;
             let workspace = workspace_of(&mut session, execution.0).await?;
             let (subject, detail) = (execution.to_string(), serde_json::json!({ "status": end.status }));
             audit::write(
@@ -331,6 +337,7 @@ pub async fn complete(
             notify(database).await?;
             return Ok(());
         }
+        drop(session);
         if finished.busy.is_empty() {
             return Err(not_active(database, execution).await?);
         }

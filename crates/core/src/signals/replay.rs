@@ -1,11 +1,14 @@
 //! Replay: dead letters go back into the inbox, one or all that match. Whoever mended the trigger does it by hand.
 
-use jiff::Timestamp;
-
 use super::inspect;
 use crate::db::{self, Database, statement, within};
+use crate::executions::bulk::{COUNTED, Done, MOST};
+use crate::id::WorkspaceId;
 
+/// Dead letters put back by one transaction.
 const BATCH: i64 = 500;
+/// Ids read for a count at once.
+const COUNT_BATCH: i64 = 10_000;
 
 /// Why a signal was not put back.
 #[derive(Debug, thiserror::Error)]
@@ -55,48 +58,109 @@ pub async fn replay(database: &Database, id: &str, actor: &str) -> Result<(), Er
 
 /// Puts back everything that matches and was dead when this began. Answers how many.
 pub async fn replay_matching(database: &Database, filter: &Filter, actor: &str) -> Result<usize, Error> {
-    // What dies again meanwhile is not taken twice: only what was settled before the beginning.
-    let began: jiff_sqlx::Timestamp =
-        within(sqlx::query_scalar("select clock_timestamp()").fetch_one(database.pool())).await?;
-    let mut replayed = 0;
-    loop {
-        let ids = matching(database, filter, began.to_jiff()).await?;
-        if ids.is_empty() {
-            return Ok(replayed);
+    let done = walk(database, filter, None, actor, usize::MAX).await?;
+    Ok(done.items)
+}
+
+/// Puts back what matches of projects of these workspaces (`None`: of all), at most [`MOST`]; there may be more, which the next
+/// call finds.
+pub async fn replay_among(
+    database: &Database,
+    filter: &Filter,
+    workspaces: Option<&[WorkspaceId]>,
+    actor: &str,
+) -> Result<Done, Error> {
+    walk(database, filter, workspaces, actor, MOST).await
+}
+
+async fn walk(
+    database: &Database,
+    filter: &Filter,
+    workspaces: Option<&[WorkspaceId]>,
+    actor: &str,
+    most: usize,
+) -> Result<Done, Error> {
+    let mut done = Done::default();
+    let mut place = Place::beginning(database).await?;
+    while done.items < most {
+        let page = matching(database, filter, workspaces, &mut place, BATCH).await?;
+        if page.is_empty() {
+            return Ok(done);
         }
-        let done = back(database, &ids, actor).await?;
-        if done == 0 {
-            return Ok(replayed);
+        done.items += back(database, &page, actor).await?;
+    }
+    Ok(Done { more: true, ..done })
+}
+
+/// How many dead letters such a replay would put back, counted up to [`COUNTED`].
+pub async fn count_among(
+    database: &Database,
+    filter: &Filter,
+    workspaces: Option<&[WorkspaceId]>,
+) -> Result<Done, Error> {
+    let mut done = Done::default();
+    let mut place = Place::beginning(database).await?;
+    while done.items < COUNTED {
+        let page = matching(database, filter, workspaces, &mut place, COUNT_BATCH).await?;
+        if page.is_empty() {
+            return Ok(done);
         }
-        replayed += done;
+        done.items += page.len();
+    }
+    Ok(Done { more: true, ..done })
+}
+
+/// How far a walk over dead letters has come, in the order in which they were put aside, and where it ends. What dies again
+/// meanwhile is not met twice.
+struct Place {
+    after: Option<(jiff_sqlx::Timestamp, String)>,
+    before: jiff_sqlx::Timestamp,
+}
+
+impl Place {
+    async fn beginning(database: &Database) -> Result<Self, db::Error> {
+        let mut session = database.session().await?;
+        let now = sqlx::query_scalar("select clock_timestamp()");
+        let before = within(now.fetch_one(&mut *session)).await?;
+        session.finish().await?;
+        Ok(Self { after: None, before })
     }
 }
 
-async fn matching(database: &Database, filter: &Filter, before: Timestamp) -> Result<Vec<String>, db::Error> {
-    let query = sqlx::query_scalar(statement!("signals/dead"))
+async fn matching(
+    database: &Database,
+    filter: &Filter,
+    workspaces: Option<&[WorkspaceId]>,
+    place: &mut Place,
+    limit: i64,
+) -> Result<Vec<String>, db::Error> {
+    let (at, id) = place.after.clone().unzip();
+    let query = sqlx::query_as(statement!("signals/dead"))
         .bind(&filter.project)
         .bind(&filter.task_queue)
         .bind(&filter.name)
         .bind(&filter.reason)
-        .bind(BATCH)
-        .bind(jiff_sqlx::Timestamp::from(before))
+        .bind(limit)
+        .bind(place.before)
+        .bind(workspaces)
+        .bind(at)
+        .bind(id)
         .persistent(false);
-    within(query.fetch_all(database.pool())).await
+    let mut session = database.session().await?;
+    let rows: Vec<(String, jiff_sqlx::Timestamp)> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    if let Some((id, at)) = rows.last() {
+        place.after = Some((*at, id.clone()));
+    }
+    Ok(rows.into_iter().map(|(id, _)| id).collect())
 }
 
 async fn back(database: &Database, ids: &[String], actor: &str) -> Result<usize, db::Error> {
-    let mut transaction = database.pool().begin().await?;
-    let query = sqlx::query_scalar::<_, String>(statement!("signals/replay")).bind(ids);
-    let done = within(query.fetch_all(&mut *transaction)).await?;
-    for id in &done {
-        let audit = sqlx::query(statement!("reconcile/audit"))
-            .bind(actor)
-            .bind("signal.replay")
-            .bind(None::<uuid::Uuid>)
-            .bind(id)
-            .bind("{}");
-        within(audit.execute(&mut *transaction)).await?;
-    }
-    transaction.commit().await?;
+    let query = sqlx::query_scalar(statement!("signals/replay"))
+        .bind(ids)
+        .bind(actor);
+    let mut session = database.session().await?;
+    let done: Vec<String> = within(query.fetch_all(&mut *session)).await?;
+    session.finish().await?;
     Ok(done.len())
 }

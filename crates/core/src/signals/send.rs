@@ -172,7 +172,7 @@ fn same(one: &Signal, other: &Signal) -> bool {
 }
 
 async fn insert(database: &Database, signals: &[Signal], by: &str) -> Result<Vec<Sent>, Error> {
-    let mut transaction = database.pool().begin().await.map_err(db::Error::from)?;
+    let mut transaction = database.transaction().await?;
     let all: Vec<&Signal> = signals.iter().collect();
     let columns = Columns::of(&all);
     let traces: Vec<Option<&str>> = signals
@@ -199,7 +199,7 @@ async fn insert(database: &Database, signals: &[Signal], by: &str) -> Result<Vec
     if !skipped.is_empty() {
         compare(&mut transaction, signals, &skipped).await?;
     }
-    transaction.commit().await.map_err(db::Error::from)?;
+    transaction.finish().await?;
     // Of twins in one batch the first is new.
     let sent = signals.iter().map(|signal| {
         if new.remove(&signal.id) {
@@ -230,10 +230,15 @@ async fn compare(
             .fetch_all(transaction),
     )
     .await?;
-    match rows.into_iter().find(|(_, same)| !same) {
+    // An id whose signal may not be seen was used by somebody else: that is another signal, too.
+    let same: HashSet<i64> = rows
+        .into_iter()
+        .filter_map(|(place, same)| same.then_some(place))
+        .collect();
+    let other = (1..).zip(skipped).find(|(place, _)| !same.contains(place));
+    match other {
         None => Ok(()),
-        Some((place, _)) => {
-            let index = skipped[usize::try_from(place - 1).unwrap_or_default()];
+        Some((_, &index)) => {
             let id = signals[index].id.clone();
             Err(Error::Conflict { index, id })
         }

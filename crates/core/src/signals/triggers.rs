@@ -9,8 +9,10 @@ use serde_json::value::RawValue;
 
 use super::MAX_NAME;
 use super::schema::Schema;
+use crate::catalogue;
 use crate::db::{self, Database, statement, within};
 use crate::id::{DefinitionId, WorkspaceId};
+use crate::session::Session;
 
 /// A rule to be set.
 #[derive(Debug, Clone)]
@@ -98,6 +100,9 @@ pub enum Error {
     /// The project belongs to another workspace.
     #[error("{0}")]
     OtherWorkspace(String),
+    /// It is not what the caller expected.
+    #[error("the trigger was changed: look again")]
+    Unexpected,
     /// No such trigger.
     #[error("project {project:?} has no trigger {name:?}{}", queue_words(.task_queue.as_deref()))]
     NotFound {
@@ -119,8 +124,91 @@ fn queue_words(task_queue: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
-/// Makes a trigger or changes it.
+/// What a caller expects of a trigger before it is changed; asked under a lock. `None`: it is not there.
+pub type Expectation<'a> = &'a (dyn Fn(Option<&Trigger>) -> bool + Send + Sync);
+
+/// Makes a trigger or changes it. The database writes it down in the audit.
 pub async fn set(database: &Database, trigger: &NewTrigger) -> Result<Trigger, Error> {
+    set_if(database, trigger, None).await
+}
+
+/// The same, if it is as expected.
+pub async fn set_if(
+    database: &Database,
+    trigger: &NewTrigger,
+    expected: Option<Expectation<'_>>,
+) -> Result<Trigger, Error> {
+    let schema = check(trigger)?;
+    let place = Place {
+        project: &trigger.project,
+        task_queue: trigger.task_queue.as_deref(),
+        name: &trigger.name,
+    };
+    let mut transaction = database.transaction().await?;
+    if let Some(expected) = expected {
+        place.meet(&mut transaction, expected).await?;
+    }
+    let query = sqlx::query(statement!("triggers/set"))
+        .bind(&trigger.project)
+        .bind(trigger.task_queue.as_deref().unwrap_or_default())
+        .bind(&trigger.name)
+        .bind(trigger.definition_id)
+        .bind(schema)
+        .bind(trigger.priority);
+    within(query.execute(&mut *transaction))
+        .await
+        .map_err(|error| match error.code().as_deref() {
+            Some("23503") => Error::UnknownDefinition(trigger.definition_id),
+            Some("23514") => Error::OtherWorkspace(error.message()),
+            Some(code) if code.starts_with("22") => Error::BadSchema(error.message()),
+            _ => Error::Database(error),
+        })?;
+    let now = place.read(&mut transaction).await?;
+    transaction.finish().await?;
+    now.ok_or_else(|| place.not_found())
+}
+
+/// Which trigger.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    project: &'a str,
+    task_queue: Option<&'a str>,
+    name: &'a str,
+}
+
+impl Place<'_> {
+    /// Whoever changes this trigger conditionally comes one after the other, also while it is not there yet.
+    async fn meet(self, session: &mut Session, expected: Expectation<'_>) -> Result<(), Error> {
+        let key = serde_json::json!(["trigger", self.project, self.task_queue, self.name]).to_string();
+        catalogue::lock(session, &key).await?;
+        if expected(self.read(session).await?.as_ref()) {
+            Ok(())
+        } else {
+            Err(Error::Unexpected)
+        }
+    }
+
+    async fn read(self, session: &mut Session) -> Result<Option<Trigger>, db::Error> {
+        let which = Which {
+            project: Some(self.project),
+            task_queue: Some(self.task_queue.unwrap_or_default()),
+            name: Some(self.name),
+            ..Which::default()
+        };
+        Ok(read(session, &which, 1).await?.into_iter().next())
+    }
+
+    fn not_found(self) -> Error {
+        Error::NotFound {
+            project: self.project.to_owned(),
+            task_queue: self.task_queue.map(str::to_owned),
+            name: self.name.to_owned(),
+        }
+    }
+}
+
+/// The schema of the payload, when everything is as it must be.
+fn check(trigger: &NewTrigger) -> Result<Option<&str>, Error> {
     let names = [
         ("project", Some(&trigger.project)),
         ("task queue", trigger.task_queue.as_ref()),
@@ -136,33 +224,7 @@ pub async fn set(database: &Database, trigger: &NewTrigger) -> Result<Trigger, E
     if let Some(schema) = schema {
         Schema::read(schema).map_err(Error::BadSchema)?;
     }
-    let query = sqlx::query(statement!("triggers/set"))
-        .bind(&trigger.project)
-        .bind(trigger.task_queue.as_deref().unwrap_or_default())
-        .bind(&trigger.name)
-        .bind(trigger.definition_id)
-        .bind(schema)
-        .bind(trigger.priority);
-    within(query.execute(database.pool()))
-        .await
-        .map_err(|error| match error.code().as_deref() {
-            Some("23503") => Error::UnknownDefinition(trigger.definition_id),
-            Some("23514") => Error::OtherWorkspace(error.message()),
-            Some(code) if code.starts_with("22") => Error::BadSchema(error.message()),
-            _ => Error::Database(error),
-        })?;
-    let queue = Some(trigger.task_queue.as_deref().unwrap_or_default());
-    let which = Which {
-        project: Some(&trigger.project),
-        task_queue: queue,
-        name: Some(&trigger.name),
-        ..Which::default()
-    };
-    let found = select(database, &which, 1).await?;
-    found
-        .into_iter()
-        .next()
-        .ok_or_else(|| not_found(&trigger.project, trigger.task_queue.as_deref(), &trigger.name))
+    Ok(schema)
 }
 
 /// The triggers there are, of a project or of a workspace or all.
@@ -199,6 +261,12 @@ pub struct Which<'a> {
 /// Triggers in the order of their projects, task queues and names.
 pub async fn select(database: &Database, which: &Which<'_>, limit: i64) -> Result<Vec<Trigger>, Error> {
     let mut session = database.session().await?;
+    let triggers = read(&mut session, which, limit).await?;
+    session.finish().await?;
+    Ok(triggers)
+}
+
+async fn read(session: &mut Session, which: &Which<'_>, limit: i64) -> Result<Vec<Trigger>, db::Error> {
     let query = sqlx::query_as(statement!("triggers/list"))
         .bind(which.project)
         .bind(which.task_queue)
@@ -209,8 +277,7 @@ pub async fn select(database: &Database, which: &Which<'_>, limit: i64) -> Resul
         .bind(which.after.map(|(_, task_queue, _)| task_queue))
         .bind(which.after.map(|(_, _, name)| name))
         .persistent(false);
-    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
+    let rows: Vec<Row> = within(query.fetch_all(&mut **session)).await?;
     Ok(rows.into_iter().map(Trigger::from).collect())
 }
 
@@ -221,31 +288,47 @@ pub async fn remove(
     task_queue: Option<&str>,
     name: &str,
 ) -> Result<(), Error> {
+    remove_if(database, project, task_queue, name, None).await
+}
+
+/// The same, if it is as expected.
+pub async fn remove_if(
+    database: &Database,
+    project: &str,
+    task_queue: Option<&str>,
+    name: &str,
+    expected: Option<Expectation<'_>>,
+) -> Result<(), Error> {
+    let place = Place {
+        project,
+        task_queue,
+        name,
+    };
+    let mut transaction = database.transaction().await?;
+    if let Some(expected) = expected {
+        place.meet(&mut transaction, expected).await?;
+    }
     let query = sqlx::query(statement!("triggers/remove"))
         .bind(project)
         .bind(task_queue.unwrap_or_default())
         .bind(name);
-    match within(query.execute(database.pool())).await?.rows_affected() {
-        0 => Err(not_found(project, task_queue, name)),
-        _ => Ok(()),
+    if within(query.execute(&mut *transaction)).await?.rows_affected() == 0 {
+        return Err(place.not_found());
     }
-}
-
-fn not_found(project: &str, task_queue: Option<&str>, name: &str) -> Error {
-    Error::NotFound {
-        project: project.to_owned(),
-        task_queue: task_queue.map(str::to_owned),
-        name: name.to_owned(),
-    }
+    transaction.finish().await?;
+    Ok(())
 }
 
 /// The workspace that a project belongs to; `None` when no trigger has given it one yet.
 pub async fn workspace_of(database: &Database, project: &str) -> Result<Option<WorkspaceId>, db::Error> {
     let query = "select workspace_id from stationmaster.projects where name = $1";
-    within(
+    let mut session = database.session().await?;
+    let workspace = within(
         sqlx::query_scalar(query)
             .bind(project)
-            .fetch_optional(database.pool()),
+            .fetch_optional(&mut *session),
     )
-    .await
+    .await?;
+    session.finish().await?;
+    Ok(workspace)
 }

@@ -297,7 +297,7 @@ async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
     };
     let answer = if args.dry_run {
         Replayed {
-            matching: backend.dead_signals(&filter).await?.len(),
+            matching: backend.dead_signals(&filter).await?,
             replayed: 0,
         }
     } else {

@@ -111,6 +111,8 @@ pub(crate) struct Http {
     pub(crate) auth_failures: u32,
     /// How long events are kept.
     pub(crate) event_retention: Duration,
+    /// How long lines of the audit are kept.
+    pub(crate) audit_retention: Duration,
     /// A change must say what it expects.
     pub(crate) require_if_match: bool,
     /// Metrics need a token.

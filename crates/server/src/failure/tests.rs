@@ -23,7 +23,7 @@ fn every_kind_of_error_has_its_code() {
     );
     assert_eq!(
         kind(catalogue::Error::UnknownPlan("GOLD".into(), "FREE".into())),
-        Kind::NotFound
+        Kind::Usage
     );
     assert_eq!(
         kind(catalogue::Error::OtherWorkspace(DefinitionId::new())),

@@ -253,6 +253,7 @@ impl From<operate::Error> for Problem {
             operate::Error::NotFound(_) => Self::not_found(error.to_string()),
             operate::Error::WrongState(words) => Self::new(Kind::Conflict, words),
             operate::Error::Invalid(words) => Self::new(Kind::Invalid, words),
+            operate::Error::Unexpected => Self::new(Kind::PreconditionFailed, error.to_string()),
             operate::Error::Database(error) => error.into(),
         }
     }

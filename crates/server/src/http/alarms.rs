@@ -177,16 +177,18 @@ async fn change(
     expected: Expected,
     Json(change): Json<wire::AlarmChange>,
 ) -> Result<Tagged<wire::AlarmDetails>, Problem> {
-    let database = caller.database(&state);
-    let before = find(&database, &caller, AlarmId(id)).await?;
-    check(&expected, &before)?;
     super::check_label(change.label.as_deref().unwrap_or_default())?;
     check_target(
         &state.targets,
         change.target_url.as_ref().and_then(Option::as_deref),
     )?;
-    let change = alarm_terms::change(&before, change)?;
-    let after = edit::edit(&database, AlarmId(id), &change, &caller.actor).await?;
+    let decide = |before: &Alarm| {
+        visible(&caller, before)?;
+        check(&expected, before)?;
+        alarm_terms::change(before, change)
+    };
+    let database = caller.database(&state);
+    let after = edit::edit_by(&database, AlarmId(id), &caller.actor, decide).await?;
     Ok(Tagged(alarm_tag(&after), details(after)))
 }
 
@@ -204,11 +206,11 @@ async fn cancel(
     expected: Expected,
 ) -> Result<StatusCode, Problem> {
     let database = caller.database(&state);
-    check(&expected, &find(&database, &caller, AlarmId(id)).await?)?;
-    match operate::cancel(&database, AlarmId(id), &caller.actor)
-        .await?
-        .as_str()
-    {
+    find(&database, &caller, AlarmId(id)).await?;
+    let holds = |before: &Alarm| expected.holds(Some(&alarm_tag(before)));
+    let conditional = (expected != Expected::Anything).then_some(&holds as _);
+    let cancelled = operate::cancel_if(&database, AlarmId(id), &caller.actor, conditional).await?;
+    match cancelled.as_str() {
         "cancelled" => Ok(StatusCode::NO_CONTENT),
         status => {
             let words = format!("alarm {id} has ended before: it is {status}");
@@ -379,16 +381,20 @@ fn check(expected: &Expected, before: &Alarm) -> Result<(), Problem> {
     if expected.holds(Some(&alarm_tag(before))) {
         return Ok(());
     }
-    Err(Problem::new(
-        Kind::PreconditionFailed,
-        "the alarm was changed: look again",
-    ))
+    Err(operate::Error::Unexpected.into())
+}
+
+fn visible(caller: &Caller, alarm: &Alarm) -> Result<(), Problem> {
+    if caller.scope.holds(alarm.workspace_id) {
+        return Ok(());
+    }
+    Err(operate::Error::NotFound(alarm.id).into())
 }
 
 /// The alarm, when the caller may see it.
 async fn find(database: &Database, caller: &Caller, id: AlarmId) -> Result<Alarm, Problem> {
     let alarm = inspect::alarm(database, id).await?;
-    alarm
-        .filter(|alarm| caller.scope.holds(alarm.workspace_id))
-        .ok_or_else(|| Problem::not_found(format!("there is no alarm {id}")))
+    let alarm = alarm.ok_or(operate::Error::NotFound(id))?;
+    visible(caller, &alarm)?;
+    Ok(alarm)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stationmaster_core::access::answers;
+use stationmaster_core::audit;
 use stationmaster_core::db::{self, Database};
 use stationmaster_core::events::{self, Event};
 use stationmaster_core::task::{Bell, Next, Pass};
@@ -109,11 +110,12 @@ impl Pump {
     }
 }
 
-/// Forgets what is old: events, kept answers, allowances. Numbers events too, so that those nobody listened to grow old.
+/// Forgets what is old: events, lines of the audit, kept answers, allowances. Numbers events too, so that those nobody listened to grow old.
 pub(super) struct Tidy {
     pub(super) database: Database,
     pub(super) limits: Limits,
     pub(super) retention: Duration,
+    pub(super) audit_retention: Duration,
 }
 
 impl Pass for Tidy {
@@ -126,6 +128,8 @@ impl Pass for Tidy {
         events::number(&self.database).await?;
         let events = events::prune(&self.database, self.retention).await?;
         let answers = answers::prune(&self.database).await?;
-        Ok(Next::After(if events + answers > 0 { TIDY / 10 } else { TIDY }))
+        let lines = audit::prune(&self.database, self.audit_retention).await?;
+        let much = events + answers + lines > 0;
+        Ok(Next::After(if much { TIDY / 10 } else { TIDY }))
     }
 }

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use super::caller::Peer;
+use super::wording::Worded;
 use crate::config::Http;
 
 /// How long the head of a request may take to arrive, and a handshake.
@@ -137,7 +138,7 @@ impl Connection {
             .header_read_timeout(HEAD)
             .max_buf_size(HEAD_BYTES)
             .max_headers(HEADERS)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Worded::new(stream)), service);
         if let Err(error) = self.watcher.watch(connection).await {
             tracing::debug!(%error, "A connection ended early");
         }

@@ -53,6 +53,7 @@ mod servers;
 mod signals;
 mod tokens;
 mod triggers;
+mod wording;
 mod workflows;
 mod workspaces;
 
@@ -169,6 +170,7 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
         database: state.database.clone(),
         limits: state.limits.clone(),
         retention: state.settings.event_retention,
+        audit_retention: state.settings.audit_retention,
     };
     spawn(&tracker, &stop, Bell::default(), tidy);
     listener::serve(listener, parts.tls, router(state), most, stop).await;

@@ -65,6 +65,8 @@ kinds! {
     PreconditionFailed = PRECONDITION_FAILED, "precondition-failed", "It was changed since you looked";
     /// Too large.
     TooLarge = PAYLOAD_TOO_LARGE, "too-large", "The request is too large";
+    /// The head of the request is too large.
+    HeadTooLarge = REQUEST_HEADER_FIELDS_TOO_LARGE, "head-too-large", "The head of the request is too large";
     /// Not JSON.
     UnsupportedMediaType = UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body must be JSON";
     /// Read, but it cannot be.
@@ -152,6 +154,11 @@ impl Problem {
         self
     }
 
+    /// As JSON, for an answer that is written by hand.
+    pub(super) fn body(self, request_id: &str) -> Vec<u8> {
+        serde_json::to_vec(&self.wire(Some(request_id))).unwrap_or_default()
+    }
+
     fn wire(self, request_id: Option<&str>) -> wire::Problem {
         wire::Problem {
             kind: format!("urn:stationmaster:problem:{}", self.kind.name()),
@@ -188,7 +195,7 @@ pub(super) fn render(mut response: Response, request_id: &str) -> Response {
         None if status.is_client_error() || status.is_server_error() => bare(status),
         None => return response,
     };
-    let body = serde_json::to_vec(&problem.wire(Some(request_id))).unwrap_or_default();
+    let body = problem.body(request_id);
     let (mut parts, _) = response.into_parts();
     let kind = HeaderValue::from_static("application/problem+json");
     parts.headers.insert(header::CONTENT_TYPE, kind);

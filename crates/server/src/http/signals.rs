@@ -23,7 +23,7 @@ use super::caller::Caller;
 use super::cursor::{self, List};
 use super::extract::{Json, Path, Query};
 use super::problem::{Kind, Problem};
-use super::queue::word;
+use super::queue::{bulk_answer, word};
 use super::routes::Routes;
 
 /// Signals that one call may send.
@@ -36,6 +36,7 @@ pub(super) fn routes() -> Routes {
         .viewer(routes!(list))
         .viewer(routes!(show))
         .operator(routes!(replay_one))
+        .operator(routes!(replay_all))
 }
 
 /// Send a signal; it is committed when this answers
@@ -131,6 +132,32 @@ async fn replay_one(
     Ok((StatusCode::ACCEPTED, Answer(signal(now))))
 }
 
+/// Put every dead letter back that matches; with `dry_run`, only count it
+#[utoipa::path(post, path = "/v1/signals/replay", operation_id = "replay_signals", tag = "signals", request_body = wire::BulkReplay,
+    responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer)))]
+async fn replay_all(
+    Shared(state): Shared<State>,
+    caller: Caller,
+    Json(request): Json<wire::BulkReplay>,
+) -> Result<Answer<wire::BulkAnswer>, Problem> {
+    let database = caller.database(&state);
+    let workspaces = caller.among(request.workspace_id)?;
+    let filter = replay::Filter {
+        project: request.project,
+        task_queue: request.task_queue,
+        name: request.name,
+        reason: request.reason,
+    };
+    let done = if request.dry_run {
+        replay::count_among(&database, &filter, workspaces.as_deref()).await?
+    } else {
+        let done = replay::replay_among(&database, &filter, workspaces.as_deref(), &caller.actor).await?;
+        state.station.ring_for_signals();
+        done
+    };
+    Ok(Answer(bulk_answer(done, request.dry_run)))
+}
+
 /// Whose project it is, when the caller may act for it. Foreign projects and those of nobody are refused in the same words.
 pub(super) async fn may_act(
     state: &State,
@@ -140,7 +167,7 @@ pub(super) async fn may_act(
     if project.contains('\0') {
         return Err(Problem::field("project", "it holds a zero byte"));
     }
-    let workspace = triggers::workspace_of(&state.database, project).await?;
+    let workspace = triggers::workspace_of(&caller.database(state), project).await?;
     let may = match (&caller.scope, workspace) {
         (Scope::All, _) => true,
         (scope, Some(workspace)) => scope.holds(workspace),

@@ -3,16 +3,16 @@
 use axum::Json as Answer;
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
-use serde_json::json;
 use stationmaster_client::wire;
+use stationmaster_core::catalogue;
 use stationmaster_core::id::DefinitionId;
 use stationmaster_core::signals::triggers::{self, NewTrigger, Trigger, Which};
-use stationmaster_core::{audit, catalogue};
 use utoipa_axum::routes;
 
 use super::State;
 use super::caller::Caller;
 use super::cursor::{self, List};
+use super::etag::{Expected, Tagged, tag};
 use super::extract::{Json, Path, Query};
 use super::problem::{Kind, Problem};
 use super::routes::Routes;
@@ -66,31 +66,35 @@ async fn list(
 #[utoipa::path(get, path = "/v1/triggers/{project}/{name}", operation_id = "show_trigger", tag = "triggers",
     params(("project" = String, Path, description = "The project"), ("name" = String, Path, description = "The name of the signal"),
            wire::TriggerPlace),
-    responses((status = 200, description = "The trigger", body = wire::Trigger), (status = 404, response = super::ProblemAnswer)))]
+    responses((status = 200, description = "The trigger", body = wire::Trigger, headers(("etag" = String, description = "For If-Match"))),
+              (status = 404, response = super::ProblemAnswer)))]
 async fn show(
     Shared(state): Shared<State>,
     caller: Caller,
     Path((project, name)): Path<(String, String)>,
     Query(place): Query<wire::TriggerPlace>,
-) -> Result<Answer<wire::Trigger>, Problem> {
-    let found = find(&state, &caller, &project, &name, &place).await?;
-    Ok(Answer(trigger(found)))
+) -> Result<Tagged<wire::Trigger>, Problem> {
+    Ok(tagged(find(&state, &caller, &project, &name, &place).await?))
 }
 
 /// Make a trigger or change it. The first trigger of a project is for tokens that are for all workspaces
 #[utoipa::path(put, path = "/v1/triggers/{project}/{name}", operation_id = "put_trigger", tag = "triggers",
     params(("project" = String, Path, description = "The project"), ("name" = String, Path, description = "The name of the signal"),
-           wire::TriggerPlace),
+           wire::TriggerPlace,
+           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#),
+           ("If-None-Match" = Option<String>, Header, description = "`*`: only if it is not there", pattern = r"^\*$")),
     request_body = wire::TriggerChange,
-    responses((status = 200, description = "The trigger as it is now", body = wire::Trigger),
-              (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
+    responses((status = 200, description = "The trigger as it is now", body = wire::Trigger, headers(("etag" = String, description = "For If-Match"))),
+              (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer),
+              (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]
 async fn put(
     Shared(state): Shared<State>,
     caller: Caller,
     Path((project, name)): Path<(String, String)>,
     Query(place): Query<wire::TriggerPlace>,
+    expected: Expected,
     Json(change): Json<wire::TriggerChange>,
-) -> Result<Answer<wire::Trigger>, Problem> {
+) -> Result<Tagged<wire::Trigger>, Problem> {
     may_act(&state, &caller, &project).await?;
     let database = caller.database(&state);
     let definition_id = DefinitionId(change.workflow_definition_id);
@@ -104,51 +108,37 @@ async fn put(
         payload_schema: change.payload_schema,
         priority: change.priority,
     };
-    let made = triggers::set(&database, &new).await?;
-    let detail = json!({ "workflow_definition_id": definition_id, "priority": made.priority });
-    note(&state, &caller, "trigger.set", &made, detail).await?;
-    Ok(Answer(trigger(made)))
+    let holds = |before: Option<&Trigger>| expected.holds(before.map(trigger_tag).as_deref());
+    let conditional = (expected != Expected::Anything).then_some(&holds as _);
+    Ok(tagged(triggers::set_if(&database, &new, conditional).await?))
 }
 
 /// Remove a trigger; signals of its name become dead letters from then on
 #[utoipa::path(delete, path = "/v1/triggers/{project}/{name}", operation_id = "delete_trigger", tag = "triggers",
     params(("project" = String, Path, description = "The project"), ("name" = String, Path, description = "The name of the signal"),
-           wire::TriggerPlace),
-    responses((status = 204, description = "It is gone"), (status = 404, response = super::ProblemAnswer)))]
+           wire::TriggerPlace,
+           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#)),
+    responses((status = 204, description = "It is gone"), (status = 404, response = super::ProblemAnswer),
+              (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]
 async fn delete(
     Shared(state): Shared<State>,
     caller: Caller,
     Path((project, name)): Path<(String, String)>,
     Query(place): Query<wire::TriggerPlace>,
+    expected: Expected,
 ) -> Result<StatusCode, Problem> {
-    let found = find(&state, &caller, &project, &name, &place).await?;
-    triggers::remove(
+    find(&state, &caller, &project, &name, &place).await?;
+    let holds = |before: Option<&Trigger>| expected.holds(before.map(trigger_tag).as_deref());
+    let conditional = (expected != Expected::Anything).then_some(&holds as _);
+    triggers::remove_if(
         &caller.database(&state),
         &project,
         place.task_queue.as_deref(),
         &name,
+        conditional,
     )
     .await?;
-    note(&state, &caller, "trigger.remove", &found, json!({})).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// A line in the audit, under the caller's name.
-async fn note(
-    state: &State,
-    caller: &Caller,
-    action: &str,
-    trigger: &Trigger,
-    detail: serde_json::Value,
-) -> Result<(), Problem> {
-    let subject = match &trigger.task_queue {
-        Some(queue) => format!("{}/{queue}/{}", trigger.project, trigger.name),
-        None => format!("{}/{}", trigger.project, trigger.name),
-    };
-    let database = caller.database(state);
-    let workspace = Some(trigger.workspace_id);
-    audit::note(&database, &caller.actor, action, workspace, &subject, detail).await?;
-    Ok(())
 }
 
 /// The trigger, when the caller may see it.
@@ -183,9 +173,23 @@ impl From<triggers::Error> for Problem {
             Error::BadSchema(_) => Self::field("/payload_schema", words),
             Error::UnknownDefinition(_) | Error::NotFound { .. } => Self::not_found(words),
             Error::OtherWorkspace(_) => Self::new(Kind::Conflict, words),
+            Error::Unexpected => Self::new(Kind::PreconditionFailed, words),
             Error::Database(error) => error.into(),
         }
     }
+}
+
+fn tagged(found: Trigger) -> Tagged<wire::Trigger> {
+    Tagged(trigger_tag(&found), trigger(found))
+}
+
+/// What can be changed of a trigger.
+fn trigger_tag(trigger: &Trigger) -> String {
+    tag(&(
+        trigger.workflow_definition_id,
+        &trigger.payload_schema,
+        trigger.priority,
+    ))
 }
 
 /// A trigger on the wire.

@@ -113,16 +113,21 @@ async fn put(
 
 /// Delete a workflow; items of it that wait fail when their turn comes
 #[utoipa::path(delete, path = "/v1/workflows/{id}", operation_id = "delete_workflow", tag = "workflows",
-    params(("id" = Uuid, Path, description = "The workflow")),
-    responses((status = 204, description = "It is gone"), (status = 404, response = super::ProblemAnswer)))]
+    params(("id" = Uuid, Path, description = "The workflow"),
+           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#)),
+    responses((status = 204, description = "It is gone"), (status = 404, response = super::ProblemAnswer),
+              (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]
 async fn delete(
     Shared(state): Shared<State>,
     caller: Caller,
     Path(id): Path<Uuid>,
+    expected: Expected,
 ) -> Result<StatusCode, Problem> {
     let database = caller.database(&state);
     let found = find(&database, &caller, DefinitionId(id)).await?;
-    catalogue::delete_definition(&database, found.id).await?;
+    let holds = |before: Option<&Definition>| expected.holds(before.map(workflow_tag).as_deref());
+    let conditional = (expected != Expected::Anything).then_some(&holds as _);
+    catalogue::delete_definition_if(&database, found.id, conditional).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -97,15 +97,21 @@ async fn put(
 
 /// Delete a workspace and its workflows; what waits fails, what runs goes on to its end
 #[utoipa::path(delete, path = "/v1/workspaces/{id}", operation_id = "delete_workspace", tag = "workspaces",
-    params(("id" = Uuid, Path, description = "The workspace")),
-    responses((status = 204, description = "It is gone"), (status = 404, response = super::ProblemAnswer)))]
+    params(("id" = Uuid, Path, description = "The workspace"),
+           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#)),
+    responses((status = 204, description = "It is gone"), (status = 404, response = super::ProblemAnswer),
+              (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]
 async fn delete(
     Shared(state): Shared<State>,
     caller: Caller,
     Path(id): Path<Uuid>,
+    expected: Expected,
 ) -> Result<StatusCode, Problem> {
     let id = caller.may_see(id)?;
-    catalogue::delete_workspace(&caller.database(&state), id).await?;
+    let database = caller.database(&state);
+    let holds = |before: Option<&Workspace>| expected.holds(before.map(workspace_tag).as_deref());
+    let conditional = (expected != Expected::Anything).then_some(&holds as _);
+    catalogue::delete_workspace_if(&database, id, conditional).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

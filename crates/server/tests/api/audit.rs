@@ -115,3 +115,26 @@ async fn changes_by_the_command_line_and_by_sql_are_written_down_too() {
         .unwrap();
     assert_eq!(lines[0].actor, account);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lines_are_kept_for_their_time_and_no_longer() {
+    let scene = Scene::new().await;
+    let old = "insert into stationmaster.audit (at, actor, action, subject)
+               select now() - make_interval(days => d), 'a test', 'test.old', d::text from unnest(array[500, 401, 399, 1]) d";
+    sqlx::query(old).execute(&scene.database.pool).await.unwrap();
+    let days = |days: u64| std::time::Duration::from_hours(days * 24);
+    assert_eq!(
+        stationmaster_core::audit::prune(&scene.core, days(400))
+            .await
+            .unwrap(),
+        2
+    );
+    assert_eq!(
+        stationmaster_core::audit::prune(&scene.core, days(400))
+            .await
+            .unwrap(),
+        0
+    );
+    let kept = "select count(*) from stationmaster.audit where action = 'test.old'";
+    assert_eq!(scene.database.number(kept).await, 2);
+}

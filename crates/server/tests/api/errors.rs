@@ -163,6 +163,46 @@ async fn a_request_is_named_by_its_caller_or_by_us() {
     assert_ne!(response.headers()["x-request-id"], "a b");
 }
 
+/// Sends these bytes and reads until the server closes.
+async fn raw(scene: &Scene, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(&scene.address).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_request_at_all_is_refused_with_a_problem_too() {
+    let scene = Scene::new().await;
+    let many = format!("GET /livez HTTP/1.1\r\nhost: x\r\n{}\r\n", "a: b\r\n".repeat(70));
+    let pipelined = "GET /livez HTTP/1.1\r\nhost: x\r\n\r\nnonsense\r\n\r\n";
+    let cases = [
+        ("nonsense\r\n\r\n", 400, "malformed"),
+        ("GET /livez HTTP/7.0\r\n\r\n", 400, "malformed"),
+        ("GET /livez HTTP/1.1\r\nbad header\r\n\r\n", 400, "malformed"),
+        (many.as_str(), 431, "head-too-large"),
+        (pipelined, 400, "malformed"),
+    ];
+    for (bytes, status, name) in cases {
+        let answer = raw(&scene, bytes.as_bytes()).await;
+        let (head, body) = answer.rsplit_once("\r\n\r\n").unwrap();
+        assert!(
+            head.contains(&format!("HTTP/1.1 {status} ")),
+            "{bytes:?}: {answer}"
+        );
+        assert!(head.contains("application/problem+json"), "{bytes:?}: {answer}");
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(
+            (problem(&body), &body["status"]),
+            (name, &json!(status)),
+            "{bytes:?}"
+        );
+        let id = format!("x-request-id: {}", body["request_id"].as_str().unwrap());
+        assert!(head.contains(&id), "{answer}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_does_not_arrive_is_given_up() {
     let scene = Scene::new().await;

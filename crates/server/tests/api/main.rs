@@ -9,12 +9,14 @@ mod doors;
 mod errors;
 mod events;
 mod fuzz;
+mod lane_walls;
 mod lists;
 mod matrix;
 mod repeats;
 mod scene;
 mod secrets;
 mod signals;
+mod steps;
 #[allow(
     dead_code,
     unused_imports,

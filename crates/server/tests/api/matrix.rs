@@ -117,6 +117,7 @@ impl Things {
                 json!({ "from": "2026-01-01T00:00:00Z", "to": "2026-01-03T00:00:00Z", "dry_run": true })
             }
             "send_signal" => json!({ "project": self.project, "name": SIGNAL }),
+            "replay_signals" => json!({ "workspace_id": self.tenant.workspace, "dry_run": true }),
             "send_signals" => json!({ "items": [{ "project": self.project, "name": SIGNAL }] }),
             "put_trigger" => json!({ "workflow_definition_id": self.tenant.workflow, "priority": 3 }),
             "reconcile_dispatchers" => json!({ "dry_run": true }),

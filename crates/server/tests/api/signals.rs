@@ -181,7 +181,7 @@ async fn projects_of_others_and_of_nobody_are_out_of_reach() {
         .items;
     assert_eq!(triggers.len(), 1, "{triggers:?}");
     let query = AuditQuery {
-        action: Some("trigger.set".to_owned()),
+        action: Some("trigger.create".to_owned()),
         ..AuditQuery::default()
     };
     let lines = client.audit(&query).await.unwrap().items;
@@ -226,5 +226,54 @@ async fn behind_the_wall_signals_and_dispatchers_of_others_cannot_be_seen() {
         .execute(&mut *transaction)
         .await
         .unwrap_err();
-    assert!(refused.to_string().contains("permission denied"), "{refused}");
+    assert!(refused.to_string().contains("row-level security"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_letters_that_match_are_counted_and_put_back_and_no_others() {
+    let scene = Scene::new().await;
+    let admin = scene.admin().await;
+    let (own, foreign) = (scene.tenant(9, ENDLESS).await, scene.tenant(9, ENDLESS).await);
+    trigger(&admin, own, "mine", "go").await;
+    trigger(&admin, foreign, "theirs", "go").await;
+    for (project, name) in [
+        ("mine", "lost"),
+        ("mine", "lost"),
+        ("mine", "gone"),
+        ("theirs", "lost"),
+    ] {
+        let sent = admin.send_signal(&NewSignal::new(project, name)).await.unwrap();
+        until(&admin, &sent.id, SignalStatus::Dead).await;
+    }
+    let token = scene.token(Role::Operator, Some(own.workspace)).await;
+    let client = scene.client(&token);
+    let filter = wire::BulkReplay {
+        name: Some("lost".to_owned()),
+        reason: Some("unknown_signal".to_owned()),
+        dry_run: true,
+        ..wire::BulkReplay::default()
+    };
+    let counted = client.replay_all(&filter, None).await.unwrap();
+    assert_eq!((counted.items, counted.more, counted.dry_run), (2, false, true));
+    let everything = wire::BulkReplay {
+        dry_run: true,
+        ..wire::BulkReplay::default()
+    };
+    assert_eq!(client.replay_all(&everything, None).await.unwrap().items, 3);
+    assert_eq!(admin.replay_all(&everything, None).await.unwrap().items, 4);
+    trigger(&admin, own, "mine", "lost").await;
+    let filter = wire::BulkReplay {
+        dry_run: false,
+        ..filter
+    };
+    let done = client.replay_all(&filter, None).await.unwrap();
+    assert_eq!((done.items, done.more, done.dry_run), (2, false, false));
+    crate::support::eventually("they are routed", async || {
+        let routed = "select count(*) from stationmaster.signals where name = 'lost' and status = 'ROUTED'";
+        scene.database.number(routed).await == 2
+    })
+    .await;
+    let audited = "select count(*) from stationmaster.audit where action = 'signal.replay' and workspace_id is not null";
+    assert_eq!(scene.database.number(audited).await, 2);
+    assert_eq!(client.replay_all(&everything, None).await.unwrap().items, 1);
 }

@@ -2,10 +2,11 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use stationmaster_client::wire;
 use stationmaster_core::access::Role;
 use uuid::Uuid;
 
-use crate::scene::{ENDLESS, Scene, answer, problem};
+use crate::scene::{ENDLESS, Scene, Tenant, answer, problem};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_with_an_old_tag_changes_nothing() {
@@ -13,8 +14,9 @@ async fn a_change_with_an_old_tag_changes_nothing() {
     let token = scene.token(Role::Admin, None).await;
     let tenant = scene.tenant(0, ENDLESS).await;
     let item = scene.item(tenant).await;
+    let (alarm, trigger) = alarm_and_trigger(&scene, tenant).await;
     let put = |path: &str, tag: &str, body: serde_json::Value| {
-        let method = if path.contains("queue") {
+        let method = if path.contains("queue") || path.contains("alarms") {
             Method::PATCH
         } else {
             Method::PUT
@@ -34,6 +36,11 @@ async fn a_change_with_an_old_tag_changes_nothing() {
             json!({ "workspace_id": tenant.workspace, "name": "daily" }),
         ),
         (format!("/v1/queue/{item}"), json!({ "priority": 5 })),
+        (alarm, json!({ "label": "later" })),
+        (
+            trigger,
+            json!({ "workflow_definition_id": tenant.workflow, "priority": 5 }),
+        ),
     ] {
         let seen = scene.ask(Method::GET, &path, Some(&token)).send().await.unwrap();
         let tag = seen.headers()["etag"].to_str().unwrap().to_owned();
@@ -55,6 +62,80 @@ async fn a_change_with_an_old_tag_changes_nothing() {
             "{path}"
         );
         assert_eq!(answer(put(&path, "*", body)).await.0, StatusCode::OK, "{path}");
+    }
+}
+
+/// The addresses of an alarm and of a trigger.
+async fn alarm_and_trigger(scene: &Scene, tenant: Tenant) -> (String, String) {
+    let admin = scene.admin().await;
+    let request = wire::NewAlarm {
+        workspace_id: tenant.workspace,
+        cron_expr: Some("@yearly".to_owned()),
+        ..wire::NewAlarm::default()
+    };
+    let alarm = admin.set_alarm(&request).await.unwrap().alarm.id;
+    let trigger = wire::TriggerChange {
+        workflow_definition_id: tenant.workflow,
+        payload_schema: None,
+        priority: 0,
+    };
+    let place = wire::TriggerPlace::default();
+    admin.put_trigger("shop", "paid", &place, &trigger).await.unwrap();
+    (format!("/v1/alarms/{alarm}"), "/v1/triggers/shop/paid".to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_changes_at_once_that_saw_the_same_one_is_made() {
+    let scene = Scene::new().await;
+    let token = scene.token(Role::Admin, None).await;
+    let tenant = scene.tenant(0, ENDLESS).await;
+    let (alarm, trigger) = alarm_and_trigger(&scene, tenant).await;
+    for path in [&alarm, &trigger] {
+        let seen = scene.ask(Method::GET, path, Some(&token)).send().await.unwrap();
+        let tag = seen.headers()["etag"].to_str().unwrap().to_owned();
+        let change = |number: usize| {
+            let (method, body) = if *path == alarm {
+                (Method::PATCH, json!({ "label": number.to_string() }))
+            } else {
+                let body = json!({ "workflow_definition_id": tenant.workflow, "priority": number });
+                (Method::PUT, body)
+            };
+            let request = scene.ask(method, path, Some(&token)).header("if-match", &tag);
+            answer(request.json(&body))
+        };
+        let answers = futures::future::join_all((1..=8).map(change)).await;
+        let made = answers
+            .iter()
+            .filter(|(status, _)| *status == StatusCode::OK)
+            .count();
+        assert_eq!(made, 1, "{path}: {answers:?}");
+        let delete = |tag: &str| {
+            scene
+                .ask(Method::DELETE, path, Some(&token))
+                .header("if-match", tag)
+        };
+        assert_eq!(
+            answer(delete(&tag)).await.0,
+            StatusCode::PRECONDITION_FAILED,
+            "{path}"
+        );
+        assert_eq!(answer(delete("*")).await.0, StatusCode::NO_CONTENT, "{path}");
+    }
+    for path in [
+        format!("/v1/workflows/{}", tenant.workflow),
+        format!("/v1/workspaces/{}", tenant.workspace),
+    ] {
+        let delete = |tag: &str| {
+            scene
+                .ask(Method::DELETE, &path, Some(&token))
+                .header("if-match", tag)
+        };
+        assert_eq!(
+            answer(delete("\"x\"")).await.0,
+            StatusCode::PRECONDITION_FAILED,
+            "{path}"
+        );
+        assert_eq!(answer(delete("*")).await.0, StatusCode::NO_CONTENT, "{path}");
     }
 }
 

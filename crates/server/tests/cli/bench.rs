@@ -7,13 +7,13 @@ use crate::support::{TestDatabase, run};
 #[track_caller]
 fn figures(database: &TestDatabase, lane: &str, scenario: &str, arguments: &[&str]) -> Value {
     let url = database.url();
-    let line = [
+    let arguments = [
         &["bench", lane, "--scenario", scenario, "--on", &url, "--json"],
         arguments,
     ]
     .concat();
     let temporal = std::env::var("STATIONMASTER_TEST_TEMPORAL_CLI").unwrap();
-    let ended = run(&line, &[("STATIONMASTER_TEST_TEMPORAL_CLI", &temporal)], "");
+    let ended = run(&arguments, &[("STATIONMASTER_TEST_TEMPORAL_CLI", &temporal)], "");
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let result: Value = serde_json::from_str(&ended.stdout).unwrap();
     result[scenario].clone()

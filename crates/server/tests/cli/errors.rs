@@ -43,7 +43,7 @@ fn a_bad_graph_is_refused_with_its_node_and_leaves_nothing_behind() {
 #[test]
 fn an_unknown_plan_lists_the_plans() {
     let database = TestDatabase::migrated();
-    let refusal = database.refused(3, &["workspaces", "create", "north", "--plan", "GOLD"]);
+    let refusal = database.refused(2, &["workspaces", "create", "north", "--plan", "GOLD"]);
     assert!(
         refusal.contains("\"GOLD\"") && refusal.contains("FREE, PRO, ENTERPRISE"),
         "{refusal}"

@@ -83,30 +83,33 @@ impl Backend {
 
     /// Puts everything back that matches and is dead now. Answers how many.
     pub(in crate::command) async fn replay_signals(&self, which: &replay::Filter) -> Result<usize> {
-        match self {
-            Self::Database(direct) => Ok(replay_matching(&direct.database, which, &Context::actor()).await?),
-            Self::Api(client) => {
-                let dead = self.dead_signals(which).await?;
-                for signal in &dead {
-                    client.replay_signal(&signal.id).await?;
-                }
-                Ok(dead.len())
+        let client = match self {
+            Self::Database(direct) => {
+                return Ok(replay_matching(&direct.database, which, &Context::actor()).await?);
+            }
+            Self::Api(client) => client,
+        };
+        // What dies again meanwhile is not put back once more.
+        let (dead, mut done) = (self.dead_signals(which).await?, 0);
+        while done < dead {
+            let answer = client.replay_all(&bulk(which, false), None).await?;
+            done += usize::try_from(answer.items)?;
+            if !answer.more {
+                break;
             }
         }
+        Ok(done)
     }
 
-    /// The dead letters that match.
-    pub(in crate::command) async fn dead_signals(&self, which: &replay::Filter) -> Result<Vec<wire::Signal>> {
-        let query = wire::SignalQuery {
-            project: which.project.clone(),
-            task_queue: which.task_queue.clone(),
-            name: which.name.clone(),
-            status: Some(wire::SignalStatus::Dead),
-            ..wire::SignalQuery::default()
-        };
-        let mut dead = self.signals(&query, usize::MAX, None).await?.rows;
-        dead.retain(|signal| which.reason.is_none() || signal.reason == which.reason);
-        Ok(dead)
+    /// How many dead letters match.
+    pub(in crate::command) async fn dead_signals(&self, which: &replay::Filter) -> Result<usize> {
+        match self {
+            Self::Database(direct) => Ok(replay::count_among(&direct.database, which, None).await?.items),
+            Self::Api(client) => {
+                let answer = client.replay_all(&bulk(which, true), None).await?;
+                Ok(usize::try_from(answer.items)?)
+            }
+        }
     }
 
     pub(in crate::command) async fn triggers(
@@ -171,5 +174,16 @@ impl Backend {
             }
             Self::Api(client) => Ok(client.delete_trigger(project, name, place).await?),
         }
+    }
+}
+
+fn bulk(which: &replay::Filter, dry_run: bool) -> wire::BulkReplay {
+    wire::BulkReplay {
+        workspace_id: None,
+        project: which.project.clone(),
+        task_queue: which.task_queue.clone(),
+        name: which.name.clone(),
+        reason: which.reason.clone(),
+        dry_run,
     }
 }

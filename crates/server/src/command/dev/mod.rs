@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use sqlx::{Connection as _, PgConnection};
 use stationmaster_core::db::Database;
+use stationmaster_core::events;
 use stationmaster_core::wake::signature::Secret;
 use stationmaster_postgres::{Binaries, Server, Settings, reachable};
 use tokio::net::TcpListener;
@@ -67,6 +68,8 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     let listener = listen(&config).await?;
     let database = Database::new(&url, config.database_pool)?;
     let running = wiring::start(&config, database, listener).await?;
+    // Whoever tries it out wants to see it live.
+    events::tell_steps(&running.database, true).await?;
     println!("  dashboard    http://{}", running.address);
     println!("  api          http://{}/docs", running.address);
     if config.http.open {

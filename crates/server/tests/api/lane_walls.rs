@@ -1,0 +1,391 @@
+//! The second wall around alarms, signals and dispatchers, with the API's own checks out of the way; and the audit as a part of
+//! every change.
+
+use stationmaster_core::alarms::set::{SetAlarm, When};
+use stationmaster_core::alarms::{backfill, edit, inspect as alarms, operate, set};
+use stationmaster_core::db::Database;
+use stationmaster_core::dispatchers::inspect as dispatchers;
+use stationmaster_core::engine::CloseStatus;
+use stationmaster_core::executions::operate as executions;
+use stationmaster_core::id::{AlarmId, DefinitionId, ExecutionId, WorkspaceId};
+use stationmaster_core::session::{Scope, Wall};
+use stationmaster_core::signals::send::{self, Signal};
+use stationmaster_core::signals::triggers::{self, NewTrigger};
+use stationmaster_core::signals::{inspect as signals, replay};
+use uuid::Uuid;
+
+use crate::scene::Tenant;
+use crate::support::{ENDLESS, TestDatabase};
+
+/// An occurrence that was tried in vain.
+const TRIED: &str = "2026-01-01T00:00:00Z";
+
+/// What a tenant has of the lanes.
+struct Owned {
+    tenant: Tenant,
+    alarm: AlarmId,
+    project: String,
+    signal: String,
+    dead: String,
+    execution: ExecutionId,
+}
+
+/// Two tenants with something in every table of the lanes, and no server.
+struct Lanes {
+    database: TestDatabase,
+    core: Database,
+    own: Owned,
+    foreign: Owned,
+}
+
+impl Lanes {
+    async fn new() -> Self {
+        let database = TestDatabase::new().await;
+        let core = Database::new(&database.url, 4).unwrap();
+        assert_eq!(core.raise_wall().await.unwrap(), Wall::Stands);
+        let own = owned(&database, &core, "own").await;
+        let foreign = owned(&database, &core, "foreign").await;
+        Self {
+            database,
+            core,
+            own,
+            foreign,
+        }
+    }
+
+    /// The database as a token of the first tenant sees it.
+    fn scoped(&self) -> Database {
+        let workspace = WorkspaceId(self.own.tenant.workspace);
+        self.core.on_behalf("a test", Scope::Only(vec![workspace]))
+    }
+
+    /// Everything there is in the lanes.
+    async fn everything(&self) -> Vec<String> {
+        let tables = [
+            "alarm_definitions",
+            "alarm_standings",
+            "alarm_events",
+            "occurrences_open",
+            "occurrences_finished",
+            "projects",
+            "triggers",
+            "signals_inbox",
+            "signals_pending",
+            "signals_settled",
+            "dispatchers",
+            "executions_active",
+            "executions_finished",
+        ];
+        let mut rows = Vec::new();
+        for table in tables {
+            let query = format!("select t::text from stationmaster.{table} t order by 1");
+            let found: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(query))
+                .fetch_all(&self.database.pool)
+                .await
+                .unwrap();
+            rows.extend(found.into_iter().map(|row| format!("{table} {row}")));
+        }
+        rows
+    }
+}
+
+fn trigger(project: &str, name: &str, workflow: Uuid) -> NewTrigger {
+    NewTrigger {
+        project: project.to_owned(),
+        task_queue: Some("default".to_owned()),
+        name: name.to_owned(),
+        definition_id: DefinitionId(workflow),
+        payload_schema: None,
+        priority: 0,
+    }
+}
+
+async fn owned(database: &TestDatabase, core: &Database, project: &str) -> Owned {
+    let (workspace, workflow) = database.workflow(1, ENDLESS).await;
+    let cron = When::Cron {
+        expression: "@hourly".to_owned(),
+        zone: "UTC".to_owned(),
+    };
+    let request = SetAlarm::new(WorkspaceId(workspace), cron);
+    let alarm = set::set(core, &request, "a test").await.unwrap().alarm();
+    operate::fire(core, alarm, "a test").await.unwrap();
+    triggers::set(core, &trigger(project, "paid", workflow))
+        .await
+        .unwrap();
+    let (waits, dead) = (Signal::new(project, "paid"), Signal::new(project, "unheard"));
+    send::send_all(core, &[waits.clone(), dead.clone()], "a test")
+        .await
+        .unwrap();
+    let execution = Uuid::now_v7();
+    let rows = "with dead as (delete from stationmaster.signals_pending where signal_id = $1 returning *),
+        settled as (insert into stationmaster.signals_settled
+            select signal_id, dispatcher_id, 'DEAD', null, 'unknown_name', null, 1, 'a test', now(), 0 from dead),
+        tried as (insert into stationmaster.occurrence_tries (alarm_id, scheduled_for, attempt, class) values ($2, $5::text::timestamptz, 1, 'refused')),
+        running as (insert into stationmaster.executions_active (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id,
+                workflow_definition_version_id, state, holder, token, engine, attempts, recoveries, claimed_at)
+            select $3, $3, 1, 0, workspace_id, id, current_version_id, 'RUNNING', $3, 1, 'embedded', 0, 0, now()
+            from stationmaster.workflow_definitions where id = $4)
+        select stationmaster.tell_of_dispatcher((select dispatcher_id from dead), 'fresh', 1, null, null, 'a test')";
+    sqlx::query(rows)
+        .bind(&dead.id)
+        .bind(alarm)
+        .bind(execution)
+        .bind(workflow)
+        .bind(TRIED)
+        .execute(&database.pool)
+        .await
+        .unwrap();
+    let count = "update stationmaster.workspace_capacity set active = 1 where workspace_id = $1";
+    sqlx::query(count)
+        .bind(workspace)
+        .execute(&database.pool)
+        .await
+        .unwrap();
+    Owned {
+        tenant: Tenant { workspace, workflow },
+        alarm,
+        project: project.to_owned(),
+        signal: waits.id,
+        dead: dead.id,
+        execution: ExecutionId(execution),
+    }
+}
+
+fn completion() -> executions::Completion {
+    executions::Completion {
+        status: CloseStatus::Completed,
+        output: None,
+        error: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_of_the_lanes_on_behalf_of_one_tenant_find_nothing_of_another() {
+    let lanes = Lanes::new().await;
+    let scoped = lanes.scoped();
+    for (tenant, seen) in [(&lanes.own, 1), (&lanes.foreign, 0)] {
+        let alarm = tenant.alarm;
+        assert_eq!(
+            usize::from(alarms::alarm(&scoped, alarm).await.unwrap().is_some()),
+            seen
+        );
+        let occurrences = alarms::occurrences(&scoped, alarm, None, None, 9).await.unwrap();
+        assert_eq!(occurrences.len(), seen);
+        let history = alarms::history(&scoped, alarm, None, 9).await.unwrap();
+        assert_eq!(history.len(), 2 * seen);
+        assert_eq!(alarms::events(&scoped, alarm).await.unwrap().len(), 2 * seen);
+        let tries = alarms::tries(&scoped, alarm, TRIED.parse().unwrap())
+            .await
+            .unwrap();
+        assert_eq!(tries.len(), seen);
+        let signal = signals::show(&scoped, &tenant.signal).await.unwrap();
+        assert_eq!(usize::from(signal.is_some()), seen);
+        let workspace = triggers::workspace_of(&scoped, &tenant.project).await.unwrap();
+        assert_eq!(usize::from(workspace.is_some()), seen);
+        let found = triggers::list(&scoped, Some(&tenant.project), None, 9)
+            .await
+            .unwrap();
+        assert_eq!(found.len(), seen);
+        let found = dispatchers::list(&scoped, Some(&tenant.project), 9)
+            .await
+            .unwrap();
+        assert_eq!(found.len(), seen);
+    }
+    let filter = alarms::Filter {
+        limit: 9,
+        ..alarms::Filter::default()
+    };
+    assert_eq!(alarms::alarms(&scoped, &filter).await.unwrap().len(), 1);
+    assert_eq!(
+        signals::list(&scoped, &signals::Filter::default())
+            .await
+            .unwrap()
+            .len(),
+        2
+    );
+    assert_eq!(triggers::list(&scoped, None, None, 9).await.unwrap().len(), 1);
+    assert_eq!(dispatchers::list(&scoped, None, 9).await.unwrap().len(), 1);
+    let events = dispatchers::events(&scoped, None, None, 9).await.unwrap();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].dispatcher_id.0.contains("own"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_to_the_lanes_on_behalf_of_one_tenant_change_nothing_of_another() {
+    let lanes = Lanes::new().await;
+    let (scoped, own, foreign) = (lanes.scoped(), &lanes.own, &lanes.foreign);
+    let before = lanes.everything().await;
+    let alarm = foreign.alarm;
+    let gone = |error: operate::Error| matches!(error, operate::Error::NotFound(_));
+    assert!(gone(operate::cancel(&scoped, alarm, "x").await.unwrap_err()));
+    assert!(gone(operate::pause(&scoped, alarm, "x").await.unwrap_err()));
+    assert!(gone(operate::resume(&scoped, alarm, "x").await.unwrap_err()));
+    assert!(gone(operate::fire(&scoped, alarm, "x").await.unwrap_err()));
+    let (from, to) = (
+        "2026-01-01T00:00:00Z".parse().unwrap(),
+        "2026-01-01T09:00:00Z".parse().unwrap(),
+    );
+    assert!(gone(
+        backfill::preview(&scoped, alarm, from, to).await.unwrap_err()
+    ));
+    assert!(gone(
+        backfill::backfill(&scoped, alarm, from, to, "x")
+            .await
+            .unwrap_err()
+    ));
+    let change = edit::Edit {
+        label: Some("mine".to_owned()),
+        ..edit::Edit::default()
+    };
+    assert!(edit::edit(&scoped, alarm, &change, "x").await.is_err());
+    let request = SetAlarm::new(
+        WorkspaceId(foreign.tenant.workspace),
+        When::In(std::time::Duration::ZERO),
+    );
+    assert!(set::set(&scoped, &request, "x").await.is_err());
+
+    let mine = own.tenant.workflow;
+    let refused = [
+        trigger(&foreign.project, "paid", mine),
+        trigger(&foreign.project, "other", foreign.tenant.workflow),
+        trigger(&own.project, "other", foreign.tenant.workflow),
+        trigger("nobody", "first", mine),
+    ];
+    for trigger in refused {
+        assert!(triggers::set(&scoped, &trigger).await.is_err(), "{trigger:?}");
+    }
+    let removed = triggers::remove(&scoped, &foreign.project, Some("default"), "paid").await;
+    assert!(
+        matches!(removed, Err(triggers::Error::NotFound { .. })),
+        "{removed:?}"
+    );
+
+    for project in [foreign.project.as_str(), "nobody"] {
+        assert!(
+            send::send(&scoped, &Signal::new(project, "paid"), "x")
+                .await
+                .is_err()
+        );
+    }
+    let taken = Signal {
+        id: foreign.signal.clone(),
+        ..Signal::new(&own.project, "paid")
+    };
+    let answer = send::send(&scoped, &taken, "x").await;
+    assert!(
+        matches!(answer, Err(send::Error::Conflict { .. })),
+        "an id of another tenant's signal is not acknowledged: {answer:?}"
+    );
+    let replayed = replay::replay(&scoped, &foreign.dead, "x").await;
+    assert!(
+        matches!(replayed, Err(replay::Error::NotFound(_))),
+        "{replayed:?}"
+    );
+    let completed = executions::complete(&scoped, foreign.execution, completion(), "x").await;
+    assert!(
+        matches!(completed, Err(executions::Error::NotFound(_))),
+        "{completed:?}"
+    );
+    assert_eq!(lanes.everything().await, before);
+    // Without a filter it reaches no further than the wall.
+    let done = replay::count_among(&scoped, &replay::Filter::default(), None)
+        .await
+        .unwrap();
+    assert_eq!((done.items, done.more), (1, false));
+    let done = replay::replay_matching(&scoped, &replay::Filter::default(), "x")
+        .await
+        .unwrap();
+    assert_eq!(done, 1);
+}
+
+/// Every change of the lanes that a token of the first tenant may make, by its name.
+async fn changes(lanes: &Lanes) -> Vec<(&'static str, bool)> {
+    let (scoped, own) = (lanes.scoped(), &lanes.own);
+    let (alarm, workflow) = (own.alarm, own.tenant.workflow);
+    let request = SetAlarm::new(
+        WorkspaceId(own.tenant.workspace),
+        When::In(std::time::Duration::from_hours(1)),
+    );
+    let change = edit::Edit {
+        label: Some("changed".to_owned()),
+        ..edit::Edit::default()
+    };
+    let (from, to) = (
+        "2026-01-01T00:00:00Z".parse().unwrap(),
+        "2026-01-01T09:00:00Z".parse().unwrap(),
+    );
+    vec![
+        ("set", set::set(&scoped, &request, "a test").await.is_ok()),
+        (
+            "edit",
+            edit::edit(&scoped, alarm, &change, "a test").await.is_ok(),
+        ),
+        ("pause", operate::pause(&scoped, alarm, "a test").await.is_ok()),
+        ("resume", operate::resume(&scoped, alarm, "a test").await.is_ok()),
+        ("fire", operate::fire(&scoped, alarm, "a test").await.is_ok()),
+        (
+            "backfill",
+            backfill::backfill(&scoped, alarm, from, to, "a test")
+                .await
+                .is_ok(),
+        ),
+        ("cancel", operate::cancel(&scoped, alarm, "a test").await.is_ok()),
+        (
+            "trigger",
+            triggers::set(&scoped, &trigger(&own.project, "new", workflow))
+                .await
+                .is_ok(),
+        ),
+        (
+            "remove",
+            triggers::remove(&scoped, &own.project, Some("default"), "paid")
+                .await
+                .is_ok(),
+        ),
+        (
+            "replay",
+            replay::replay(&scoped, &own.dead, "a test").await.is_ok(),
+        ),
+        (
+            "complete",
+            executions::complete(&scoped, own.execution, completion(), "a test")
+                .await
+                .is_ok(),
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_written_down_is_not_done() {
+    let lanes = Lanes::new().await;
+    let refuse = "create function refuse() returns trigger language plpgsql as $$ begin raise 'the audit is full'; end $$;
+                  create trigger refuse before insert on stationmaster.audit for each statement execute function refuse()";
+    sqlx::raw_sql(refuse).execute(&lanes.database.pool).await.unwrap();
+    let before = lanes.everything().await;
+    // What is paused would have to be resumed, which then changes nothing and needs no line.
+    let tried = changes(&lanes).await;
+    let done: Vec<&str> = tried
+        .iter()
+        .filter(|(name, done)| *done && *name != "resume")
+        .map(|(name, _)| *name)
+        .collect();
+    assert_eq!(done, [] as [&str; 0]);
+    assert_eq!(lanes.everything().await, before);
+    sqlx::raw_sql("drop trigger refuse on stationmaster.audit")
+        .execute(&lanes.database.pool)
+        .await
+        .unwrap();
+    for (name, done) in changes(&lanes).await {
+        assert!(done, "{name}");
+    }
+    let audited = "select string_agg(action, ' ' order by id) from stationmaster.audit
+                 where actor = 'a test' and workspace_id = $1 and action <> 'dispatcher.fresh'";
+    let audited: String = sqlx::query_scalar(audited)
+        .bind(lanes.own.tenant.workspace)
+        .fetch_one(&lanes.database.pool)
+        .await
+        .unwrap();
+    let expected = "alarm.set alarm.fired_by_hand alarm.set alarm.edited alarm.paused alarm.resumed alarm.fired_by_hand \
+                    alarm.backfilled alarm.cancelled trigger.create trigger.delete signal.replay execution.complete";
+    assert_eq!(audited, expected);
+}
