@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use tokio::sync::{Mutex, Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -26,14 +26,12 @@ use crate::lane::Lane;
 use crate::retry::Backoff;
 use crate::task::{Bell, Next, Pulse};
 
-/// How long a settler waits for more settlements while deliveries are under way.
+/// How long the settler waits for more settlements while deliveries are under way.
 const LINGER: Duration = Duration::from_millis(1);
 /// A window that stays full for this long is a stall.
 const STALL: Duration = Duration::from_millis(100);
 /// The most that one settlement writes.
 const SETTLE_BATCH: usize = 1000;
-/// Settlements under way at once: while one waits for its commit to reach the disk, the next is being written.
-pub(crate) const SETTLERS: usize = 2;
 pub(crate) const SETTLE_AGAIN: Backoff = Backoff {
     base: Duration::from_millis(4),
     cap: Duration::from_secs(2),
@@ -71,11 +69,8 @@ pub(crate) fn run<L: Lane>(
         delivered: Bell::default(),
         stop: stop.clone(),
     });
-    let inbox = Arc::new(Mutex::new(inbox));
-    for _ in 0..SETTLERS {
-        let (settler, inbox) = (Arc::clone(&flow), Arc::clone(&inbox));
-        tracker.spawn(async move { settler.settle_all(&inbox).await });
-    }
+    let settler = Arc::clone(&flow);
+    tracker.spawn(async move { settler.settle_all(inbox).await });
     let claims = Claims {
         flow,
         tracker: tracker.clone(),
@@ -87,7 +82,7 @@ pub(crate) fn run<L: Lane>(
 struct Claims<L: Lane> {
     flow: Arc<Flow<L>>,
     tracker: TaskTracker,
-    /// The settlers end when nobody is left who could send: this pass, and every delivery that it started.
+    /// The settler ends when nobody is left who could send: this pass, and every delivery that it started.
     outbox: mpsc::UnboundedSender<L::Settlement>,
 }
 
@@ -137,7 +132,7 @@ impl<L: Lane> Flow<L> {
         let delivered = AssertUnwindSafe(delivery).catch_unwind().await;
         drop(permit);
         match delivered {
-            // The settlers end only after every delivery, so there is always somebody to receive this.
+            // The settler ends only after every delivery, so there is always somebody to receive this.
             Ok(settlement) => drop(outbox.send(settlement)),
             Err(panic) => {
                 let panic = crate::task::panic_message(&*panic);
@@ -153,22 +148,14 @@ impl<L: Lane> Flow<L> {
         self.delivered.ring();
     }
 
-    async fn settle_all(&self, inbox: &Mutex<mpsc::UnboundedReceiver<L::Settlement>>) {
+    async fn settle_all(&self, mut inbox: mpsc::UnboundedReceiver<L::Settlement>) {
         let mut failures = 0;
         let mut batch = Vec::new();
         loop {
-            // One gathers while another writes. What has to be tried again does not wait for somebody who waits for more.
-            let gathering = if batch.is_empty() {
-                Some(inbox.lock().await)
-            } else {
-                inbox.try_lock().ok()
-            };
-            if let Some(mut inbox) = gathering {
-                if batch.is_empty() && inbox.recv_many(&mut batch, SETTLE_BATCH).await == 0 {
-                    return;
-                }
-                self.linger(&mut inbox, &mut batch).await;
+            if batch.is_empty() && inbox.recv_many(&mut batch, SETTLE_BATCH).await == 0 {
+                return;
             }
+            self.linger(&mut inbox, &mut batch).await;
             let taken = batch.len();
             let attempt = AssertUnwindSafe(self.lane.settle(std::mem::take(&mut batch)))
                 .catch_unwind()

@@ -1,32 +1,24 @@
 -- Ends executions and frees their slots, in one step: the active row becomes a finished one, the workspace's counter
 -- goes down. With a token only under that claim; without one (null) whoever holds it: the engine, a person or the
 -- reconciler says that it is over.
--- Called by the settler, the watcher of closes, the canceller and the reconciler. Locks active rows in id order, then
--- capacity rows, skipping those that others hold: such executions are answered as busy and come again.
+-- Called by the settler, the watcher of closes, the canceller and the reconciler. Locks capacity rows, skipping those that
+-- others hold: such executions are answered as busy and come again; then active rows in id order, by deleting them.
+-- A row whose token changed since the snapshot has one that this statement does not know, stays, and is answered as busy, too.
 -- Index: executions_active_pkey, workspace_capacity_pkey. Arrays and rows are paired by a full join, and membership is asked
 -- in a select list: neither can be planned as a nested loop, whatever the planner believes of a table that fills and
--- empties all day.
+-- empties all day. A plain `is not null` would turn the full join into one that can. What is read before the delete is narrow: it is
+-- copied at every step.
 -- $1 executions, $2 tokens, $3 item statuses, $4 statuses, $5 reasons, $6 last errors, $7 errors, $8 outputs,
 -- $9 attempts spent by this try, $10 run ids, $11 who says so, $12 the virtual time below which nobody may enter.
-with asked as materialized (
-    select *
-    from unnest($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                $9::integer[], $10::text[])
-        as a (execution_id, under_token, item_status, status, reason, last_error, error, output, spent, known_run_id)
-), found as materialized (
-    select a.*
+with found as materialized (
+    select a.execution_id, a.token, a.workspace_id
     from stationmaster.executions_active a
     where a.execution_id = any ($1)
-    order by a.execution_id
-    for update
-), paired as materialized (
-    select *
-    from found
-    full join asked using (execution_id)
 ), mine as materialized (
-    select *
-    from paired
-    where token is not null and (under_token is null or under_token = token)
+    select execution_id, token, workspace_id
+    from found
+    full join unnest($1::uuid[], $2::bigint[]) as k (execution_id, under_token) using (execution_id)
+    where (token is null) is not true and (under_token is null or under_token = token)
 ), locked as materialized (
     select workspace_id
     from stationmaster.workspace_capacity
@@ -34,16 +26,19 @@ with asked as materialized (
     order by workspace_id
     for update skip locked
 ), decided as materialized (
-    select m.*, m.workspace_id in (select workspace_id from locked) as ended
-    from mine m
+    select execution_id, workspace_id in (select workspace_id from locked) as free
+    from mine
 ), gone as (
     delete from stationmaster.executions_active a
-    where a.execution_id = any (array(select execution_id from decided where ended))
+    where a.execution_id = any (array(select execution_id from decided where free))
+      and a.token = any (array(select distinct token from mine))
+    returning a.execution_id, a.item_id, a.workspace_id, a.workflow_definition_id, a.workflow_definition_version_id, a.engine,
+              a.run_id, a.attempts, a.recoveries, a.holder, a.claimed_at, a.dispatched_at
 ), freed as (
     update stationmaster.workspace_capacity c
     set active       = c.active - n.ended,
         virtual_time = case when c.eligible then c.virtual_time else greatest(c.virtual_time, $12) end
-    from (select workspace_id, count(*) as ended from decided where ended group by workspace_id) n
+    from (select workspace_id, count(*) as ended from gone group by workspace_id) n
     where c.workspace_id = n.workspace_id
 ), recorded as (
     insert into stationmaster.executions_finished
@@ -54,8 +49,11 @@ with asked as materialized (
            reason, engine, coalesce(known_run_id, run_id), attempts + spent, recoveries, holder, claimed_at,
            case when item_status = 'DISPATCHED' then coalesce(dispatched_at, clock_timestamp()) else dispatched_at end,
            clock_timestamp() + interval '1 microsecond', $11, last_error, error::jsonb, output::jsonb
-    from decided
-    where ended
+    from gone
+    full join unnest($1::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::integer[], $10::text[])
+        as asked (execution_id, item_status, status, reason, last_error, error, output, spent, known_run_id)
+        using (execution_id)
+    where (item_id is null) is not true
 )
-select execution_id, ended
-from decided
+select d.execution_id, d.execution_id in (select execution_id from gone) as ended
+from decided d

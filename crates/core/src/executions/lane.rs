@@ -8,7 +8,6 @@ use crate::db;
 use crate::engine::Reach;
 use crate::lane::{Claimed, Lane};
 use crate::observe::trace;
-use crate::pipeline::SETTLERS;
 
 /// See [`Lane`].
 pub(crate) struct ExecutionsLane {
@@ -39,14 +38,6 @@ impl Lane for ExecutionsLane {
             Reach::Local => settings.batch_size,
             // What waits here for its turn at a distant engine could be started by another server instead.
             Reach::Shared => settings.batch_size.min(settings.start_concurrency),
-        }
-    }
-
-    fn window(&self) -> usize {
-        match self.shared.engine.reach() {
-            // A batch in the hands of each settler, and one that is being claimed.
-            Reach::Local => self.batch() * SETTLERS,
-            Reach::Shared => self.batch(),
         }
     }
 

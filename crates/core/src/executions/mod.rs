@@ -93,7 +93,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             poll_interval: Duration::from_secs(5),
-            batch_size: 500,
+            batch_size: 1000,
             max_attempts: 3,
             max_recoveries: 10,
             claim_lease: Duration::from_secs(30),

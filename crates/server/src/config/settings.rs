@@ -192,7 +192,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("executions.poll_interval", "5s", DURATION,
         "Look for work this often even when nobody says that there is any",
         |c, t| put(&mut c.executions.poll_interval, duration(t))),
-    setting("executions.batch_size", "500", "a number from 1 to 10000",
+    setting("executions.batch_size", "1000", "a number from 1 to 10000",
         "The most that one claim takes; in the exclusive mode 10 when left out",
         |c, t| put(&mut c.executions.batch_size, number(t, 1..=10_000))),
     setting("executions.max_attempts", "3", "a number from 1 to 1000",
