@@ -7,6 +7,7 @@ mod components;
 mod dst;
 mod interop;
 mod launch;
+mod peer;
 mod repository;
 mod test;
 mod tidy;
@@ -26,6 +27,7 @@ cargo xtask <command>
   dst             compare the fires around every move of every zone's clock with a scan, for some minutes
   check           what CI runs: format, clippy, documentation, tidy, test, and interop where Java and Maven are
   interop NAME    our binary beside Java programs: shedlock, its own library; orders, the example of the guide (needs Java and Maven)
+  peer river [n]  n jobs that do nothing (200000) through River and through us, on one PostgreSQL (needs Go)
   fuzz-api [n]    fuzz the HTTP API with n examples for each operation (500); `test` does so with a few
   tidy            the house rules that compilers do not know
   dev [args]      find or install PostgreSQL, build, and run `stationmaster dev`
@@ -54,6 +56,7 @@ fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
         "check" => check::run(&repository),
         "dst" => dst::run(&repository),
         "interop" => interop::run(&repository, arguments),
+        "peer" => peer::run(&repository, arguments),
         "tidy" => tidy::run(&repository),
         "dev" => launch::dev(&repository, arguments),
         "bench" => launch::bench(&repository, arguments),

@@ -68,6 +68,23 @@ async fn without_anything_special_the_wake_names_the_workspace_and_says_null() {
 }
 
 #[tokio::test]
+async fn wakes_to_one_target_share_a_connection() {
+    let bed = Bed::new().await;
+    let server = bed.server().await;
+    for _ in 0..5 {
+        let id = bed.now("/again").await;
+        bed.until(id, "fired").await;
+    }
+    let wakes = bed.wakes("/again", 5).await;
+    assert!(
+        wakes.iter().all(|wake| wake.peer == wakes[0].peer),
+        "{:?}",
+        wakes.iter().map(|wake| wake.peer).collect::<Vec<_>>()
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_payload_is_sent_character_by_character() {
     let bed = Bed::new().await;
     let server = bed.server().await;

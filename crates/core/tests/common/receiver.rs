@@ -7,12 +7,13 @@
 )]
 
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, Response, Uri};
 use tokio::sync::Semaphore;
 
@@ -24,6 +25,8 @@ pub(crate) struct Received {
     pub(crate) body: Vec<u8>,
     pub(crate) at: Instant,
     pub(crate) status: u16,
+    /// The other end of the connection.
+    pub(crate) peer: SocketAddr,
 }
 
 impl Received {
@@ -85,7 +88,7 @@ struct Inner {
 /// See the module. Answers 200 unless it is told otherwise.
 #[derive(Clone)]
 pub(crate) struct Receiver {
-    pub(crate) address: std::net::SocketAddr,
+    pub(crate) address: SocketAddr,
     inner: Arc<Inner>,
     _task: Arc<Task>,
 }
@@ -113,7 +116,8 @@ impl Receiver {
             gate: Semaphore::new(0),
         });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&inner));
-        let task = tokio::spawn(async move { axum::serve(socket, router).await.unwrap() });
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        let task = tokio::spawn(async move { axum::serve(socket, service).await.unwrap() });
         Self {
             address,
             inner,
@@ -164,6 +168,7 @@ impl Receiver {
 
 async fn answer(
     State(inner): State<Arc<Inner>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
@@ -186,6 +191,7 @@ async fn answer(
         body: body.to_vec(),
         at: Instant::now(),
         status: reply.status,
+        peer,
     });
     let mut response = Response::builder().status(reply.status);
     for (name, value) in reply.headers {

@@ -57,6 +57,12 @@ impl Launch {
         self
     }
 
+    /// With something in its environment that is no setting of ours.
+    pub(crate) fn beside(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Starts it and does not wait.
     pub(crate) fn start(&self) -> Process {
         let log = NamedTempFile::new().expect("a file for the log");
