@@ -49,7 +49,7 @@ fn defaults_of_the_mode_are_shown_and_give_way_to_what_is_said() {
         .unwrap();
     assert_eq!(loaded.config.executions.batch_size, 3);
     let parallel = from_set(&[]).ok().unwrap();
-    assert_eq!(parallel.config.executions.batch_size, 500);
+    assert_eq!(parallel.config.executions.batch_size, 1000);
     assert!(parallel.config.executions().unwrap().exclusive.is_none());
 }
 
