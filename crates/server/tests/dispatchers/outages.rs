@@ -48,7 +48,7 @@ async fn a_server_that_boots_without_temporal_tries_on_and_dispatches_when_it_co
     .await;
     send(&database, 30).await;
     // A minute, as it takes to bring a service back.
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let started = file.clone();
     let temporal = tokio::task::spawn_blocking(move || DevServer::start(port, Some(&started)))
         .await
