@@ -58,6 +58,7 @@ impl Launch {
     }
 
     /// With something in its environment that is no setting of ours.
+    #[allow(dead_code, reason = "each test program uses its own part of this")]
     pub(crate) fn beside(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
