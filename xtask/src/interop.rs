@@ -172,7 +172,8 @@ fn build_java(repository: &Repository, maven: &Path, folder: &Path) -> Result<st
 
 fn build_product(repository: &Repository) -> Result<PathBuf> {
     let mut build = repository.cargo();
-    build.args(["build", "--package", "stationmaster"]);
+    // As the tests build it: after them, nothing is built anew with other features.
+    build.args(["build", "--workspace", "--all-targets"]);
     if !repository::run(&mut build)?.success() {
         bail!("the product does not build");
     }
