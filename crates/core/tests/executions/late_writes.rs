@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use stationmaster_core::engine::Engine;
 use stationmaster_core::executions::Settings;
-use stationmaster_core::id::ItemId;
+use stationmaster_core::id::{ExecutionId, ItemId};
 use stationmaster_core::retry::Backoff;
 use uuid::Uuid;
 
 use crate::common::listener::Listener;
 use crate::common::scripted::{Mood, ScriptedEngine};
 use crate::common::{NOOP, Server, Testbed, brisk, eventually, wait};
+
+const FINISH: &str = include_str!("../../sql/executions/finish.sql");
 
 /// Takes a claim away from its holder, as a recovery does after the lease has run out, and keeps it for an hour.
 async fn take_over(testbed: &Testbed) -> (Uuid, i64) {
@@ -146,5 +148,59 @@ async fn a_run_that_was_taken_over_writes_no_progress_and_stops() {
         1
     );
     still_held_by(&testbed, item, thief, "RUNNING").await;
+    server.stop().await;
+}
+
+/// Somebody adopts the execution in the moment in which its former holder ends it: the end waits for the row, and then it is not
+/// the one that it had seen.
+#[tokio::test]
+async fn an_end_that_waited_for_an_adoption_ends_nothing() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(5, &wait(600.0)).await;
+    let server = testbed.server(Settings::default()).await;
+    let item = testbed.enqueue(tenant).await;
+    testbed.reaches(item, "RUNNING").await;
+    let execution = testbed.execution(item).await.id;
+    let token = "select token from stationmaster.executions_active";
+    let token = testbed.number(token).await;
+
+    let mut adopter = testbed.connection().await;
+    for statement in [
+        "begin",
+        "update stationmaster.executions_active set token = nextval('stationmaster.claim_token')",
+    ] {
+        sqlx::query(statement).execute(&mut adopter).await.unwrap();
+    }
+    let pool = testbed.pool().clone();
+    let end = tokio::spawn(async move {
+        let nothing = || vec![None::<String>];
+        let query = sqlx::query_as::<_, (ExecutionId, bool)>(FINISH)
+            .bind(vec![execution])
+            .bind(vec![Some(token)])
+            .bind(vec!["DISPATCHED"])
+            .bind(vec!["COMPLETED"])
+            .bind(nothing())
+            .bind(nothing())
+            .bind(nothing())
+            .bind(nothing())
+            .bind(vec![0])
+            .bind(nothing())
+            .bind("a test")
+            .bind(0.0_f64);
+        query.fetch_all(&pool).await.unwrap()
+    });
+    eventually("the end waits for the row", async || {
+        let waiting = "select count(*) from pg_stat_activity
+                       where datname = current_database() and wait_event_type = 'Lock' and query like '-- Ends executions%'";
+        testbed.number(waiting).await == 1
+    })
+    .await;
+    sqlx::query("commit").execute(&mut adopter).await.unwrap();
+
+    assert_eq!(end.await.unwrap(), [(execution, false)]);
+    assert_eq!(testbed.count("executions_active").await, 1);
+    assert_eq!(testbed.count("executions_finished").await, 0);
+    let active = "select active::bigint from stationmaster.workspace_capacity";
+    assert_eq!(testbed.number(active).await, 1, "its slot stays taken");
     server.stop().await;
 }
