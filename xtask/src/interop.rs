@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use stationmaster_postgres::{Binaries, Server, Settings};
 
 use crate::components::{JAVA, MAVEN, POSTGRES};
-use crate::repository::{self, Repository, code_of};
+use crate::repository::{self, Repository, code_of, printed};
 
 /// Runs what the argument names.
 pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
@@ -87,15 +87,6 @@ impl Meeting {
             .env("STATIONMASTER_DATABASE_URL", &self.url);
         printed(&mut command)
     }
-}
-
-fn printed(command: &mut Command) -> Result<String> {
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.with_context(|| format!("cannot run {command:?}"))?;
-    if !output.status.success() {
-        bail!("{command:?} failed");
-    }
-    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
 fn shedlock(meeting: &Meeting) -> Result<ExitCode> {

@@ -3,13 +3,13 @@
 //!
 //! River's side is a program in Go under `interop/river`; so it is a command of its own, and needs Go.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 use stationmaster_postgres::{Binaries, Durability, Server, Settings};
 
 use crate::components::POSTGRES;
-use crate::repository::{self, Repository, words};
+use crate::repository::{self, Repository, printed};
 
 const JOBS: &str = "200000";
 /// One after the other, so that whatever else the machine does meets both.
@@ -67,12 +67,7 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
 
 /// Runs a program that prints JSON; its figure.
 fn per_second(command: &mut Command) -> Result<f64> {
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.with_context(|| format!("cannot run {}", words(command)))?;
-    if !output.status.success() {
-        bail!("{} failed", words(command));
-    }
-    figure(&String::from_utf8(output.stdout)?).context("it printed no figure")
+    figure(&printed(command)?).context("it printed no figure")
 }
 
 fn figure(json: &str) -> Option<f64> {

@@ -2,9 +2,9 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// Prefixes of what `cargo run` sets for this program. Passed on to another cargo they count as changed inputs of build
 /// scripts that watch them, and dependencies would be compiled again for every second command.
@@ -58,6 +58,16 @@ pub(crate) fn run(command: &mut Command) -> Result<ExitStatus> {
     command
         .status()
         .with_context(|| format!("cannot run `{}`", words(command)))
+}
+
+/// Runs a command that must succeed; what it printed.
+pub(crate) fn printed(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run `{}`", words(command)))?;
+    if !output.status.success() {
+        bail!("`{}` failed", words(command));
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
 /// The code of a program that ended, to be our own.
