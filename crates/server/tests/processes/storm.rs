@@ -11,7 +11,9 @@ use crate::support::{Launch, LimitWatch, TestDatabase};
 const STORM: Duration = Duration::from_secs(15);
 const LIMITS: [i32; 6] = [1, 1, 2, 2, 3, 4];
 /// Enough to keep every slot busy for longer than the storm.
-const ITEMS_PER_SLOT: i32 = 45;
+const ITEMS_PER_SLOT: i32 = 90;
+/// The kill that takes all servers at once: whoever holds the work then, dies with it.
+const LANDSLIDE: usize = 7;
 const GRAPH: &str = r#"{"nodes": [{"id": "nap", "type": "wait", "seconds": 0.2}]}"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -37,10 +39,18 @@ async fn in_a_storm_of_kills_limits_hold_and_everything_completes_once() {
     let mut kills = 0;
     while begun.elapsed() < STORM {
         tokio::time::sleep(Duration::from_millis(chance.random_range(500..900))).await;
-        let victim = &mut servers[chance.random_range(0..3)];
-        victim.assert_alive();
-        victim.kill();
-        *victim = launch.start();
+        let chosen = chance.random_range(0..servers.len());
+        let victims = match kills {
+            LANDSLIDE => 0..servers.len(),
+            _ => chosen..chosen + 1,
+        };
+        for victim in &mut servers[victims.clone()] {
+            victim.assert_alive();
+            victim.kill();
+        }
+        for victim in &mut servers[victims] {
+            *victim = launch.start();
+        }
         kills += 1;
     }
     let items = i64::from(LIMITS.iter().sum::<i32>() * ITEMS_PER_SLOT);
