@@ -37,6 +37,8 @@ impl Standing {
 pub struct Presence {
     name: Arc<str>,
     standing: Arc<Mutex<Standing>>,
+    /// Held while a heartbeat is on its way, so that none arrives after the server has left and brings its row back.
+    left: Arc<tokio::sync::Mutex<bool>>,
     lease: Duration,
 }
 
@@ -58,6 +60,7 @@ impl Presence {
         Self {
             name: name.into(),
             standing: Arc::new(Mutex::new(standing)),
+            left: Arc::default(),
             lease,
         }
     }
@@ -95,8 +98,12 @@ impl Presence {
         self.lock().claiming = false;
     }
 
-    /// Sends one heartbeat.
+    /// Sends one heartbeat; none any more once this server has left.
     pub async fn beat(&self, database: &Database, engine: &str, engine_up: bool) -> Result<(), db::Error> {
+        let left = self.left.lock().await;
+        if *left {
+            return Ok(());
+        }
         let asked_at = Instant::now();
         let before = {
             let mut standing = self.lock();
@@ -130,6 +137,7 @@ impl Presence {
 
     /// Leaves: gives up its duties and its row.
     pub async fn leave(&self, database: &Database) -> Result<(), db::Error> {
+        *self.left.lock().await = true;
         let id = self.id();
         within(
             sqlx::query(statement!("duties/lay_down"))
@@ -169,11 +177,11 @@ impl Pass for Heartbeat {
             .beat(&self.database, self.engine, self.breaker.is_closed())
             .await?;
         // A server that has just lost its standing registers again at once.
-        let registered = self.presence.holder().is_some();
-        Ok(if registered {
-            Next::After(self.presence.lease / 5)
-        } else {
+        let lapsed = self.presence.holder().is_none() && !*self.presence.left.lock().await;
+        Ok(if lapsed {
             Next::Now
+        } else {
+            Next::After(self.presence.lease / 5)
         })
     }
 }

@@ -1,5 +1,6 @@
 -- Lengthens the leases that a server holds. A lease that has run out or was taken is not lengthened: what is missing from the
--- answer is lost. Called by the owner, several times a lease. Locks the rows in id order. Index: dispatchers_pkey.
+-- answer is lost. The lease is looked at again under the lock, which may have been long in coming. Called by the owner, several
+-- times a lease. Locks the rows in id order. Index: dispatchers_pkey.
 -- $1 server, $2 dispatchers, $3 epochs, $4 lease in seconds.
 with mine as materialized (
     select d.id
@@ -12,5 +13,5 @@ with mine as materialized (
 update stationmaster.dispatchers d
 set lease_until = now() + make_interval(secs => $4)
 from mine m
-where d.id = m.id
+where d.id = m.id and d.lease_until > clock_timestamp()
 returning d.id

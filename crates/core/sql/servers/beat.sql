@@ -6,5 +6,5 @@ insert into stationmaster.servers (id, name, version, engine, engine_up, claimin
 values ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))
 on conflict (id) do update
     set seen_at = now(), lease_until = excluded.lease_until, engine_up = excluded.engine_up, claiming = excluded.claiming
-    where servers.lease_until > now()
+    where servers.lease_until > clock_timestamp()
 returning id

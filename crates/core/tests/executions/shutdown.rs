@@ -5,10 +5,25 @@ use std::time::{Duration, Instant};
 
 use stationmaster_core::engine::Engine;
 use stationmaster_core::executions::Settings;
+use stationmaster_core::presence::Presence;
 
 use crate::common::counting::{misplaced_items, wrong_counters};
 use crate::common::scripted::{Mood, ScriptedEngine};
 use crate::common::{NOOP, Server, Testbed, brisk, eventually, wait};
+
+#[tokio::test]
+async fn a_heartbeat_after_the_end_does_not_bring_a_server_back() {
+    let testbed = Testbed::new().await;
+    let presence = Presence::new("leaving");
+    let beat = || presence.beat(&testbed.database, "embedded", true);
+    beat().await.unwrap();
+    assert_eq!(testbed.count("servers").await, 1);
+
+    let (left, late, later) = tokio::join!(presence.leave(&testbed.database), beat(), beat());
+    left.and(late).and(later).unwrap();
+
+    assert_eq!(testbed.count("servers").await, 0);
+}
 
 #[tokio::test]
 async fn a_server_that_stops_gives_its_runs_back_in_time_and_another_goes_on_with_them() {
