@@ -90,7 +90,6 @@ const SHARED_PARAMETERS: &[(&str, &str)] = &[
     // Also where nothing is flushed: it is cheap there, and without it the end of the process loses commits.
     ("synchronous_commit", "on"),
     ("shared_buffers", "256MB"),
-    ("wal_compression", "on"),
     ("min_wal_size", "256MB"),
     ("max_wal_size", "2GB"),
     ("checkpoint_timeout", "15min"),
