@@ -39,6 +39,11 @@ pub(crate) trait Lane: Send + Sync + 'static {
         async {}
     }
 
+    /// Are deliveries mostly over as soon as they begin? Then only those that are not get a task of their own.
+    fn is_instant(&self) -> bool {
+        false
+    }
+
     /// A claim goes out: outside any transaction, bounded in time. Never fails: whatever happens is a settlement.
     fn deliver(&self, claim: Self::Claim) -> impl Future<Output = Self::Settlement> + Send;
 

@@ -110,10 +110,18 @@ impl<L: Lane> crate::task::Pass for Claims<L> {
         let claimed = flow.lane.claim(batch).instrument(span.clone()).await?;
         flow.in_flight.fetch_add(claimed.claims.len(), Ordering::AcqRel);
         flow.in_delivery.fetch_add(claimed.claims.len(), Ordering::AcqRel);
+        let is_instant = flow.lane.is_instant();
         for claim in claimed.claims {
             let (flow, outbox) = (Arc::clone(flow), self.outbox.clone());
-            let delivery = async move { flow.deliver(claim, outbox).await };
-            self.tracker.spawn(delivery.instrument(span.clone()));
+            let delivery = async move { flow.deliver(claim, outbox).await }.instrument(span.clone());
+            if !is_instant {
+                self.tracker.spawn(delivery);
+                continue;
+            }
+            let mut delivery = Box::pin(delivery);
+            if futures::poll!(delivery.as_mut()).is_pending() {
+                self.tracker.spawn(delivery);
+            }
         }
         Ok(claimed.next)
     }
@@ -121,7 +129,11 @@ impl<L: Lane> crate::task::Pass for Claims<L> {
 
 impl<L: Lane> Flow<L> {
     async fn deliver(&self, claim: L::Claim, outbox: mpsc::UnboundedSender<L::Settlement>) {
-        let permit = self.permits.acquire().await;
+        // Tried first, because waiting, even where there is no need to, is counted against the task.
+        let permit = match self.permits.try_acquire() {
+            Ok(permit) => Ok(permit),
+            Err(_) => self.permits.acquire().await,
+        };
         let delivery = async {
             if self.stop.is_cancelled() {
                 self.lane.release(claim)

@@ -401,6 +401,11 @@ impl Engine for EmbeddedEngine {
         Reach::Local
     }
 
+    /// The nodes that run here take what they need from the graph.
+    fn reads_input(&self) -> bool {
+        false
+    }
+
     fn start<'a>(&'a self, request: &'a StartRequest, _deadline: Duration) -> BoxFuture<'a, StartOutcome> {
         self.begin(request).boxed()
     }

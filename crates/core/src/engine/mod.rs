@@ -38,7 +38,7 @@ pub struct StartRequest {
     pub task_queue: String,
     /// The version's graph, validated; [`Graph::node_ids`] is in topological order.
     pub graph: Arc<Graph>,
-    /// What the caller enqueued, verbatim.
+    /// What the caller enqueued, verbatim; `null` for an engine that does not read it.
     pub input: Box<RawValue>,
     /// The enqueuer's trace context (`traceparent`), passed on to the run.
     pub traceparent: Option<String>,
@@ -169,6 +169,11 @@ pub trait Engine: Send + Sync + 'static {
     /// Whose runs it tells of.
     fn reach(&self) -> Reach {
         Reach::Shared
+    }
+
+    /// Does it read the input of what it starts?
+    fn reads_input(&self) -> bool {
+        true
     }
 
     /// Starts a run, or finds that it was started before.

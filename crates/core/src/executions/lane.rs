@@ -41,6 +41,10 @@ impl Lane for ExecutionsLane {
         }
     }
 
+    fn is_instant(&self) -> bool {
+        self.shared.engine.reach() == Reach::Local
+    }
+
     fn span(&self) -> tracing::Span {
         tracing::debug_span!("flow:queue_processing")
     }
