@@ -1,5 +1,5 @@
--- Turns hints that have become visible into `ready` workspaces, each from the earliest position hinted.
--- Called by the claim, first thing in its transaction. Locks hints and capacity rows, skipping what others hold: a
+-- Turns hints that have become visible into `ready` workspaces, each from the earliest position hinted, and gives the claim
+-- its token. Called by the claim, first thing in its transaction. Locks hints and capacity rows, skipping what others hold: a
 -- workspace that somebody keeps locked keeps its hints for later and holds nobody up. Index: queue_hints_pkey.
 -- $1 lowest hint id to look at, $2 how many, $3 the virtual time below which nobody may enter.
 with seen as materialized (
@@ -33,7 +33,6 @@ with seen as materialized (
                             then c.head_seq else e.seq end
     from entering e
     where e.free and c.workspace_id = e.workspace_id
-    returning c.workspace_id
 ), ghosts as (
     -- A workspace that was deleted in the meantime: its items must be found, to fail.
     insert into stationmaster.workspace_capacity (workspace_id, max_concurrent, weight, gone)
@@ -54,4 +53,4 @@ with seen as materialized (
 select (select max(id) from seen) as last_id,
        (select count(*) from seen) as seen,
        (select count(*) from used) as used,
-       (select count(*) from absorbed) as absorbed
+       nextval('stationmaster.claim_token') as token

@@ -3,7 +3,8 @@
 -- counters. Called by the claim, after lock_eligible and in a later snapshot. Items of a paused definition are parked
 -- instead. Locks pending rows, skipping what others hold (a cancel). Index: queue_pending_ready from the remembered
 -- head on. A row that changed since the snapshot is not found again by its ctid and stays; whoever changed it left a hint.
--- $1 workspaces, $2 how many each may take, $3 holder, $4 lease in seconds, $5 fresh execution ids, $6 engine.
+-- The first execution of an item has the item's own id.
+-- $1 workspaces, $2 how many each may take, $3 holder, $4 lease in seconds, $5 token, $6 engine.
 with room as (
     select c.workspace_id, r.take, coalesce(c.head_rank, -9223372036854775808) as head_rank, coalesce(c.head_seq, 0) as head_seq
     from unnest($1::uuid[], $2::integer[]) as r (workspace_id, take)
@@ -30,19 +31,17 @@ with room as (
     where p.ctid = any (array(select place from picked where not parked))
     returning p.item_id, p.seq, p.rank, p.workspace_id, p.workflow_definition_id, p.workflow_definition_version_id,
               p.execution_id, p.attempts, p.recoveries
-), claim as materialized (
+), moment as materialized (
     -- The moment itself, not that of the transaction's start: it must lie after the end that freed the slot.
-    select nextval('stationmaster.claim_token') as token, clock_timestamp() as claimed_at,
-           clock_timestamp() + make_interval(secs => $4) as lease_until
+    select clock_timestamp() as claimed_at
 ), admitted as (
     insert into stationmaster.executions_active
         (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, state,
          holder, token, lease_until, engine, attempts, recoveries, claimed_at)
-    select coalesce(execution_id, ($5::uuid[])[row_number() over (order by seq)]), item_id, seq, rank, workspace_id,
-           workflow_definition_id, workflow_definition_version_id, 'STARTING', $3, token, lease_until, $6, attempts,
-           recoveries, claimed_at
-    from taken, claim
-    returning execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, token, attempts
+    select coalesce(execution_id, item_id), item_id, seq, rank, workspace_id, workflow_definition_id,
+           workflow_definition_version_id, 'STARTING', $3, $5, (select claimed_at + make_interval(secs => $4) from moment), $6,
+           attempts, recoveries, (select claimed_at from moment)
+    from taken
 ), served as (
     -- One grouping instead of joins, which could be planned as nested loops.
     select workspace_id, sum(take) as take, count(last) as found, max(last) as last, sum(admitted) as admitted
@@ -68,10 +67,8 @@ with room as (
 )
 -- First how the workspaces stand now, then what was admitted.
 select workspace_id, active, max_concurrent, more, null::uuid as execution_id, null::uuid as item_id,
-       null::uuid as workflow_definition_id, null::uuid as workflow_definition_version_id, null::bigint as token,
-       null::integer as attempts
+       null::uuid as workflow_definition_id, null::uuid as workflow_definition_version_id, null::integer as attempts
 from moved
 union all
-select workspace_id, null, null, null, execution_id, item_id, workflow_definition_id, workflow_definition_version_id,
-       token, attempts
-from admitted
+select workspace_id, null, null, null, execution_id, item_id, workflow_definition_id, workflow_definition_version_id, attempts
+from taken

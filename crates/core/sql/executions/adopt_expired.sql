@@ -1,15 +1,13 @@
 -- Takes over claims that nobody looks after any more, under a fresh token: those whose own lease has run out, and those
 -- of servers whose heartbeat has. Called by recovery, which then asks the engine about each. Locks active rows in id
--- order, skipping what others hold. Index: executions_active_lease; the dead servers' part reads the whole (small) table
--- and only when there are dead servers.
+-- order, skipping what others hold. Reads the whole (small) table: recovery sees to it that this is not too often.
 -- $1 new holder, $2 lease in seconds, $3 dead servers, $4 how many, $5 how old a claim must be, in seconds.
 with orphans as (
-    (select execution_id from stationmaster.executions_active
-     where lease_until <= now() and claimed_at <= now() - make_interval(secs => $5) order by lease_until limit $4)
-    union
-    (select execution_id from stationmaster.executions_active
-     where holder = any ($3) and (state = 'STARTING' or engine = 'embedded')
-       and claimed_at <= now() - make_interval(secs => $5) limit $4)
+    select execution_id
+    from stationmaster.executions_active
+    where (lease_until <= now() or (holder = any ($3) and (state = 'STARTING' or engine = 'embedded')))
+      and claimed_at <= now() - make_interval(secs => $5)
+    limit $4
 ), lost as materialized (
     select a.execution_id, a.holder
     from stationmaster.executions_active a

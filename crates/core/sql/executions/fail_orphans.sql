@@ -16,7 +16,7 @@ with orphan as materialized (
     insert into stationmaster.executions_finished
         (execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, item_status, status,
          reason, attempts, recoveries, finished_at, finished_by, last_error)
-    select coalesce(execution_id, stationmaster.new_id()), item_id, workspace_id, workflow_definition_id,
+    select coalesce(execution_id, item_id), item_id, workspace_id, workflow_definition_id,
            workflow_definition_version_id, 'FAILED', case when execution_id is not null then 'FAILED' end,
            'workspace_gone', attempts, recoveries, clock_timestamp(), $1, 'the workspace was deleted'
     from removed

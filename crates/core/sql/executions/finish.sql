@@ -2,36 +2,28 @@
 -- goes down. With a token only under that claim; without one (null) whoever holds it: the engine, a person or the
 -- reconciler says that it is over.
 -- Called by the settler, the watcher of closes, the canceller and the reconciler. Locks capacity rows, skipping those that
--- others hold: such executions are answered as busy and come again; then active rows in id order, by deleting them.
--- A row whose token changed since the snapshot has one that this statement does not know, stays, and is answered as busy, too.
+-- others hold: such executions are answered as busy and come again; then active rows in id order, by deleting them. A row
+-- that changed while it was waited for is looked at again, and stays when its token is another one by then.
 -- Index: executions_active_pkey, workspace_capacity_pkey. Arrays and rows are paired by a full join, and membership is asked
--- in a select list: neither can be planned as a nested loop, whatever the planner believes of a table that fills and
--- empties all day. A plain `is not null` would turn the full join into one that can. What is read before the delete is narrow: it is
--- copied at every step.
+-- with `is true`: neither can be planned as a nested loop, whatever the planner believes of a table that fills and
+-- empties all day. A plain `is not null` would turn the full join into one that can.
 -- $1 executions, $2 tokens, $3 item statuses, $4 statuses, $5 reasons, $6 last errors, $7 errors, $8 outputs,
--- $9 attempts spent by this try, $10 run ids, $11 who says so, $12 the virtual time below which nobody may enter.
-with found as materialized (
-    select a.execution_id, a.token, a.workspace_id
-    from stationmaster.executions_active a
-    where a.execution_id = any ($1)
-), mine as materialized (
-    select execution_id, token, workspace_id
-    from found
-    full join unnest($1::uuid[], $2::bigint[]) as k (execution_id, under_token) using (execution_id)
-    where (token is null) is not true and (under_token is null or under_token = token)
-), locked as materialized (
+-- $9 attempts spent by this try, $10 run ids, $11 who says so, $12 the virtual time below which nobody may enter,
+-- $13 their workspaces (null: not known).
+with locked as materialized (
     select workspace_id
     from stationmaster.workspace_capacity
-    where workspace_id = any (array(select distinct workspace_id from mine))
+    where workspace_id = any (coalesce($13::uuid[], array(
+        select distinct a.workspace_id from stationmaster.executions_active a where a.execution_id = any ($1))))
     order by workspace_id
     for update skip locked
-), decided as materialized (
-    select execution_id, workspace_id in (select workspace_id from locked) as free
-    from mine
 ), gone as (
     delete from stationmaster.executions_active a
-    where a.execution_id = any (array(select execution_id from decided where free))
-      and a.token = any (array(select distinct token from mine))
+    where a.execution_id = any ($1)
+      and (a.workspace_id in (select workspace_id from locked)) is true
+      and ((a.execution_id, a.token) in (select * from unnest($1::uuid[], $2::bigint[]))
+           or a.execution_id in (select k.execution_id from unnest($1::uuid[], $2::bigint[]) as k (execution_id, token)
+                                 where k.token is null))
     returning a.execution_id, a.item_id, a.workspace_id, a.workflow_definition_id, a.workflow_definition_version_id, a.engine,
               a.run_id, a.attempts, a.recoveries, a.holder, a.claimed_at, a.dispatched_at
 ), freed as (
@@ -55,5 +47,11 @@ with found as materialized (
         using (execution_id)
     where (item_id is null) is not true
 )
-select d.execution_id, d.execution_id in (select execution_id from gone) as ended
-from decided d
+select execution_id, true as ended
+from gone
+union all
+select a.execution_id, false
+from stationmaster.executions_active a
+where (select count(*) from gone) < cardinality($1)
+  and a.execution_id = any ($1)
+  and (a.workspace_id in (select workspace_id from locked)) is not true

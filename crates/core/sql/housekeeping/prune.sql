@@ -1,6 +1,7 @@
 -- Removes what ended longer ago than the retention time: the finished rows, their items when no younger execution needs
 -- them, and their history. Called by housekeeping, a small batch at a time. Locks only rows that nobody works on.
--- Index: executions_finished_at (brin). $1 retention in seconds, $2 how many.
+-- Index: executions_finished_at (brin); by item, those behind active_by_item and finished_by_item, written out here.
+-- $1 retention in seconds, $2 how many.
 with old as materialized (
     select execution_id, item_id
     from stationmaster.executions_finished
@@ -16,9 +17,14 @@ with old as materialized (
     select distinct o.item_id
     from old o
     where not exists (select from stationmaster.queue_pending p where p.item_id = o.item_id)
-      and not exists (select from stationmaster.executions_active a where a.item_id = o.item_id)
+      and not exists (select from stationmaster.executions_active a where a.execution_id = o.item_id)
+      and not exists (select from stationmaster.executions_active a
+                      where a.item_id = o.item_id and a.execution_id <> a.item_id)
       and not exists (select from stationmaster.executions_finished f
-                      where f.item_id = o.item_id and f.execution_id <> all (array(select execution_id from old)))
+                      where f.execution_id = o.item_id and f.execution_id <> all (array(select execution_id from old)))
+      and not exists (select from stationmaster.executions_finished f
+                      where f.item_id = o.item_id and f.execution_id <> f.item_id
+                        and f.execution_id <> all (array(select execution_id from old)))
 ), forgotten as (
     delete from stationmaster.queue_items i
     where i.id = any (array(select item_id from items))

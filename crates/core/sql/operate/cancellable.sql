@@ -1,5 +1,5 @@
 -- Items that wait or run and match a filter, a page at a time, for bulk cancels and their preview. Locks nothing.
--- Index: queue_pending_pkey, executions_active_by_item.
+-- Index: queue_pending_pkey. Reads the (small) active table.
 -- $1 workspaces, $2 definition, $3 status PENDING, CLAIMED or DISPATCHED (null: any), $4 enqueued at or after, $5 enqueued before
 -- (null: any), $6 after this item, $7 how many.
 with candidates as (

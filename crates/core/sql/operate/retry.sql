@@ -1,11 +1,11 @@
 -- Puts items that ended badly back into the queue, under a new execution: the old one stays in the record. Items whose
 -- execution was completed, or that are not over, are left alone. Called by people, singly or in batches.
--- Locks finished rows in id order. Index: executions_finished_by_item.
+-- Locks finished rows in id order. Index: executions_finished_items_badly.
 -- $1 items, $2 who.
 with ended as materialized (
     select f.execution_id, f.item_id
     from stationmaster.executions_finished f
-    where f.item_id = any ($1) and f.superseded_at is null and f.status is distinct from 'COMPLETED'
+    where f.item_id = any ($1) and f.superseded_at is null and coalesce(f.status, '') <> 'COMPLETED'
     order by f.execution_id
     for update
 ), superseded as (
@@ -16,8 +16,9 @@ with ended as materialized (
     returning f.item_id, f.execution_id, f.workspace_id
 ), waiting as (
     insert into stationmaster.queue_pending
-        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id)
-    select i.id, i.seq, -i.priority::bigint, i.workspace_id, i.workflow_definition_id, i.workflow_definition_version_id
+        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, execution_id)
+    select i.id, i.seq, -i.priority::bigint, i.workspace_id, i.workflow_definition_id, i.workflow_definition_version_id,
+           stationmaster.new_id()
     from stationmaster.queue_items i
     where i.id = any (array(select item_id from superseded))
     returning item_id, workspace_id, rank, seq

@@ -84,16 +84,12 @@ pub(super) struct Admitted {
     active: Option<i32>,
     max_concurrent: Option<i32>,
     more: Option<bool>,
-    /// What was admitted, in the rows that say that.
+    /// What was admitted, in the rows that say that. No execution id: the first try, under the item's own.
     pub(super) execution_id: Option<ExecutionId>,
     pub(super) item_id: Option<ItemId>,
     pub(super) workflow_definition_id: Option<DefinitionId>,
     pub(super) workflow_definition_version_id: Option<VersionId>,
-    pub(super) token: Option<Token>,
     pub(super) attempts: Option<i32>,
-    /// A try that is not the first: it goes on under the id of the first.
-    #[sqlx(skip)]
-    pub(super) again: bool,
 }
 
 #[derive(Default)]
@@ -158,22 +154,19 @@ impl Claimer {
                 next: Next::After(self.sleep()),
             });
         }
-        let admitted = self.admit(holder, room).await?;
-        let (admitted, next) = match admitted {
-            Admission::Rows(rows) => (rows, Next::Now),
+        let (claims, next) = match self.admit(holder, room).await? {
+            Admission::Rows(token, rows) => {
+                self.mention_full(&rows);
+                let loaded = self.loader.load(holder, token, began, rows).await;
+                (
+                    loaded.inspect_err(|_| self.lost.suspect(holder, token))?,
+                    Next::Now,
+                )
+            }
             Admission::Contended => (Vec::new(), Next::After(self.contended())),
             Admission::Nothing => {
                 self.memory().look_at = None;
                 (Vec::new(), Next::Now)
-            }
-        };
-        self.mention_full(&admitted);
-        let ids: Vec<ExecutionId> = admitted.iter().filter_map(|row| row.execution_id).collect();
-        let claims = match self.loader.load(holder, began, admitted).await {
-            Ok(claims) => claims,
-            Err(error) => {
-                self.lost.suspect(holder, ids);
-                return Err(error);
             }
         };
         self.attend().await;
@@ -292,12 +285,12 @@ impl Claimer {
     }
 
     async fn admit(&self, holder: ServerId, room: usize) -> Result<Admission, db::Error> {
-        let fresh: Vec<ExecutionId> = (0..room).map(|_| ExecutionId::new()).collect();
-        let admission = self.admit_in_transaction(holder, room, &fresh);
+        let mut token = None;
+        let admission = self.admit_in_transaction(holder, room, &mut token);
         let call = tokio::time::timeout(db::CALL_TIMEOUT, admission).await;
         let admission = call.unwrap_or(Err(db::Error::Timeout(db::CALL_TIMEOUT)));
-        if admission.is_err() {
-            self.lost.suspect(holder, fresh);
+        if let (Err(_), Some(token)) = (&admission, token) {
+            self.lost.suspect(holder, token);
         }
         admission
     }
@@ -306,7 +299,7 @@ impl Claimer {
         &self,
         holder: ServerId,
         room: usize,
-        fresh: &[ExecutionId],
+        known_token: &mut Option<Token>,
     ) -> Result<Admission, db::Error> {
         let (from, floor) = {
             let low_water = self.low_water();
@@ -316,13 +309,14 @@ impl Claimer {
         let _gate = self.shared.gate.lock().await;
         let hints_from = self.memory().hints_from;
         let mut transaction = self.shared.database.pool().begin().await?;
-        let (last, seen, used, _): (Option<i64>, i64, i64, i64) =
+        let (last, seen, used, token): (Option<i64>, i64, i64, Token) =
             sqlx::query_as(statement!("capacity/absorb_hints"))
                 .bind(hints_from)
                 .bind(HINTS)
                 .bind(floor)
                 .fetch_one(&mut *transaction)
                 .await?;
+        *known_token = Some(token);
         {
             let mut memory = self.memory();
             // Thousands of hints for workspaces that somebody keeps locked must not hide those behind them.
@@ -372,20 +366,16 @@ impl Claimer {
             .filter(|(_, share)| **share > 0)
             .map(|(room, share)| (room.workspace_id, i32::try_from(*share).unwrap_or(i32::MAX)))
             .unzip();
-        let mut rows: Vec<Admitted> = sqlx::query_as(statement!("executions/admit"))
+        let rows: Vec<Admitted> = sqlx::query_as(statement!("executions/admit"))
             .bind(workspaces)
             .bind(takes)
             .bind(holder)
             .bind(self.shared.settings.claim_lease.as_secs_f64())
-            .bind(fresh)
+            .bind(token)
             .bind(self.shared.engine.name())
             .fetch_all(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        let fresh: HashSet<ExecutionId> = fresh.iter().copied().collect();
-        for row in &mut rows {
-            row.again = row.execution_id.is_some_and(|id| !fresh.contains(&id));
-        }
         {
             let mut memory = self.memory();
             memory.worked_at = Some(Instant::now());
@@ -399,7 +389,7 @@ impl Claimer {
             self.low_water().served(behind);
         }
         self.remember_appetite(&rooms, &rows);
-        Ok(Admission::Rows(rows))
+        Ok(Admission::Rows(token, rows))
     }
 
     /// As many workspaces as it takes to fill the batch and a few more, judging by the last claims: a workspace that is
@@ -431,7 +421,7 @@ impl Claimer {
             .map(|room| f64::from(room.free));
         let of_others = rows
             .iter()
-            .filter(|row| row.execution_id.is_some() && !hungry.contains(&row.workspace_id))
+            .filter(|row| row.item_id.is_some() && !hungry.contains(&row.workspace_id))
             .count();
         let each = (of_hungry.sum::<f64>() + of_others as f64) / rooms.len().max(1) as f64;
         let mut memory = self.memory();
@@ -464,7 +454,7 @@ impl Claimer {
 }
 
 enum Admission {
-    Rows(Vec<Admitted>),
+    Rows(Token, Vec<Admitted>),
     /// There is something, and others hold it.
     Contended,
     Nothing,

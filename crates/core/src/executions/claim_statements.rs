@@ -4,12 +4,12 @@ use sqlx::{Connection as _, PgConnection};
 
 use crate::capacity::{Demand, share};
 use crate::db::{Error, statement};
-use crate::id::{ExecutionId, ServerId, WorkspaceId};
+use crate::id::{ServerId, Token, WorkspaceId};
 
 /// One claim of at most `batch` items: the same statements, in the same order, as a server's. Answers how many it took.
 pub async fn claim_by_hand(connection: &mut PgConnection, batch: usize) -> Result<usize, Error> {
     let mut transaction = connection.begin().await?;
-    sqlx::query(statement!("capacity/absorb_hints"))
+    let (.., token): (Option<i64>, i64, i64, Token) = sqlx::query_as(statement!("capacity/absorb_hints"))
         .bind(0_i64)
         .bind(2_000_i64)
         .bind(0_f64)
@@ -38,7 +38,7 @@ pub async fn claim_by_hand(connection: &mut PgConnection, batch: usize) -> Resul
         .bind(takes)
         .bind(ServerId::new())
         .bind(30_f64)
-        .bind((0..batch).map(|_| ExecutionId::new()).collect::<Vec<_>>())
+        .bind(token)
         .bind("embedded")
         .fetch_all(&mut *transaction)
         .await?;

@@ -1,8 +1,10 @@
 //! Finish: the end of executions, whoever says so, in batches. Frees the slots in the same statement.
 
+use std::collections::HashSet;
+
 use crate::db::{self, Database, statement, within};
 use crate::engine::Close;
-use crate::id::{ExecutionId, Token};
+use crate::id::{ExecutionId, Token, WorkspaceId};
 
 /// One end.
 #[derive(Debug, Clone)]
@@ -10,6 +12,8 @@ pub(crate) struct End {
     pub(crate) execution_id: ExecutionId,
     /// Only under this claim; `None`: whoever holds it.
     pub(crate) token: Option<Token>,
+    /// Whose slot it holds, where that is known: it need not be looked up then.
+    pub(crate) workspace_id: Option<WorkspaceId>,
     pub(crate) item_status: &'static str,
     pub(crate) status: &'static str,
     pub(crate) reason: Option<String>,
@@ -26,6 +30,7 @@ impl End {
         Self {
             execution_id: close.execution_id,
             token: close.token,
+            workspace_id: None,
             item_status: "DISPATCHED",
             status: close.status.as_str(),
             reason: None,
@@ -119,6 +124,7 @@ async fn write_in(
     fn column<'a, T>(ends: &'a [End], get: impl Fn(&'a End) -> T) -> Vec<T> {
         ends.iter().map(get).collect()
     }
+    let workspaces: Option<HashSet<WorkspaceId>> = ends.iter().map(|end| end.workspace_id).collect();
     let rows: Vec<(ExecutionId, bool)> = within(
         sqlx::query_as(statement!("executions/finish"))
             .bind(column(ends, |end| end.execution_id))
@@ -133,6 +139,7 @@ async fn write_in(
             .bind(column(ends, |end| end.run_id.as_deref()))
             .bind(by)
             .bind(floor)
+            .bind(workspaces.map(Vec::from_iter))
             .fetch_all(connection),
     )
     .await?;

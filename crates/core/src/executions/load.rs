@@ -13,7 +13,7 @@ use super::claim::{Admitted, Claim, Work};
 use crate::db::{self, statement, within};
 use crate::engine::StartRequest;
 use crate::graph::Graph;
-use crate::id::{DefinitionId, ItemId, ServerId, VersionId, WorkspaceId};
+use crate::id::{DefinitionId, ExecutionId, ItemId, ServerId, Token, VersionId, WorkspaceId};
 
 /// Graphs remembered; versions are immutable, so they never go stale.
 const GRAPHS: usize = 10_000;
@@ -50,21 +50,22 @@ impl Loader {
     pub(super) async fn load(
         &self,
         holder: ServerId,
+        token: Token,
         began: Instant,
         rows: Vec<Admitted>,
     ) -> Result<Vec<Claim>, db::Error> {
         let rows: Vec<_> = rows
             .into_iter()
             .filter_map(|row| {
+                let item_id = row.item_id?;
                 Some((
                     row.workspace_id,
-                    row.execution_id?,
-                    row.item_id?,
+                    row.execution_id.unwrap_or(ExecutionId(item_id.0)),
+                    item_id,
                     row.workflow_definition_id?,
                     row.workflow_definition_version_id?,
-                    row.token?,
                     row.attempts?,
-                    row.again,
+                    row.execution_id.is_some(),
                 ))
             })
             .collect();
@@ -73,6 +74,7 @@ impl Loader {
         }
         let items: Vec<ItemId> = rows.iter().map(|row| row.2).collect();
         let mut inputs = self.load_inputs(&items).await?;
+        let reads_input = self.shared.engine.reads_input();
         let definitions = self
             .load_definitions(rows.iter().map(|row| (row.3, row.0)))
             .await?;
@@ -80,10 +82,12 @@ impl Loader {
         let settings = &self.shared.settings;
         let valid_until = began + settings.claim_lease;
         let claims = rows.into_iter().map(
-            |(workspace_id, execution_id, item_id, definition, version, token, attempts, again)| {
+            |(workspace_id, execution_id, item_id, definition, version, attempts, again)| {
                 let known = definitions.get(&definition);
                 let max_attempts = known.and_then(|definition| definition.max_attempts);
-                let work = match (known, graphs.get(&version), inputs.remove(&item_id)) {
+                let input = inputs.remove(&item_id);
+                let input = input.or_else(|| (!reads_input).then(|| (RawValue::NULL.to_owned(), None)));
+                let work = match (known, graphs.get(&version), input) {
                     (Some(known), Some(graph), Some((input, traceparent))) if known.exists => {
                         Work::Ready(Box::new(StartRequest {
                             execution_id,
@@ -132,6 +136,10 @@ impl Loader {
         &self,
         items: &[ItemId],
     ) -> Result<HashMap<ItemId, (Box<RawValue>, Option<String>)>, db::Error> {
+        // An engine that does not read them needs none, unless somebody follows the traces they belong to.
+        if !self.shared.engine.reads_input() && !tracing::enabled!(tracing::Level::DEBUG) {
+            return Ok(HashMap::new());
+        }
         let rows: Vec<(ItemId, String, Option<String>)> = within(
             sqlx::query_as(statement!("executions/load"))
                 .bind(items)

@@ -10,18 +10,19 @@ use crate::db::{self, statement, within};
 use crate::id::{ExecutionId, ServerId, Token};
 
 /// Beyond this many the leases do it.
-const MOST: usize = 10_000;
+const MOST: usize = 1_000;
 
-/// Executions that may have been claimed unnoticed.
+/// Tokens under which executions may have been claimed unnoticed.
 #[derive(Default)]
-pub(super) struct Lost(Mutex<Vec<(ServerId, ExecutionId)>>);
+pub(super) struct Lost(Mutex<Vec<(ServerId, Token)>>);
 
 impl Lost {
-    /// A claim that would have had these ids failed, at a point where it may have been committed.
-    pub(super) fn suspect(&self, holder: ServerId, executions: impl IntoIterator<Item = ExecutionId>) {
+    /// A claim under this token failed, at a point where it may have been committed.
+    pub(super) fn suspect(&self, holder: ServerId, token: Token) {
         let mut suspects = self.lock();
-        let room = MOST.saturating_sub(suspects.len());
-        suspects.extend(executions.into_iter().map(|id| (holder, id)).take(room));
+        if suspects.len() < MOST {
+            suspects.push((holder, token));
+        }
     }
 
     /// Gives back what was claimed. Called before the next claim, so nothing that somebody works on is among it.
@@ -31,13 +32,13 @@ impl Lost {
             return Ok(());
         };
         // What an earlier self of this server has claimed is recovered like any dead server's.
-        let ids: Vec<ExecutionId> = suspects
+        let tokens: Vec<Token> = suspects
             .iter()
             .filter(|(server, _)| *server == holder)
-            .map(|(_, id)| *id)
+            .map(|(_, token)| *token)
             .collect();
         let query = sqlx::query_as(statement!("executions/lost_claims"))
-            .bind(ids)
+            .bind(tokens)
             .bind(holder);
         let rows: Vec<(ExecutionId, Token)> = within(query.fetch_all(shared.database.pool())).await?;
         let (executions, tokens): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
@@ -57,7 +58,7 @@ impl Lost {
         Ok(())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(ServerId, ExecutionId)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(ServerId, Token)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

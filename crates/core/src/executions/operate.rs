@@ -42,7 +42,7 @@ pub enum Cancelled {
     EndedBefore(String),
 }
 
-/// Cancels by the id of an item or of its execution.
+/// Cancels by the id of an item or of its execution. An item shares its id with its first execution; it means the item.
 pub async fn cancel(
     database: &Database,
     id: uuid::Uuid,
@@ -85,7 +85,7 @@ pub(super) async fn cancel_in(
     actor: &str,
 ) -> Result<Cancelled, Error> {
     let query = "select coalesce(status, item_status) from stationmaster.executions_finished
-                 where (execution_id = $1 or item_id = $1) and superseded_at is null limit 1";
+                 where (execution_id = $1 or (item_id = $1 and execution_id <> item_id)) and superseded_at is null limit 1";
     if let Some(status) = within(sqlx::query_scalar(query).bind(id).fetch_optional(&mut **session)).await? {
         return Ok(Cancelled::EndedBefore(status));
     }
@@ -302,6 +302,7 @@ pub async fn complete(
 ) -> Result<(), Error> {
     let mut end = End {
         execution_id: execution,
+        workspace_id: None,
         token: None,
         item_status: "DISPATCHED",
         status: completion.status.as_str(),

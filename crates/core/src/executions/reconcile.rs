@@ -213,6 +213,7 @@ fn vanished(execution_id: ExecutionId) -> End {
     let message = "the engine does not know this run any more";
     End {
         execution_id,
+        workspace_id: None,
         token: None,
         item_status: "DISPATCHED",
         status: "FAILED",

@@ -4,7 +4,7 @@
 //! the loss is counted; an item that was lost too often is put aside, because it may be what kills the servers. The
 //! engine does not answer: the claim is kept, with its slot, until it does.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::exclusive::{Exclusive, Mutual, RECOVERY_LOCK};
@@ -18,6 +18,10 @@ use crate::retry::Backoff;
 use crate::task::{Next, Pass};
 
 const EVERY: Duration = Duration::from_secs(1);
+/// Of the time, a scan for leases that ran out may take one part in this many: a table that is large, or full of what a held
+/// snapshot keeps from being cleaned away, is read less often. When a server is known to be dead it is read at once.
+const SCAN_SHARE: u32 = 50;
+const SCAN_AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 /// What was adopted and could not be resolved is looked at again after this.
 const ADOPTION: Duration = Duration::from_secs(2);
 /// A capacity row in other hands is free again in milliseconds.
@@ -35,6 +39,8 @@ pub(crate) struct Recover {
     shared: Shared,
     /// In the exclusive mode: the lock, how often, and which claims are stale.
     exclusive: Option<(Mutual, Exclusive)>,
+    /// When to look again for leases that ran out.
+    scan_at: Instant,
 }
 
 #[derive(sqlx::FromRow)]
@@ -86,11 +92,15 @@ impl Recover {
             let lock = Mutual::new(&shared, &exclusive.table, RECOVERY_LOCK, exclusive.recovery);
             (lock, exclusive)
         });
-        Self { shared, exclusive }
+        Self {
+            shared,
+            exclusive,
+            scan_at: Instant::now(),
+        }
     }
 
     /// One scan for claims that are at least this old. Answers whether there may be more.
-    async fn recover(&self, stale_after: Duration) -> Result<bool, db::Error> {
+    async fn recover(&mut self, stale_after: Duration) -> Result<bool, db::Error> {
         let Some(me) = self.shared.presence.holder() else {
             return Ok(false);
         };
@@ -106,17 +116,24 @@ impl Recover {
             // Enqueuers may have relied on a server that looks no more.
             self.shared.bells.queue.ring();
         }
-        let orphans: Vec<Orphan> = within(
-            sqlx::query_as(statement!("executions/adopt_expired"))
+        let began = Instant::now();
+        let orphans: Vec<Orphan> = if dead.is_empty() && began < self.scan_at {
+            Vec::new()
+        } else {
+            let adopt = sqlx::query_as(statement!("executions/adopt_expired"))
                 .bind(me)
                 .bind(ADOPTION.as_secs_f64())
                 .bind(&dead)
                 .bind(BATCH)
-                .bind(stale_after.as_secs_f64())
-                .fetch_all(pool),
-        )
-        .await?;
+                .bind(stale_after.as_secs_f64());
+            let orphans = within(adopt.fetch_all(pool)).await?;
+            self.scan_at = began + (began.elapsed() * SCAN_SHARE).min(SCAN_AT_LEAST_EVERY);
+            orphans
+        };
         let full = i64::try_from(orphans.len()).unwrap_or(BATCH) >= BATCH;
+        if full {
+            self.scan_at = began;
+        }
         if !orphans.is_empty() {
             self.resolve(orphans).await?;
         } else if !dead.is_empty() {
@@ -278,6 +295,7 @@ fn quarantine(orphan: &Orphan) -> End {
     tracing::error!(item = %orphan.item_id, workspace = %orphan.workspace_id, error = %message, attempt = times, "Error processing queue item");
     End {
         execution_id: orphan.execution_id,
+        workspace_id: Some(orphan.workspace_id),
         token: Some(orphan.token),
         item_status: "FAILED",
         status: "FAILED",

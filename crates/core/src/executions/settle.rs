@@ -167,9 +167,11 @@ async fn write_ended(shared: &Shared, batch: &[Settlement]) -> Result<Written, d
 
 fn end_of(settlement: &Settlement) -> End {
     let token = Some(settlement.claim.token);
+    let workspace_id = Some(settlement.claim.workspace_id);
     match &settlement.verdict {
         Verdict::Ended(close) => End {
             token,
+            workspace_id,
             ..End::of(close.clone())
         },
         Verdict::Failed {
@@ -179,6 +181,7 @@ fn end_of(settlement: &Settlement) -> End {
         } => End {
             execution_id: settlement.claim.execution_id,
             token,
+            workspace_id,
             item_status: "FAILED",
             status: "FAILED",
             reason: Some((*reason).to_owned()),

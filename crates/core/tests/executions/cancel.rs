@@ -141,22 +141,29 @@ async fn a_second_cancel_is_told_that_it_was_cancelled_before() {
     );
 }
 
-/// The old execution of a retried item has ended; to cancel it is not to cancel its successor.
+/// The second execution of a retried item has ended; to cancel it is not to cancel the third. The first has the id of the
+/// item, and that means the item.
 #[tokio::test]
-async fn to_cancel_the_former_execution_of_a_retried_item_does_nothing() {
+async fn to_cancel_a_former_execution_of_a_retried_item_does_nothing() {
     let testbed = Testbed::new().await;
     let tenant = testbed.tenant(1, FAIL).await;
     let item = testbed.enqueue(tenant).await;
     let server = testbed.server(brisk()).await;
     testbed.reaches(item, "FAILED").await;
-    let former = testbed.execution(item).await.id;
+    let first = testbed.execution(item).await.id;
+    assert_eq!(first.0, item.0);
+    operate::retry(&testbed.database, item, "alice").await.unwrap();
+    testbed.reaches(item, "FAILED").await;
+    let second = testbed.execution(item).await.id;
+    assert_ne!(second, first);
     server.stop().await;
     operate::retry(&testbed.database, item, "alice").await.unwrap();
     assert_eq!(
-        cancel(&testbed, former.0).await,
+        cancel(&testbed, second.0).await,
         Cancelled::EndedBefore("FAILED".to_owned())
     );
     assert_eq!(testbed.status(item).await, "PENDING");
+    assert_eq!(cancel(&testbed, item.0).await, Cancelled::AtOnce);
 }
 
 #[tokio::test]

@@ -186,7 +186,8 @@ async fn an_end_that_waited_for_an_adoption_ends_nothing() {
             .bind(vec![0])
             .bind(nothing())
             .bind("a test")
-            .bind(0.0_f64);
+            .bind(0.0_f64)
+            .bind(None::<Vec<uuid::Uuid>>);
         query.fetch_all(&pool).await.unwrap()
     });
     eventually("the end waits for the row", async || {
@@ -197,7 +198,7 @@ async fn an_end_that_waited_for_an_adoption_ends_nothing() {
     .await;
     sqlx::query("commit").execute(&mut adopter).await.unwrap();
 
-    assert_eq!(end.await.unwrap(), [(execution, false)]);
+    assert_eq!(end.await.unwrap(), []);
     assert_eq!(testbed.count("executions_active").await, 1);
     assert_eq!(testbed.count("executions_finished").await, 0);
     let active = "select active::bigint from stationmaster.workspace_capacity";

@@ -118,7 +118,7 @@ async fn a_resume_while_a_claim_parks_does_not_leave_the_item_parked() {
         .bind(vec![1])
         .bind(uuid::Uuid::now_v7())
         .bind(30.0)
-        .bind(vec![uuid::Uuid::now_v7()])
+        .bind(1_i64)
         .bind("embedded")
         .execute(&mut *claim)
         .await

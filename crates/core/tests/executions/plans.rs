@@ -63,14 +63,14 @@ const HOT: &[Hot] = &[
     Hot {
         name: "executions/admit",
         statement: include_str!("../../sql/executions/admit.sql"),
-        values: "array[NOBODY]::uuid[], array[5], NOBODY, 30, array[NOBODY]::uuid[], 'embedded'",
+        values: "array[NOBODY]::uuid[], array[5], NOBODY, 30, 1, 'embedded'",
         indexes: &["queue_pending_ready", "workspace_capacity_pkey"],
     },
     Hot {
         name: "executions/finish",
         statement: include_str!("../../sql/executions/finish.sql"),
         values: "array[NOBODY]::uuid[], array[1], array['DISPATCHED'], array['COMPLETED'], array[null]::text[],
-                 array[null]::text[], array[null]::text[], array[null]::text[], array[0], array[null]::text[], 'x', 0",
+                 array[null]::text[], array[null]::text[], array[null]::text[], array[0], array[null]::text[], 'x', 0, null",
         indexes: &["executions_active_pkey", "workspace_capacity_pkey"],
     },
     Hot {
@@ -119,7 +119,7 @@ const HOT: &[Hot] = &[
         name: "operate/retry",
         statement: include_str!("../../sql/operate/retry.sql"),
         values: "array[NOBODY]::uuid[], 'x'",
-        indexes: &["executions_finished_by_item"],
+        indexes: &["executions_finished_items_badly"],
     },
 ];
 

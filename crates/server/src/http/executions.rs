@@ -21,7 +21,7 @@ use super::caller::Caller;
 use super::cursor::{self, List};
 use super::extract::{IdempotencyKey, Json, MaybeJson, Path, Query};
 use super::problem::Problem;
-use super::queue::{cancel_by_id, search, steps, word};
+use super::queue::{cancel_by_id, ended_before, search, steps, word};
 use super::routes::Routes;
 
 /// Requests that one call may make.
@@ -176,7 +176,11 @@ async fn cancel(
     MaybeJson(why): MaybeJson<wire::Cancel>,
 ) -> Result<impl IntoResponse, Problem> {
     let database = caller.database(&state);
-    find(&database, &caller, ExecutionId(id)).await?;
+    let found = find(&database, &caller, ExecutionId(id)).await?;
+    // Its item may have gone on since, under another execution that is not meant.
+    if found.completed_at.is_some() {
+        return Err(ended_before(id, &found.status));
+    }
     cancel_by_id(&database, &caller, id, why).await
 }
 

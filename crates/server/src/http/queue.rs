@@ -221,14 +221,13 @@ pub(super) async fn cancel_by_id(
     let (status, result) = match operate::cancel(database, id, why.reason.as_deref(), &caller.actor).await? {
         Cancelled::AtOnce => (StatusCode::OK, wire::CancelledHow::Cancelled),
         Cancelled::Requested => (StatusCode::ACCEPTED, wire::CancelledHow::Requested),
-        Cancelled::EndedBefore(status) => {
-            return Err(Problem::new(
-                Kind::Conflict,
-                format!("{id} has ended before: it is {status}"),
-            ));
-        }
+        Cancelled::EndedBefore(status) => return Err(ended_before(id, &status)),
     };
     Ok((status, Answer(wire::Cancelled { id, result })))
+}
+
+pub(super) fn ended_before(id: Uuid, status: &str) -> Problem {
+    Problem::new(Kind::Conflict, format!("{id} has ended before: it is {status}"))
 }
 
 fn check_reason(reason: Option<&str>) -> Result<(), Problem> {

@@ -108,6 +108,12 @@ async fn what_is_asked_for_runs_waits_with_a_reason_and_ends_as_told() {
         client.complete(execution, &end).await,
         Err(Error::Conflict(_))
     ));
+    client.retry(first.id).await.unwrap();
+    let former = client.cancel_execution(execution, &why).await;
+    assert!(
+        matches!(former, Err(Error::Conflict(_))),
+        "not its successor: {former:?}"
+    );
     let history = client.execution_history(execution).await.unwrap().items;
     let events: Vec<&str> = history.iter().map(|step| step.event.as_str()).collect();
     assert_eq!(events[..3], ["enqueued", "claimed", "dispatched"], "{events:?}");
