@@ -4,6 +4,7 @@
 //! so a claim is delivered once and settled once. The engine room knows neither SQL nor the outside.
 
 use std::future::Future;
+use std::time::Duration;
 
 use crate::db;
 use crate::task::Next;
@@ -46,6 +47,11 @@ pub(crate) trait Lane: Send + Sync + 'static {
 
     /// A claim goes out: outside any transaction, bounded in time. Never fails: whatever happens is a settlement.
     fn deliver(&self, claim: Self::Claim) -> impl Future<Output = Self::Settlement> + Send;
+
+    /// How long a settlement may wait for others, while some are under way, to be written with them.
+    fn linger(&self) -> Duration {
+        Duration::from_millis(1)
+    }
 
     /// What was claimed and will not be sent.
     fn release(&self, claim: Self::Claim) -> Self::Settlement;

@@ -26,8 +26,8 @@ use crate::lane::Lane;
 use crate::retry::Backoff;
 use crate::task::{Bell, Next, Pulse};
 
-/// How long the settler waits for more settlements while deliveries are under way.
-const LINGER: Duration = Duration::from_millis(1);
+/// However lucky the draw, a settlement that found its rows in other hands waits this long.
+const BREATH: Duration = Duration::from_millis(1);
 /// A window that stays full for this long is a stall.
 const STALL: Duration = Duration::from_millis(100);
 /// The most that one settlement writes.
@@ -187,7 +187,7 @@ impl<L: Lane> Flow<L> {
                 self.bell.ring();
             } else {
                 failures += 1;
-                tokio::time::sleep(SETTLE_AGAIN.wait(failures).max(LINGER)).await;
+                tokio::time::sleep(SETTLE_AGAIN.wait(failures).max(BREATH)).await;
             }
         }
     }
@@ -198,7 +198,7 @@ impl<L: Lane> Flow<L> {
         inbox: &mut mpsc::UnboundedReceiver<L::Settlement>,
         batch: &mut Vec<L::Settlement>,
     ) {
-        let until = tokio::time::Instant::now() + LINGER;
+        let until = tokio::time::Instant::now() + self.lane.linger();
         while batch.len() < SETTLE_BATCH {
             while let Ok(settlement) = inbox.try_recv() {
                 batch.push(settlement);

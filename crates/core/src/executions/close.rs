@@ -3,7 +3,7 @@
 //! A shared engine is swept by one server for all; a local one tells each server of its own runs.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -22,6 +22,10 @@ const BUSY: Backoff = Backoff {
     base: Duration::from_millis(4),
     cap: Duration::from_millis(200),
 };
+/// A sweep asks the engine's own store of runs, and a busy engine answers slowly. Sweeps that find nothing may take one part
+/// in this many of the time, so that asking what has ended does not keep the engine from starting.
+const SWEEP_SHARE: u32 = 10;
+const SWEEP_AT_LEAST_EVERY: Duration = Duration::from_secs(1);
 /// Without an open run there is nothing to sweep for.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -53,9 +57,16 @@ impl Pass for SharedCloses {
             .since
             .or(held.position)
             .unwrap_or(oldest - jiff::SignedDuration::from_mins(1));
-        match shared.engine.closed_since(since).await {
+        let asked_at = Instant::now();
+        let swept = shared.engine.closed_since(since).await;
+        let mut pause = shared.settings.close_interval;
+        match swept {
             Ok((closes, next)) => {
                 answered(shared);
+                if closes.is_empty() {
+                    let share = asked_at.elapsed() * (SWEEP_SHARE - 1);
+                    pause = pause.max(share.min(SWEEP_AT_LEAST_EVERY));
+                }
                 // What could not be written is told again when the sweep starts from the same place.
                 if write_closes(shared, &closes).await?.is_empty() && self.since != Some(next) {
                     duty::advance(&shared.database, DUTY, held, next).await?;
@@ -64,7 +75,7 @@ impl Pass for SharedCloses {
             }
             Err(error) => away(shared, &error.0),
         }
-        Ok(Next::After(shared.settings.close_interval))
+        Ok(Next::After(pause))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The executions lane as the engine room sees it.
 
+use std::time::Duration;
+
 use super::Shared;
 use super::claim::{Claim, Claimer, Work};
 use super::settle::{Settlement, Verdict, settle};
@@ -38,6 +40,14 @@ impl Lane for ExecutionsLane {
             Reach::Local => settings.batch_size,
             // What waits here for its turn at a distant engine could be started by another server instead.
             Reach::Shared => settings.batch_size.min(settings.start_concurrency),
+        }
+    }
+
+    fn linger(&self) -> Duration {
+        match self.shared.engine.reach() {
+            Reach::Local => Duration::from_millis(1),
+            // Its starts come in one by one; a commit for each would cost more than it is worth.
+            Reach::Shared => Duration::from_millis(10),
         }
     }
 
