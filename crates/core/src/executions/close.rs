@@ -24,8 +24,8 @@ const BUSY: Backoff = Backoff {
 };
 /// A sweep asks the engine's own store of runs, and a busy engine answers slowly. Sweeps that find nothing may take one part
 /// in this many of the time, so that asking what has ended does not keep the engine from starting.
-const SWEEP_SHARE: u32 = 10;
-const SWEEP_AT_LEAST_EVERY: Duration = Duration::from_secs(1);
+const SWEEP_SHARE: u32 = 20;
+const SWEEP_AT_LEAST_EVERY: Duration = Duration::from_secs(2);
 /// Without an open run there is nothing to sweep for.
 const IDLE: Duration = Duration::from_secs(1);
 

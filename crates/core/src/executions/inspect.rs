@@ -8,21 +8,6 @@ use uuid::Uuid;
 use crate::db::{self, Database, statement, within};
 use crate::id::{DefinitionId, ExecutionId, ItemId, VersionId, WorkspaceId};
 
-/// Which rows; every field that is given must match.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    /// Of this workspace.
-    pub workspace: Option<WorkspaceId>,
-    /// Of this definition.
-    pub definition: Option<DefinitionId>,
-    /// In this status.
-    pub status: Option<String>,
-    /// Older than this id: where the last page ended.
-    pub before: Option<Uuid>,
-    /// How many.
-    pub limit: i64,
-}
-
 fn optional_time(time: Option<jiff_sqlx::Timestamp>) -> Option<Timestamp> {
     time.map(jiff_sqlx::Timestamp::to_jiff)
 }
@@ -199,60 +184,26 @@ impl From<ExecutionRow> for Execution {
     }
 }
 
-/// Items, newest first.
-pub async fn items(database: &Database, filter: &Filter) -> Result<Vec<Item>, db::Error> {
-    let rows: Vec<ItemRow> = page(database, statement!("inspect/items"), filter, None).await?;
-    Ok(rows.into_iter().map(Item::from).collect())
-}
-
 /// One item.
 pub async fn item(database: &Database, id: ItemId) -> Result<Option<Item>, db::Error> {
-    let filter = Filter {
-        limit: 1,
-        ..Filter::default()
-    };
-    let rows: Vec<ItemRow> = page(database, statement!("inspect/items"), &filter, Some(id.0)).await?;
-    Ok(rows.into_iter().next().map(Item::from))
-}
-
-/// Executions, newest first.
-pub async fn executions(database: &Database, filter: &Filter) -> Result<Vec<Execution>, db::Error> {
-    let rows: Vec<ExecutionRow> = page(database, statement!("inspect/executions"), filter, None).await?;
-    Ok(rows.into_iter().map(Execution::from).collect())
+    let row: Option<ItemRow> = one(database, statement!("inspect/item"), id.0).await?;
+    Ok(row.map(Item::from))
 }
 
 /// One execution.
 pub async fn execution(database: &Database, id: ExecutionId) -> Result<Option<Execution>, db::Error> {
-    let filter = Filter {
-        limit: 1,
-        ..Filter::default()
-    };
-    let rows: Vec<ExecutionRow> =
-        page(database, statement!("inspect/executions"), &filter, Some(id.0)).await?;
-    Ok(rows.into_iter().next().map(Execution::from))
+    let row: Option<ExecutionRow> = one(database, statement!("inspect/execution"), id.0).await?;
+    Ok(row.map(Execution::from))
 }
 
-async fn page<R>(
-    database: &Database,
-    statement: &'static str,
-    filter: &Filter,
-    only: Option<Uuid>,
-) -> Result<Vec<R>, db::Error>
+async fn one<R>(database: &Database, statement: &'static str, id: Uuid) -> Result<Option<R>, db::Error>
 where
     R: for<'r> sqlx::FromRow<'r, sqlx::postgres::PgRow> + Send + Unpin,
 {
-    let query = sqlx::query_as(statement)
-        .bind(filter.workspace)
-        .bind(filter.definition)
-        .bind(&filter.status)
-        .bind(filter.before.unwrap_or(Uuid::max()))
-        .bind(filter.limit)
-        .bind(only)
-        .persistent(false);
     let mut session = database.session().await?;
-    let rows = within(query.fetch_all(&mut *session)).await?;
+    let row = within(sqlx::query_as(statement).bind(id).fetch_optional(&mut *session)).await?;
     session.finish().await?;
-    Ok(rows)
+    Ok(row)
 }
 
 /// The whole at a glance.

@@ -47,7 +47,7 @@ impl Lane for ExecutionsLane {
         match self.shared.engine.reach() {
             Reach::Local => Duration::from_millis(1),
             // Its starts come in one by one; a commit for each would cost more than it is worth.
-            Reach::Shared => Duration::from_millis(10),
+            Reach::Shared => Duration::from_millis(20),
         }
     }
 

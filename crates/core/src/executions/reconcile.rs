@@ -28,7 +28,8 @@ pub(crate) struct Reconcile {
     shared: Shared,
     /// Open on the engine and over by our record, at the last look.
     suspects: HashSet<String>,
-    last: Option<Instant>,
+    /// When to look next, while the duty is ours.
+    due_at: Option<Instant>,
 }
 
 impl Reconcile {
@@ -36,7 +37,7 @@ impl Reconcile {
         Self {
             shared,
             suspects: HashSet::new(),
-            last: None,
+            due_at: None,
         }
     }
 }
@@ -54,10 +55,12 @@ impl Pass for Reconcile {
             .await?
             .is_none()
         {
-            self.last = None;
+            self.due_at = None;
             return Ok(Next::After(beat));
         }
-        if self.last.is_some_and(|last| last.elapsed() < interval) || !self.shared.breaker.is_closed() {
+        // Not at once: a list of everything that is open is the last thing that an engine needs from a server that starts.
+        let due_at = *self.due_at.get_or_insert_with(|| Instant::now() + interval / 3);
+        if Instant::now() < due_at || !self.shared.breaker.is_closed() {
             return Ok(Next::After(beat));
         }
         let open = match self.open_runs().await {
@@ -72,7 +75,7 @@ impl Pass for Reconcile {
         };
         self.our_side(&open).await?;
         self.engine_side(&open).await?;
-        self.last = Some(Instant::now());
+        self.due_at = Some(Instant::now() + interval);
         Ok(Next::After(beat))
     }
 }

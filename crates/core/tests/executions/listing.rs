@@ -1,7 +1,7 @@
 //! Lists: newest first, filtered, a page at a time, each row once.
 
-use stationmaster_core::executions::inspect::{self, Filter};
-use stationmaster_core::executions::operate;
+use stationmaster_core::executions::browse::{self, Filter};
+use stationmaster_core::executions::{inspect, operate};
 use stationmaster_core::id::ItemId;
 use uuid::Uuid;
 
@@ -39,7 +39,7 @@ async fn items_and_executions_can_be_filtered_by_whatever_they_are() {
     })
     .await;
 
-    let items = async |filter: Filter| ids(&inspect::items(&testbed.database, &filter).await.unwrap());
+    let items = async |filter: Filter| ids(&browse::items(&testbed.database, &filter).await.unwrap().rows);
     let status = |status: &str| Filter {
         status: Some(status.to_owned()),
         ..all()
@@ -54,7 +54,7 @@ async fn items_and_executions_can_be_filtered_by_whatever_they_are() {
     );
     assert_eq!(
         items(Filter {
-            workspace: Some(slow.0),
+            workspaces: Some(vec![slow.0]),
             ..all()
         })
         .await
@@ -71,7 +71,7 @@ async fn items_and_executions_can_be_filtered_by_whatever_they_are() {
     );
     assert_eq!(
         items(Filter {
-            workspace: Some(slow.0),
+            workspaces: Some(vec![slow.0]),
             definition: Some(failing.1),
             ..all()
         })
@@ -79,7 +79,8 @@ async fn items_and_executions_can_be_filtered_by_whatever_they_are() {
         []
     );
 
-    let executions = async |filter: Filter| inspect::executions(&testbed.database, &filter).await.unwrap();
+    let executions =
+        async |filter: Filter| browse::executions(&testbed.database, &filter).await.unwrap().rows;
     let completed = executions(status("COMPLETED")).await;
     assert_eq!(completed.len(), 3);
     assert!(
@@ -104,18 +105,20 @@ async fn pages_follow_each_other_without_gap_or_repeat() {
     expected.sort();
     expected.reverse();
     let mut seen = Vec::new();
-    let mut before: Option<Uuid> = None;
+    let mut below: Option<Uuid> = None;
     loop {
         let filter = Filter {
-            before,
+            below,
             limit: 10,
             ..Filter::default()
         };
-        let page = inspect::items(&testbed.database, &filter).await.unwrap();
-        assert!(page.len() <= 10);
-        let Some(last) = page.last() else { break };
-        before = Some(last.id.0);
-        seen.extend(ids(&page));
+        let page = browse::items(&testbed.database, &filter).await.unwrap();
+        assert!(page.rows.len() <= 10);
+        seen.extend(ids(&page.rows));
+        below = page.next;
+        if below.is_none() {
+            break;
+        }
     }
     assert_eq!(seen, expected);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use stationmaster_core::db::Database;
-use stationmaster_core::executions::inspect::{self, Filter};
+use stationmaster_core::executions::browse::{self, Filter};
 use stationmaster_temporal::TemporalEngine;
 use tokio::net::TcpStream;
 use url::Url;
@@ -118,8 +118,10 @@ async fn compare(config: &Config, engine: &TemporalEngine) -> Finding {
         limit: 20,
         ..Filter::default()
     };
-    let newest = inspect::executions(&database, &filter).await.unwrap_or_default();
-    let newest = newest.into_iter().find_map(|execution| {
+    let Ok(newest) = browse::executions(&database, &filter).await else {
+        return unknown();
+    };
+    let newest = newest.rows.into_iter().find_map(|execution| {
         let temporal = execution.engine.as_deref() == Some("temporal") && execution.attempts == 0;
         temporal.then_some((execution.id, execution.claimed_at?, execution.started_at?))
     });
