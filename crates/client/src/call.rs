@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -165,6 +165,7 @@ impl Call<'_> {
         }
         let response = request.send().await?;
         if response.status().is_success() {
+            self.client.note(response.headers().get(ETAG));
             return Ok(response);
         }
         Err(refusal(response).await)

@@ -1,10 +1,11 @@
 //! The client: an address, a token, and what a call is made with. How one call is made stands in `call`, what the calls are
 //! in `nouns`.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::Method;
-use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderValue, IF_MATCH};
 use url::Url;
 
 use crate::call::{Call, Safety};
@@ -26,6 +27,10 @@ pub struct Client {
     pub(crate) token: Option<HeaderValue>,
     pub(crate) timeout: Duration,
     pub(crate) retries: Retries,
+    /// What changes say that they expect.
+    pub(crate) expects: Option<HeaderValue>,
+    /// Where the tag of the last answer is noted.
+    pub(crate) seen: Option<Arc<Mutex<Option<String>>>>,
 }
 
 impl std::fmt::Debug for Client {
@@ -110,6 +115,8 @@ impl ClientBuilder {
             token,
             timeout: self.timeout.unwrap_or(TIMEOUT),
             retries: self.retries.unwrap_or_default(),
+            expects: None,
+            seen: None,
         })
     }
 }
@@ -143,6 +150,43 @@ impl Client {
         &self.base
     }
 
+    /// The same client, whose changes (`PUT`, `PATCH`, `DELETE`) are made only while what they change is still what was seen: a
+    /// tag from [`Client::with_tag`], or `*` for whatever is there. Otherwise they fail with [`Error::Precondition`].
+    pub fn only_if(&self, tag: &str) -> Result<Self> {
+        let expects =
+            HeaderValue::try_from(tag).map_err(|_| Error::Settings(format!("{tag:?} is no tag")))?;
+        Ok(Self {
+            expects: Some(expects),
+            ..self.clone()
+        })
+    }
+
+    /// What a call answers, and the tag of it, if it has one.
+    ///
+    /// ```no_run
+    /// # async fn example(client: stationmaster_client::Client, id: uuid::Uuid) -> stationmaster_client::Result<()> {
+    /// let (workspace, tag) = client.with_tag(async |client| client.workspace(id).await).await?;
+    /// if let Some(tag) = tag {
+    ///     // Fails when somebody has changed it since.
+    ///     client.only_if(&tag)?.delete_workspace(workspace.id).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn with_tag<T>(
+        &self,
+        call: impl AsyncFnOnce(Self) -> Result<T>,
+    ) -> Result<(T, Option<String>)> {
+        let seen = Arc::new(Mutex::new(None));
+        let noting = Self {
+            seen: Some(Arc::clone(&seen)),
+            ..self.clone()
+        };
+        let answer = call(noting).await?;
+        let tag = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok((answer, tag))
+    }
+
     /// A call under `/v1`. Reading, and writing what a repeat would only write again, may be repeated.
     pub(crate) fn call(&self, method: Method, path: &[&str]) -> Call<'_> {
         let mut url = self.base.clone();
@@ -154,13 +198,24 @@ impl Client {
         } else {
             Safety::Repeatable
         };
-        Call {
+        let changes = matches!(method, Method::PUT | Method::PATCH | Method::DELETE);
+        let expects = self.expects.as_ref().filter(|_| changes);
+        let call = Call {
             client: self,
             method,
             url,
             headers: HeaderMap::new(),
             body: None,
             safety,
+        };
+        call.only_if(IF_MATCH, expects.and_then(|tag| tag.to_str().ok()))
+    }
+
+    /// Notes the tag of an answer, if somebody wants to know it.
+    pub(crate) fn note(&self, tag: Option<&HeaderValue>) {
+        if let Some(seen) = &self.seen {
+            let tag = tag.and_then(|tag| tag.to_str().ok()).map(ToOwned::to_owned);
+            *seen.lock().unwrap_or_else(PoisonError::into_inner) = tag;
         }
     }
 

@@ -2,7 +2,7 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
-use stationmaster_client::wire;
+use stationmaster_client::{Error, wire};
 use stationmaster_core::access::Role;
 use uuid::Uuid;
 
@@ -180,4 +180,36 @@ async fn where_expectations_are_required_a_change_without_one_is_refused() {
         (StatusCode::PRECONDITION_REQUIRED, "precondition-required")
     );
     assert_eq!(answer(put().header("if-none-match", "*")).await.0, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_changes_and_deletes_only_what_it_has_seen() {
+    let scene = Scene::new().await;
+    let tenant = scene.tenant(0, ENDLESS).await;
+    alarm_and_trigger(&scene, tenant).await;
+    let (client, place) = (scene.admin().await, wire::TriggerPlace::default());
+    let look = || client.with_tag(async |client| client.trigger("shop", "paid", &place).await);
+    let change = |priority| wire::TriggerChange {
+        workflow_definition_id: tenant.workflow,
+        payload_schema: None,
+        priority,
+    };
+    let (_, tag) = look().await.unwrap();
+    let first = client.only_if(&tag.unwrap()).unwrap();
+
+    let changed = first
+        .put_trigger("shop", "paid", &place, &change(1))
+        .await
+        .unwrap();
+    assert_eq!(changed.priority, 1);
+    let late = first.put_trigger("shop", "paid", &place, &change(2)).await;
+    assert!(matches!(late, Err(Error::Precondition(_))), "{late:?}");
+    let late = first.delete_trigger("shop", "paid", &place).await;
+    assert!(matches!(late, Err(Error::Precondition(_))), "{late:?}");
+
+    let (seen, tag) = look().await.unwrap();
+    assert_eq!(seen.priority, 1);
+    let second = client.only_if(&tag.unwrap()).unwrap();
+    second.delete_trigger("shop", "paid", &place).await.unwrap();
+    assert!(client.only_if("no\ntag").is_err());
 }
