@@ -55,7 +55,7 @@ impl Context {
     /// What this command works on: a server, or a database.
     pub(super) async fn backend(&self) -> anyhow::Result<Backend> {
         match self.target()? {
-            Target::Api(api) => Ok(Backend::Api(Self::client(&api)?)),
+            Target::Api(api) => Ok(Backend::Api(Box::new(Self::client(&api)?))),
             Target::Database => {
                 let database = self.database().await?;
                 let locks = self.locks(&database)?;

@@ -31,7 +31,7 @@ pub(super) enum Backend {
     /// The database itself.
     Database(Box<Direct>),
     /// A server.
-    Api(Client),
+    Api(Box<Client>),
 }
 
 /// The database itself.

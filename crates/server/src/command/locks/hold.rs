@@ -45,7 +45,7 @@ impl Desk {
     pub(super) async fn open(context: &Context) -> Result<Self> {
         Ok(match context.backend().await? {
             Backend::Database(direct) => Self::Database(direct.locks),
-            Backend::Api(client) => Self::Api(client),
+            Backend::Api(client) => Self::Api(*client),
         })
     }
 
