@@ -33,5 +33,5 @@ mod watchdog;
 pub use account::{Unreachable, reachable};
 pub use binaries::{Binaries, NotFound, OLDEST_MAJOR, Version};
 pub use error::StartError;
-pub use server::Server;
+pub use server::{Server, free_port};
 pub use settings::{Afterwards, Durability, Settings, Shutdown};

@@ -190,6 +190,20 @@ fn start_on_a_free_port(folder: &Folder, launch: &mut Launch) -> Result<Process,
     }
 }
 
+/// A port on which nobody listens now, for another server that must be told one, below those of outgoing connections.
+pub fn free_port() -> std::io::Result<u16> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let port = random_port();
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            Ok(_) => return Ok(port),
+            Err(error) if attempts == PORT_ATTEMPTS => return Err(error),
+            Err(_) => {}
+        }
+    }
+}
+
 /// The standard library's only source of chance is the seed of its hash maps, which is good enough to spread ports.
 fn random_port() -> u16 {
     let chance = RandomState::new().build_hasher().finish();
@@ -224,7 +238,7 @@ mod tests {
     #[test]
     fn free_ports_lie_below_those_of_outgoing_connections() {
         for _ in 0..1000 {
-            assert!(FREE_PORTS.contains(&random_port()));
+            assert!(FREE_PORTS.contains(&free_port().unwrap()));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Heartbeats in a real Redis: flushed, restarted, unreachable; never a wrong takeover.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,11 +21,7 @@ struct Redis {
 
 impl Redis {
     fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = stationmaster_postgres::free_port().unwrap();
         let mut redis = Self { port, child: None };
         redis.resume();
         redis

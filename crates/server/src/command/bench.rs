@@ -337,7 +337,7 @@ pub(super) async fn private_postgres(config: &Config) -> Result<Server> {
 }
 
 async fn temporal_dev_server(program: &PathBuf) -> Result<(tokio::process::Child, String)> {
-    let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let port = stationmaster_postgres::free_port()?;
     let child = tokio::process::Command::new(program)
         .args([
             "server",

@@ -2,7 +2,7 @@
 //! server's own interface.
 
 use std::collections::HashMap;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -100,11 +100,7 @@ fn namespace(number: usize) -> String {
 }
 
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    stationmaster_postgres::free_port().unwrap()
 }
 
 /// A namespace.

@@ -1,6 +1,6 @@
 //! A Temporal dev server as a child process, ended with the value that owns it.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::sleep;
@@ -75,9 +75,5 @@ impl Drop for DevServer {
 }
 
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
+    stationmaster_postgres::free_port().unwrap()
 }
