@@ -3,27 +3,38 @@
 -- reconciler says that it is over.
 -- Called by the settler, the watcher of closes, the canceller and the reconciler. Locks capacity rows, skipping those that
 -- others hold: such executions are answered as busy and come again; then active rows in id order, by deleting them. A row
--- that changed while it was waited for is looked at again, and stays when its token is another one by then.
+-- that changed while it was waited for is looked at again, and stays when its token is another one by then: what the delete
+-- asks must be constants and arrays for that, because a subplan is not to be trusted in the second look.
 -- Index: executions_active_pkey, workspace_capacity_pkey. Arrays and rows are paired by a full join, and membership is asked
--- with `is true`: neither can be planned as a nested loop, whatever the planner believes of a table that fills and
+-- in a select list: neither can be planned as a nested loop, whatever the planner believes of a table that fills and
 -- empties all day. A plain `is not null` would turn the full join into one that can.
 -- $1 executions, $2 tokens, $3 item statuses, $4 statuses, $5 reasons, $6 last errors, $7 errors, $8 outputs,
 -- $9 attempts spent by this try, $10 run ids, $11 who says so, $12 the virtual time below which nobody may enter,
--- $13 their workspaces (null: not known).
-with locked as materialized (
+-- $13 their workspaces, when all are known and all ends are under one token (else null: they are looked up).
+with known as materialized (
+    select k.execution_id, k.token, k.workspace_id
+    from unnest($1::uuid[], $2::bigint[], $13::uuid[]) as k (execution_id, token, workspace_id)
+    where $13::uuid[] is not null
+    union all
+    select execution_id, token, workspace_id
+    from (select a.execution_id, a.token, a.workspace_id
+          from stationmaster.executions_active a
+          where $13::uuid[] is null and a.execution_id = any ($1)) found
+    full join unnest($1::uuid[], $2::bigint[]) as k (execution_id, under_token) using (execution_id)
+    where $13::uuid[] is null and (token is null) is not true and (under_token is null or under_token = token)
+), locked as materialized (
     select workspace_id
     from stationmaster.workspace_capacity
-    where workspace_id = any (coalesce($13::uuid[], array(
-        select distinct a.workspace_id from stationmaster.executions_active a where a.execution_id = any ($1))))
+    where workspace_id = any (array(select distinct workspace_id from known))
     order by workspace_id
     for update skip locked
+), decided as materialized (
+    select execution_id, workspace_id in (select workspace_id from locked) as free
+    from known
 ), gone as (
     delete from stationmaster.executions_active a
-    where a.execution_id = any ($1)
-      and (a.workspace_id in (select workspace_id from locked)) is true
-      and ((a.execution_id, a.token) in (select * from unnest($1::uuid[], $2::bigint[]))
-           or a.execution_id in (select k.execution_id from unnest($1::uuid[], $2::bigint[]) as k (execution_id, token)
-                                 where k.token is null))
+    where a.execution_id = any (array(select execution_id from decided where free))
+      and a.token = any (array(select distinct token from known))
     returning a.execution_id, a.item_id, a.workspace_id, a.workflow_definition_id, a.workflow_definition_version_id, a.engine,
               a.run_id, a.attempts, a.recoveries, a.holder, a.claimed_at, a.dispatched_at
 ), freed as (
@@ -47,11 +58,6 @@ with locked as materialized (
         using (execution_id)
     where (item_id is null) is not true
 )
-select execution_id, true as ended
-from gone
-union all
-select a.execution_id, false
-from stationmaster.executions_active a
-where (select count(*) from gone) < cardinality($1)
-  and a.execution_id = any ($1)
-  and (a.workspace_id in (select workspace_id from locked)) is not true
+select execution_id, ended
+from (select d.execution_id, d.free, d.execution_id in (select execution_id from gone) as ended from decided d) answered
+where ended or not free or $13::uuid[] is null

@@ -1,7 +1,5 @@
 //! Finish: the end of executions, whoever says so, in batches. Frees the slots in the same statement.
 
-use std::collections::HashSet;
-
 use crate::db::{self, Database, statement, within};
 use crate::engine::Close;
 use crate::id::{ExecutionId, Token, WorkspaceId};
@@ -124,7 +122,13 @@ async fn write_in(
     fn column<'a, T>(ends: &'a [End], get: impl Fn(&'a End) -> T) -> Vec<T> {
         ends.iter().map(get).collect()
     }
-    let workspaces: Option<HashSet<WorkspaceId>> = ends.iter().map(|end| end.workspace_id).collect();
+    // Under one token, and only then, a set of tokens is as exact as pairs.
+    let token = ends.first().and_then(|end| end.token);
+    let is_one_claim = token.is_some() && ends.iter().all(|end| end.token == token);
+    let workspaces: Option<Vec<WorkspaceId>> = ends
+        .iter()
+        .map(|end| end.workspace_id.filter(|_| is_one_claim))
+        .collect();
     let rows: Vec<(ExecutionId, bool)> = within(
         sqlx::query_as(statement!("executions/finish"))
             .bind(column(ends, |end| end.execution_id))
@@ -139,7 +143,7 @@ async fn write_in(
             .bind(column(ends, |end| end.run_id.as_deref()))
             .bind(by)
             .bind(floor)
-            .bind(workspaces.map(Vec::from_iter))
+            .bind(workspaces)
             .fetch_all(connection),
     )
     .await?;

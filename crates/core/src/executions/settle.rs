@@ -18,6 +18,9 @@ use crate::task::chain;
 /// Above this size a batch is one line in the log instead of a line for each item.
 const SAY_EACH: usize = 20;
 
+/// Ends of up to so many claims are written claim by claim.
+const APART: usize = 3;
+
 /// A claim and what came of it.
 pub(crate) struct Settlement {
     pub(crate) claim: Claim,
@@ -157,12 +160,35 @@ async fn write_running(shared: &Shared, batch: &[Settlement]) -> Result<Written,
 }
 
 async fn write_ended(shared: &Shared, batch: &[Settlement]) -> Result<Written, db::Error> {
-    let ends: Vec<End> = batch.iter().map(end_of).collect();
-    let finished = finish(&shared.database, &ends, &shared.actor(), shared.floor()).await?;
-    Ok(Written {
-        done: finished.ended.into_iter().collect(),
-        busy: finished.busy.into_iter().collect(),
-    })
+    let mut ends: Vec<End> = batch.iter().map(end_of).collect();
+    // The ends of one claim are written faster than a mixture of as many.
+    ends.sort_by_key(|end| end.token);
+    let claims = ends.chunk_by(|one, other| one.token == other.token).count();
+    let parts: Vec<&[End]> = if claims <= APART {
+        ends.chunk_by(|one, other| one.token == other.token).collect()
+    } else {
+        vec![&ends]
+    };
+    let mut written = Written::default();
+    for part in parts {
+        match finish(&shared.database, part, &shared.actor(), shared.floor()).await {
+            Ok(finished) => {
+                written.done.extend(finished.ended);
+                written.busy.extend(finished.busy);
+            }
+            // What was written before stays written; the rest comes again.
+            Err(error) if !written.done.is_empty() => {
+                tracing::error!(
+                    error = chain(&error),
+                    items = part.len(),
+                    "Could not settle; trying again"
+                );
+                written.busy.extend(part.iter().map(|end| end.execution_id));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(written)
 }
 
 fn end_of(settlement: &Settlement) -> End {

@@ -40,13 +40,13 @@ async fn without_a_standby_nothing_of_a_dead_owner_is_left() {
         testbed.count("dispatcher_servers").await == 0
     })
     .await;
+    eventually("it is told", async || {
+        testbed.story().await.iter().any(|event| event == "released")
+    })
+    .await;
     let story = testbed.story().await;
-    let place = |event: &str| {
-        story
-            .iter()
-            .position(|one| one == event)
-            .unwrap_or_else(|| panic!("{event} in {story:?}"))
-    };
+    let place = |event: &str| story.iter().position(|one| one == event);
+    assert!(place("heartbeat_removed").is_some(), "{story:?}");
     assert!(place("heartbeat_removed") < place("released"), "{story:?}");
     assert_eq!(testbed.dispatcher().await.epoch.0, 1, "the epoch stays");
 }

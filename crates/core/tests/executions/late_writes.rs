@@ -8,6 +8,7 @@ use stationmaster_core::id::{ExecutionId, ItemId};
 use stationmaster_core::retry::Backoff;
 use uuid::Uuid;
 
+use crate::common::counting::wrong_counters;
 use crate::common::listener::Listener;
 use crate::common::scripted::{Mood, ScriptedEngine};
 use crate::common::{NOOP, Server, Testbed, brisk, eventually, wait};
@@ -151,27 +152,27 @@ async fn a_run_that_was_taken_over_writes_no_progress_and_stops() {
     server.stop().await;
 }
 
-/// Somebody adopts the execution in the moment in which its former holder ends it: the end waits for the row, and then it is not
-/// the one that it had seen.
-#[tokio::test]
-async fn an_end_that_waited_for_an_adoption_ends_nothing() {
+/// An end that has to wait for its row, because this change of it is under way, and what came of it.
+async fn end_behind(
+    change: &'static str,
+    is_workspace_known: bool,
+) -> (Testbed, ExecutionId, Vec<(ExecutionId, bool)>) {
     let testbed = Testbed::new().await;
     let tenant = testbed.tenant(5, &wait(600.0)).await;
     let server = testbed.server(Settings::default()).await;
     let item = testbed.enqueue(tenant).await;
     testbed.reaches(item, "RUNNING").await;
     let execution = testbed.execution(item).await.id;
-    let token = "select token from stationmaster.executions_active";
-    let token = testbed.number(token).await;
+    let token = testbed
+        .number("select token from stationmaster.executions_active")
+        .await;
 
-    let mut adopter = testbed.connection().await;
-    for statement in [
-        "begin",
-        "update stationmaster.executions_active set token = nextval('stationmaster.claim_token')",
-    ] {
-        sqlx::query(statement).execute(&mut adopter).await.unwrap();
+    let mut other = testbed.connection().await;
+    for statement in ["begin", change] {
+        sqlx::query(statement).execute(&mut other).await.unwrap();
     }
     let pool = testbed.pool().clone();
+    let workspaces = is_workspace_known.then(|| vec![tenant.0]);
     let end = tokio::spawn(async move {
         let nothing = || vec![None::<String>];
         let query = sqlx::query_as::<_, (ExecutionId, bool)>(FINISH)
@@ -187,7 +188,7 @@ async fn an_end_that_waited_for_an_adoption_ends_nothing() {
             .bind(nothing())
             .bind("a test")
             .bind(0.0_f64)
-            .bind(None::<Vec<uuid::Uuid>>);
+            .bind(workspaces);
         query.fetch_all(&pool).await.unwrap()
     });
     eventually("the end waits for the row", async || {
@@ -196,12 +197,32 @@ async fn an_end_that_waited_for_an_adoption_ends_nothing() {
         testbed.number(waiting).await == 1
     })
     .await;
-    sqlx::query("commit").execute(&mut adopter).await.unwrap();
-
-    assert_eq!(end.await.unwrap(), []);
-    assert_eq!(testbed.count("executions_active").await, 1);
-    assert_eq!(testbed.count("executions_finished").await, 0);
-    let active = "select active::bigint from stationmaster.workspace_capacity";
-    assert_eq!(testbed.number(active).await, 1, "its slot stays taken");
+    sqlx::query("commit").execute(&mut other).await.unwrap();
+    let answer = end.await.unwrap();
     server.stop().await;
+    (testbed, execution, answer)
+}
+
+#[tokio::test]
+async fn an_end_that_waited_for_an_adoption_ends_nothing() {
+    let adoption = "update stationmaster.executions_active set token = nextval('stationmaster.claim_token')";
+    for (is_workspace_known, ended) in [(false, Some(false)), (true, None)] {
+        let (testbed, execution, answer) = end_behind(adoption, is_workspace_known).await;
+        // Looked up, it is to come again and will find another token; known, it is refused at once.
+        let expected: Vec<_> = ended.map(|ended| (execution, ended)).into_iter().collect();
+        assert_eq!(answer, expected);
+        assert_eq!(testbed.count("executions_finished").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn an_end_that_waited_for_a_settlement_ends_it() {
+    let settlement = "update stationmaster.executions_active set dispatched_at = now()";
+    for is_workspace_known in [false, true] {
+        let (testbed, execution, answer) = end_behind(settlement, is_workspace_known).await;
+        assert_eq!(answer, [(execution, true)]);
+        assert_eq!(testbed.count("executions_active").await, 0);
+        assert_eq!(testbed.count("executions_finished").await, 1);
+        assert_eq!(wrong_counters(&testbed).await, []);
+    }
 }
