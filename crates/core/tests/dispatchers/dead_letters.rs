@@ -53,7 +53,10 @@ async fn unknown_and_invalid_signals_are_put_aside_with_their_reasons_and_the_ot
         (testbed.in_status("ROUTED").await, testbed.in_status("DEAD").await),
         (2, 3)
     );
-    assert_eq!(server.metric(r#"signals_dead_total{reason="unknown_signal"}"#), 1);
+    eventually("the dead letter is counted", async || {
+        server.metric(r#"signals_dead_total{reason="unknown_signal"}"#) == 1
+    })
+    .await;
     server.stop().await;
 }
 

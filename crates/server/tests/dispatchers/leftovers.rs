@@ -43,7 +43,10 @@ async fn without_a_standby_the_run_and_the_heartbeat_of_a_killed_owner_are_gone_
     assert!(place("run_terminated") < place("heartbeat_removed"), "{story:?}");
     let audited = "select count(*) from stationmaster.audit where action = 'dispatcher.run_terminated' and detail->>'run_id' is not null";
     assert_eq!(line.database.number(audited).await, 1);
-    assert!(watcher.metric("dispatcher_terminations_total").await > 0.0);
+    eventually("the termination is counted", async || {
+        watcher.metric("dispatcher_terminations_total").await > 0.0
+    })
+    .await;
     assert!(took < std::time::Duration::from_secs(30), "{took:?}");
     let (ended, _) = line.end_of(&first).await;
     assert_eq!(format!("{ended:?}"), "WorkflowExecutionTerminated");

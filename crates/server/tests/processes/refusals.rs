@@ -38,12 +38,14 @@ async fn a_refused_start_fails_after_three_tries_with_the_reason_and_frees_its_s
         error.to_lowercase().contains("workflow"),
         "Temporal's own words: {error}"
     );
-    assert!(
+    // Counted once the database has answered.
+    eventually("the failure is counted", async || {
         server
             .metric("queue_items_failed_total{reason=\"refused\"}")
             .await
             >= 1.0
-    );
+    })
+    .await;
 
     database.enqueue((workspace, definition), 1).await;
     database.until_count("RUNNING", 1).await;
