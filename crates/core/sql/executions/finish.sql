@@ -4,7 +4,7 @@
 -- Called by the settler, the watcher of closes, the canceller and the reconciler. Locks capacity rows, skipping those that
 -- others hold: such executions are answered as busy and come again; then active rows in id order, by deleting them. A row
 -- that changed while it was waited for is looked at again, and stays when its token is another one by then: what the delete
--- asks must be constants and arrays for that, because a subplan is not to be trusted in the second look.
+-- asks are constants and arrays, so that nothing rests on how subplans fare in that second look.
 -- Index: executions_active_pkey, workspace_capacity_pkey. Arrays and rows are paired by a full join, and membership is asked
 -- in a select list: neither can be planned as a nested loop, whatever the planner believes of a table that fills and
 -- empties all day. A plain `is not null` would turn the full join into one that can.

@@ -156,7 +156,7 @@ async fn a_run_that_was_taken_over_writes_no_progress_and_stops() {
 async fn end_behind(
     change: &'static str,
     is_workspace_known: bool,
-) -> (Testbed, ExecutionId, Vec<(ExecutionId, bool)>) {
+) -> (Testbed, Server, ExecutionId, Vec<(ExecutionId, bool)>) {
     let testbed = Testbed::new().await;
     let tenant = testbed.tenant(5, &wait(600.0)).await;
     let server = testbed.server(Settings::default()).await;
@@ -198,31 +198,37 @@ async fn end_behind(
     })
     .await;
     sqlx::query("commit").execute(&mut other).await.unwrap();
-    let answer = end.await.unwrap();
-    server.stop().await;
-    (testbed, execution, answer)
+    (testbed, server, execution, end.await.unwrap())
 }
 
+/// Somebody adopts the execution in the moment in which its former holder ends it: the end waits for the row, and then it is not
+/// the one that it had seen.
 #[tokio::test]
 async fn an_end_that_waited_for_an_adoption_ends_nothing() {
     let adoption = "update stationmaster.executions_active set token = nextval('stationmaster.claim_token')";
     for (is_workspace_known, ended) in [(false, Some(false)), (true, None)] {
-        let (testbed, execution, answer) = end_behind(adoption, is_workspace_known).await;
+        let (testbed, server, execution, answer) = end_behind(adoption, is_workspace_known).await;
         // Looked up, it is to come again and will find another token; known, it is refused at once.
         let expected: Vec<_> = ended.map(|ended| (execution, ended)).into_iter().collect();
         assert_eq!(answer, expected);
+        assert_eq!(testbed.count("executions_active").await, 1);
         assert_eq!(testbed.count("executions_finished").await, 0);
+        let active = "select active::bigint from stationmaster.workspace_capacity";
+        assert_eq!(testbed.number(active).await, 1, "its slot stays taken");
+        server.stop().await;
     }
 }
 
+/// The run is over before its start is written down: the end waits for the settlement, and the changed row is still its own.
 #[tokio::test]
 async fn an_end_that_waited_for_a_settlement_ends_it() {
     let settlement = "update stationmaster.executions_active set dispatched_at = now()";
     for is_workspace_known in [false, true] {
-        let (testbed, execution, answer) = end_behind(settlement, is_workspace_known).await;
+        let (testbed, server, execution, answer) = end_behind(settlement, is_workspace_known).await;
         assert_eq!(answer, [(execution, true)]);
         assert_eq!(testbed.count("executions_active").await, 0);
         assert_eq!(testbed.count("executions_finished").await, 1);
         assert_eq!(wrong_counters(&testbed).await, []);
+        server.stop().await;
     }
 }

@@ -21,6 +21,7 @@ async fn a_heartbeat_after_the_end_does_not_bring_a_server_back() {
 
     let (left, late, later) = tokio::join!(presence.leave(&testbed.database), beat(), beat());
     left.and(late).and(later).unwrap();
+    beat().await.unwrap();
 
     assert_eq!(testbed.count("servers").await, 0);
 }

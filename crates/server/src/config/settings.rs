@@ -229,7 +229,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "How often our rows and the engine's runs are compared",
         |c, t| put(&mut c.executions.reconcile_interval, duration(t))),
     setting("executions.close_interval", "250ms", DURATION,
-        "How often the engine is asked which runs have closed",
+        "How often the engine is asked which runs have closed; less often while none has and it answers slowly",
         |c, t| put(&mut c.executions.close_interval, duration(t))),
     setting("executions.exclusive", "false", BOOLEAN,
         "Let one server at a time work through the queue, in turns under the lock `processExecutionQueue`, one item after another",
