@@ -24,7 +24,7 @@ Exit codes:
   5  the database, the server or the engine is not available, or the tables are not those of this version
   6  the token is missing, opens no door, or may not do this
   75  lock run: the lock was taken (otherwise its code is that of its command, or 128 and the number of a signal)
-  79  lock run: the lock was lost while the command ran, and the command was stopped
+  79  lock run: the lock was lost while the command ran; a command still running was stopped
   125  lock run: the lock could not be asked for, and the command was not run
   126  lock run: the command cannot be run
   127  lock run: there is no such command";

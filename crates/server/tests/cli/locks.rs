@@ -180,6 +180,20 @@ fn a_command_whose_lock_is_lost_is_told_and_stopped() {
 }
 
 #[test]
+fn a_command_that_ends_before_the_loss_of_its_lock_is_noticed_is_told_all_the_same() {
+    let database = TestDatabase::migrated();
+    // The next extension, which would notice it, is minutes away.
+    let holder = Holder::start(&database, "nightly", &["--at-most", "10m"], UNTIL_TOLD);
+    database.done(&["locks", "release", "nightly", "--yes"]);
+    let (code, _, told) = holder.ended();
+    assert_eq!(code, 79, "{told}");
+    assert!(
+        told.contains("the lock nightly was lost while the command ran"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_command_that_does_not_stop_when_its_lock_is_lost_is_killed_with_all_it_started() {
     let database = TestDatabase::migrated();
     let script = "trap '' TERM; (trap '' TERM; while true; do sleep 0.05; done) & wait";

@@ -86,3 +86,13 @@ fn a_lock_of_a_server_is_kept_while_the_command_runs_and_its_loss_stops_the_comm
     served.done(&["locks", "release", "lost", "--yes"]);
     assert_eq!(child.wait().unwrap().code(), Some(79));
 }
+
+#[test]
+fn a_command_that_ends_before_the_loss_of_a_server_s_lock_is_noticed_is_told_all_the_same() {
+    let served = Served::start();
+    // The next extension, which would notice it, is minutes away.
+    let mut child = holder(&served, "lost", &["--at-most", "10m"]);
+    served.done(&["locks", "release", "lost", "--yes"]);
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(79));
+}

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use stationmaster_client::wire::{Acquired, LockRequest, Taken};
-use stationmaster_client::{Client, Extended, Locked};
-use stationmaster_core::locks::{Answer, Kept, LockName, Locks, Terms};
+use stationmaster_client::{Client, Extended, Locked, Unlocked};
+use stationmaster_core::locks::{self as core_locks, Answer, Kept, LockName, Locks, Terms};
 use stationmaster_core::task::chain;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -33,6 +33,14 @@ pub(super) enum Desk {
 pub(super) enum Asked {
     Held(Hold),
     Taken(Taken),
+}
+
+/// What giving back found.
+pub(super) enum Returned {
+    /// It was ours to the end.
+    Freed,
+    /// It was not ours any more.
+    Lost,
 }
 
 /// A lock that is held, and extended until it is given back or lost.
@@ -111,16 +119,28 @@ impl Hold {
         }
     }
 
-    /// One that was lost is left to whoever has it now.
-    pub(super) async fn give_back(self) -> Result<()> {
+    /// Is it still ours, as far as our own clock can tell?
+    pub(super) fn is_held(&self) -> bool {
         match self {
-            Self::Database(kept) => Ok(kept.unlock().await.map(|_| ())?),
+            Self::Database(kept) => kept.is_held(),
+            Self::Api(remote) => {
+                let ends_at = *remote.ends_at.lock().unwrap_or_else(PoisonError::into_inner);
+                !remote.lost.is_cancelled() && Instant::now() < ends_at
+            }
+        }
+    }
+
+    /// One that was lost is left to whoever has it now.
+    pub(super) async fn give_back(self) -> Result<Returned> {
+        let not_held = match self {
+            Self::Database(kept) => kept.unlock().await? == core_locks::Unlocked::NotHeld,
             Self::Api(remote) => {
                 remote.task.abort();
                 let Remote { client, lock, .. } = *remote;
-                Ok(client.unlock(&lock.name, lock.token).await.map(|_| ())?)
+                client.unlock(&lock.name, lock.token).await? == Unlocked::NotHeld
             }
-        }
+        };
+        Ok(if not_held { Returned::Lost } else { Returned::Freed })
     }
 }
 
@@ -130,17 +150,20 @@ pub(super) struct Remote {
     lock: Acquired,
     lost: CancellationToken,
     why: Arc<Mutex<String>>,
+    /// By our own clock.
+    ends_at: Arc<Mutex<Instant>>,
     task: JoinHandle<()>,
 }
 
 impl Remote {
     fn start(client: Client, lock: Acquired, at_most: Duration, asked_at: Instant) -> Self {
         let (lost, why) = (CancellationToken::new(), Arc::<Mutex<String>>::default());
+        let ends_at = Arc::new(Mutex::new(asked_at + at_most));
         let task = tokio::spawn({
             let (client, lock) = (client.clone(), lock.clone());
-            let (lost, why) = (lost.clone(), Arc::clone(&why));
+            let (lost, why, ends_at) = (lost.clone(), Arc::clone(&why), Arc::clone(&ends_at));
             async move {
-                let reason = keep(&client, &lock, at_most, asked_at).await;
+                let reason = keep(&client, &lock, at_most, &ends_at).await;
                 *why.lock().unwrap_or_else(PoisonError::into_inner) = reason;
                 lost.cancel();
             }
@@ -150,23 +173,26 @@ impl Remote {
             lock,
             lost,
             why,
+            ends_at,
             task,
         }
     }
 }
 
 /// Extends the lock until it is lost; answers why.
-async fn keep(client: &Client, lock: &Acquired, at_most: Duration, asked_at: Instant) -> String {
-    let (mut ends_at, mut next) = (asked_at + at_most, asked_at + at_most / PARTS);
+async fn keep(client: &Client, lock: &Acquired, at_most: Duration, until: &Mutex<Instant>) -> String {
+    let mut next = *until.lock().unwrap_or_else(PoisonError::into_inner) - at_most + at_most / PARTS;
     let mut trouble = None;
     loop {
+        let ends_at = *until.lock().unwrap_or_else(PoisonError::into_inner);
         sleep_until(next.min(ends_at)).await;
         let asked_at = Instant::now();
         let extension = client.extend_lock(&lock.name, lock.token, at_most);
         match timeout_at(ends_at, extension).await {
             Ok(Ok(Extended::Until(_))) => {
                 trouble = None;
-                (ends_at, next) = (asked_at + at_most, asked_at + at_most / PARTS);
+                *until.lock().unwrap_or_else(PoisonError::into_inner) = asked_at + at_most;
+                next = asked_at + at_most / PARTS;
             }
             Ok(Ok(Extended::Lost)) => {
                 return "it had run out, was released by hand, or somebody else has it".to_owned();

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::super::Context;
 use super::super::arguments::duration;
-use super::hold::{Asked, Desk, Hold};
+use super::hold::{Asked, Desk, Hold, Returned};
 use crate::failure::{BeforeTheCommand, Kind, PassedOn, Refusal};
 use crate::output::{moment, printable};
 
@@ -94,11 +94,14 @@ pub(super) async fn run(args: RunArgs, context: &Context) -> Result<()> {
     };
     let (status, lost) = running.supervise(&hold, &mut signals, args.grace).await?;
     if let Some(reason) = lost {
-        let message = format!("the lock {} was lost while the command ran: {reason}", args.name);
         let advice = "The command was stopped; somebody else may have the lock by now";
-        return Err(Refusal::new(Kind::Lost, message, advice).into());
+        return Err(lost_while_running(&args, &reason, advice));
     }
-    give_back(hold).await;
+    // A command may end before the loss of its lock is noticed: giving back tells whether it was still ours.
+    if let Some(reason) = give_back(hold).await {
+        let advice = "The command had ended by then; somebody else may have worked beside it";
+        return Err(lost_while_running(&args, &reason, advice));
+    }
     match code(status) {
         0 => Ok(()),
         code => Err(PassedOn(code).into()),
@@ -161,10 +164,23 @@ fn refused(args: &RunArgs, taken: &Taken) -> anyhow::Error {
     Refusal::new(Kind::Taken, message, advice).into()
 }
 
-async fn give_back(hold: Hold) {
+fn lost_while_running(args: &RunArgs, reason: &str, advice: &str) -> anyhow::Error {
+    let message = format!("the lock {} was lost while the command ran: {reason}", args.name);
+    Refusal::new(Kind::Lost, message, advice).into()
+}
+
+/// Answers why the lock was not ours any more, if it was not. When nobody can be asked, our own clock decides.
+async fn give_back(hold: Hold) -> Option<String> {
     let name = hold.name().to_owned();
-    if let Err(error) = hold.give_back().await {
-        eprintln!("The lock {name} could not be given back and will run out: {error}");
+    let held = hold.is_held();
+    match hold.give_back().await {
+        Ok(Returned::Freed) => None,
+        Ok(Returned::Lost) => Some("it was not held any more when the command ended".to_owned()),
+        Err(error) if held => {
+            eprintln!("The lock {name} could not be given back and will run out: {error}");
+            None
+        }
+        Err(error) => Some(format!("its time was over when the command ended, and {error}")),
     }
 }
 
