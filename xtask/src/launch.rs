@@ -17,14 +17,16 @@ const BENCH_FOLDER: &str = "STATIONMASTER_BENCH_FOLDER";
 /// Runs everything on this machine, with a private `PostgreSQL`.
 pub(crate) fn dev(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
     let bin_dir = POSTGRES.provide(repository)?;
-    become_product(product(repository, "dev", arguments).env(POSTGRES_SETTING, bin_dir))
+    // Whoever tries the product waits for its build, and PostgreSQL does most of the work.
+    let mut command = product(repository, "trial", "dev", arguments);
+    become_product(command.env(POSTGRES_SETTING, bin_dir))
 }
 
 /// Runs the product's benchmark.
 pub(crate) fn bench(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
     let bin_dir = POSTGRES.provide(repository)?;
     let temporal = TEMPORAL.provide(repository)?;
-    let mut command = product(repository, "bench", arguments);
+    let mut command = product(repository, "release", "bench", arguments);
     command
         .env(POSTGRES_SETTING, bin_dir)
         .env(TEMPORAL_SETTING, temporal);
@@ -32,11 +34,12 @@ pub(crate) fn bench(repository: &Repository, arguments: &[String]) -> Result<Exi
 }
 
 /// `cargo run` replaces itself by the program it built, wherever the build put it.
-fn product(repository: &Repository, subcommand: &str, arguments: &[String]) -> Command {
+fn product(repository: &Repository, profile: &str, subcommand: &str, arguments: &[String]) -> Command {
     let mut command = repository.cargo();
     command.args([
         "run",
-        "--release",
+        "--profile",
+        profile,
         "--package",
         "stationmaster",
         "--bin",
