@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use http::Uri;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode};
 use serde::Serialize;
@@ -12,6 +14,7 @@ use uuid::Uuid;
 
 use crate::client::Client;
 use crate::error::{Error, Result};
+use crate::transport::Request;
 use crate::wire::Problem;
 
 /// Names a request, so that a repeat is answered and not done again.
@@ -32,7 +35,7 @@ pub(crate) struct Call<'a> {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Option<Result<Vec<u8>>>,
+    pub(crate) body: Option<Result<Bytes>>,
     pub(crate) safety: Safety,
 }
 
@@ -56,7 +59,9 @@ impl Call<'_> {
     }
 
     pub(crate) fn json(mut self, body: &impl Serialize) -> Self {
-        let body = serde_json::to_vec(body).map_err(|error| Error::Answer(error.to_string()));
+        let body = serde_json::to_vec(body)
+            .map(Bytes::from)
+            .map_err(|error| Error::Answer(error.to_string()));
         self.headers
             .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         self.body = Some(body);
@@ -111,7 +116,7 @@ impl Call<'_> {
     }
 
     /// The body of the answer, after as many tries as it takes and as there may be.
-    async fn answer(self) -> Result<Vec<u8>> {
+    async fn answer(self) -> Result<Bytes> {
         let (began, mut tried) = (Instant::now(), 0);
         loop {
             let answer = self.once().await;
@@ -120,7 +125,7 @@ impl Call<'_> {
                 Ok(body) => return Ok(body),
                 // An earlier try may have arrived, and done it.
                 Err(Error::NotFound(_)) if self.method == Method::DELETE && tried > 1 => {
-                    return Ok(Vec::new());
+                    return Ok(Bytes::new());
                 }
                 Err(error) => error,
             };
@@ -140,36 +145,38 @@ impl Call<'_> {
         }
     }
 
-    async fn once(&self) -> Result<Vec<u8>> {
+    async fn once(&self) -> Result<Bytes> {
         let response = self.respond(Some(self.client.timeout)).await?;
-        Ok(response.bytes().await?.to_vec())
+        Ok(response.bytes().await?)
     }
 
     /// Makes the call once; a refusal is an error.
     pub(crate) async fn respond(&self, timeout: Option<Duration>) -> Result<Response> {
-        let mut request = self
-            .client
-            .http
-            .request(self.method.clone(), self.url.clone())
-            .headers(self.headers.clone());
-        if let Some(timeout) = timeout {
-            request = request.timeout(timeout);
-        }
-        if let Some(token) = &self.client.token {
-            request = request.header(AUTHORIZATION, token.clone());
-        }
-        match &self.body {
-            Some(Ok(body)) => request = request.body(body.clone()),
+        let body = match &self.body {
+            Some(Ok(body)) => body.clone(),
             Some(Err(error)) => return Err(Error::Answer(error.to_string())),
-            None => {}
+            None => Bytes::new(),
+        };
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = uri(&self.url)?;
+        request.headers_mut().extend(self.headers.clone());
+        if let Some(token) = &self.client.token {
+            request.headers_mut().insert(AUTHORIZATION, token.clone());
         }
-        let response = request.send().await?;
+        let response = self.client.transport.send(request, timeout).await?;
         if response.status().is_success() {
             self.client.note(response.headers().get(ETAG));
             return Ok(response);
         }
         Err(refusal(response).await)
     }
+}
+
+fn uri(url: &Url) -> Result<Uri> {
+    url.as_str()
+        .parse()
+        .map_err(|error| Error::Settings(format!("the address cannot be used: {error}")))
 }
 
 async fn refusal(response: Response) -> Error {

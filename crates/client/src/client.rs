@@ -11,6 +11,7 @@ use url::Url;
 use crate::call::{Call, Safety};
 use crate::error::{Error, Result};
 use crate::retry::Retries;
+use crate::transport::{Request, Response, Transport};
 
 /// How long one try may take unless it is said otherwise.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -19,10 +20,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Who we say that we are.
 const USER_AGENT: &str = concat!("stationmaster-client/", env!("CARGO_PKG_VERSION"));
 
+/// The address of a Stationmaster in the same process, which nobody resolves.
+const IN_PROCESS: &str = "http://in-process.invalid";
+
 /// Speaks to a Stationmaster. Cheap to copy.
 #[derive(Clone)]
 pub struct Client {
-    pub(crate) http: reqwest::Client,
+    pub(crate) transport: Transport,
     pub(crate) base: Url,
     pub(crate) token: Option<HeaderValue>,
     pub(crate) timeout: Duration,
@@ -91,7 +95,42 @@ impl ClientBuilder {
     /// A client for the server at this address, such as `http://127.0.0.1:7373`.
     pub fn build(self, address: &str) -> Result<Client> {
         let base = base(address)?;
-        let token = self.token.as_deref().map(bearer).transpose()?;
+        let http = self.network()?;
+        self.over(Transport::Network(http), base)
+    }
+
+    /// A client whose requests this service answers, in the same process and without a socket: the router of a Stationmaster
+    /// that is embedded, or a test's own. The service bounds the time of its answers itself; everything else is as over the
+    /// network, retries too.
+    ///
+    /// ```no_run
+    /// # async fn answer(request: stationmaster_client::Request) -> stationmaster_client::Response { unimplemented!() }
+    /// # fn example() -> stationmaster_client::Result<()> {
+    /// let client = stationmaster_client::Client::builder().in_process(answer)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn in_process<A>(self, service: impl Fn(Request) -> A + Send + Sync + 'static) -> Result<Client>
+    where
+        A: Future<Output = Response> + Send + 'static,
+    {
+        let base = base(IN_PROCESS)?;
+        self.over(Transport::in_process(service), base)
+    }
+
+    fn over(self, transport: Transport, base: Url) -> Result<Client> {
+        Ok(Client {
+            transport,
+            base,
+            token: self.token.as_deref().map(bearer).transpose()?,
+            timeout: self.timeout.unwrap_or(TIMEOUT),
+            retries: self.retries.unwrap_or_default(),
+            expects: None,
+            seen: None,
+        })
+    }
+
+    fn network(&self) -> Result<reqwest::Client> {
         let provider = rustls::crypto::ring::default_provider();
         // Somebody else may have chosen one before; whichever is there serves.
         let _ = provider.install_default();
@@ -106,18 +145,8 @@ impl ClientBuilder {
                 .map_err(|_| Error::Settings("the authority is no certificate in PEM".to_owned()))?;
             http = http.tls_certs_merge([certificate]);
         }
-        let http = http
-            .build()
-            .map_err(|error| Error::Settings(format!("the client cannot be made: {error}")))?;
-        Ok(Client {
-            http,
-            base,
-            token,
-            timeout: self.timeout.unwrap_or(TIMEOUT),
-            retries: self.retries.unwrap_or_default(),
-            expects: None,
-            seen: None,
-        })
+        http.build()
+            .map_err(|error| Error::Settings(format!("the client cannot be made: {error}")))
     }
 }
 

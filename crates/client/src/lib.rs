@@ -1,7 +1,7 @@
 //! Stationmaster over HTTP: what is said on the wire, and a typed client that says it.
 //!
 //! ```text
-//! your program -> Client (one method a route) -> HTTP -> Stationmaster
+//! your program -> Client (one method a route) -> HTTP, or in process -> Stationmaster
 //!                   wire types in, wire types out; what is refused is a typed Error
 //! ```
 //!
@@ -12,7 +12,7 @@
 //! which the client gives an `Idempotency-Key` of its own unless it is given one. Whoever receives wakes verifies them with
 //! [`webhook`].
 //!
-//! Reading order: [`wire`], `error`, `retry`, `client`, `call`, then the nouns in `nouns`, `pages`, [`webhook`].
+//! Reading order: [`wire`], `error`, `retry`, `transport`, `client`, `call`, then the nouns in `nouns`, `pages`, [`webhook`].
 
 mod call;
 mod client;
@@ -20,10 +20,12 @@ mod error;
 mod nouns;
 mod pages;
 mod retry;
+mod transport;
 pub mod webhook;
 pub mod wire;
 
 pub use client::{Client, ClientBuilder};
 pub use error::{Error, Result};
-pub use nouns::{EventStream, Extended, Listening, Locked, Told, Unlocked};
+pub use nouns::{Asked, EventStream, Extended, KeptLock, Listening, Locked, Told, Unlocked};
 pub use retry::Retries;
+pub use transport::{BoxError, Request, Response};

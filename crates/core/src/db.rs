@@ -81,6 +81,19 @@ impl Error {
         matches!(self.code().as_deref(), Some("40P01" | "40001"))
     }
 
+    /// It could not be reached, would not let us in, or has no room for us now: later the same call may succeed.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls};
+        match self {
+            Self::Timeout(_) | Self::Sql(Io(_) | Tls(_) | PoolTimedOut | PoolClosed) => true,
+            _ => self.code().is_some_and(|code| {
+                let classes = ["08", "28", "53", "57"];
+                classes.iter().any(|class| code.starts_with(class)) || code == "3D000"
+            }),
+        }
+    }
+
     /// PostgreSQL's own words, for errors that it raised about the request.
     #[must_use]
     pub fn message(&self) -> String {

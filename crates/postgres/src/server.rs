@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use crate::binaries::Binaries;
 use crate::error::StartError;
 use crate::folder::{Folder, ROLE};
@@ -211,18 +213,16 @@ fn random_port() -> u16 {
     FREE_PORTS.start + u16::try_from(offset).unwrap_or(0)
 }
 
+/// What is encoded in an address.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
 /// Encodes a name for an address.
 fn encode(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    name.bytes()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
+    utf8_percent_encode(name, ENCODED).to_string()
 }
 
 #[cfg(test)]

@@ -1,11 +1,16 @@
 //! How the program ends: the one place where an error becomes words and an exit code. One line says what is wrong, one what
 //! to do. Commands return typed errors and know nothing of codes.
+//!
+//! What went wrong with a piece of work is told by the API, whichever way it was asked, and stands in `client`. What remains
+//! here is what a command meets before it asks: its own arguments, the settings, the database.
 
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use stationmaster_core::{access, alarms, catalogue, db, executions, locks, signals};
+use stationmaster_core::alarms::keys;
+use stationmaster_core::db;
+use stationmaster_core::task::chain;
 use stationmaster_schedule::{ParseError, UnknownZone};
 
 use crate::config::{Complaint, Complaints};
@@ -173,32 +178,8 @@ impl<'a> Report<'a> {
         if let Some(error) = error.downcast_ref::<stationmaster_client::Error>() {
             return client::report(error);
         }
-        if let Some(error) = error.downcast_ref::<locks::Error>() {
-            return of_lock(error);
-        }
-        if let Some(report) = of_alarms(error) {
-            return report;
-        }
-        if let Some(error) = error.downcast_ref::<catalogue::Error>() {
-            return of_catalogue(error);
-        }
-        if let Some(error) = error.downcast_ref::<executions::operate::Error>() {
-            return of_operation(error);
-        }
-        if let Some(error) = error.downcast_ref::<executions::enqueue::Error>() {
-            return of_enqueue(error);
-        }
-        if let Some(error) = error.downcast_ref::<access::Error>() {
-            return of_access(error);
-        }
-        if let Some(error) = error.downcast_ref::<signals::send::Error>() {
-            return of_send(error);
-        }
-        if let Some(error) = error.downcast_ref::<signals::triggers::Error>() {
-            return of_trigger(error);
-        }
-        if let Some(error) = error.downcast_ref::<signals::replay::Error>() {
-            return of_replay(error);
+        if let Some(error) = error.downcast_ref::<keys::Error>() {
+            return of_key(error);
         }
         if let Some(error) = error.downcast_ref::<db::Error>() {
             return of_database(error);
@@ -269,21 +250,9 @@ pub(crate) fn report_usage(error: &clap::Error, format: Format) -> ExitCode {
     ExitCode::from(Kind::Usage as u8)
 }
 
-fn of_alarms(error: &anyhow::Error) -> Option<Report<'static>> {
-    use alarms::{edit, keys, operate, set};
-    if let Some(error) = error.downcast_ref::<set::Error>() {
-        return Some(of_alarm_request(error));
-    }
-    if let Some(error) = error.downcast_ref::<operate::Error>() {
-        return Some(of_alarm_operation(error));
-    }
-    if let Some(error) = error.downcast_ref::<edit::Error>() {
-        return Some(match error {
-            edit::Error::Request(error) => of_alarm_request(error),
-            edit::Error::Operation(error) => of_alarm_operation(error),
-        });
-    }
-    let (kind, advice) = match error.downcast_ref::<keys::Error>()? {
+/// Secrets of targets are kept by commands on the database alone.
+fn of_key(error: &keys::Error) -> Report<'static> {
+    let (kind, advice) = match error {
         keys::Error::Exists(_) => (
             Kind::Conflict,
             "Give it the next one: stationmaster alarms secrets rotate URL",
@@ -292,52 +261,7 @@ fn of_alarms(error: &anyhow::Error) -> Option<Report<'static>> {
             Kind::NotFound,
             "Give it one: stationmaster alarms secrets create URL",
         ),
-        keys::Error::Database(error) => return Some(of_database(error)),
-    };
-    Some(Report::new(kind, error.to_string(), Some(advice)))
-}
-
-fn of_alarm_request(error: &alarms::set::Error) -> Report<'static> {
-    use alarms::set::Error;
-    let (kind, advice) = match error {
-        Error::Expression { pointed, at, .. } => {
-            let place = Place {
-                expression: pointed.lines().next().unwrap_or_default().to_owned(),
-                start: at.start,
-                end: at.end,
-                pointed: pointed.clone(),
-            };
-            let advice = "Try expressions out with: stationmaster alarms next EXPR";
-            return Report {
-                place: Some(place),
-                ..Report::new(Kind::Usage, error.to_string(), Some(advice))
-            };
-        }
-        Error::Invalid(_) => (Kind::Usage, "Change the request; nothing was stored"),
-        Error::Conflict => (
-            Kind::Conflict,
-            "Take another key, or repeat the first request as it was",
-        ),
-        Error::UnknownWorkspace(_) => (
-            Kind::NotFound,
-            "See which there are: stationmaster workspaces list",
-        ),
-        Error::Database(error) => return of_database(error),
-    };
-    Report::new(kind, error.to_string(), Some(advice))
-}
-
-fn of_alarm_operation(error: &alarms::operate::Error) -> Report<'static> {
-    use alarms::operate::Error;
-    let (kind, advice) = match error {
-        Error::NotFound(_) => (Kind::NotFound, "See which there are: stationmaster alarms list"),
-        Error::WrongState(_) => (
-            Kind::Conflict,
-            "See how it got there: stationmaster alarms show ID",
-        ),
-        Error::Invalid(_) => (Kind::Usage, "Change the request; nothing was done"),
-        Error::Unexpected => (Kind::Conflict, "Look at it again"),
-        Error::Database(error) => return of_database(error),
+        keys::Error::Database(error) => return of_database(error),
     };
     Report::new(kind, error.to_string(), Some(advice))
 }
@@ -353,144 +277,6 @@ fn of_expression(BadExpression { text, error }: &BadExpression) -> Report<'stati
         place: Some(place),
         ..Report::new(Kind::Usage, error.to_string(), None)
     }
-}
-
-fn of_catalogue(error: &catalogue::Error) -> Report<'static> {
-    use catalogue::Error;
-    let (kind, advice) = match error {
-        Error::UnknownPlan(..) => (
-            Kind::Usage,
-            "Choose one of them, or make a new one: stationmaster plans set NAME --limit N",
-        ),
-        Error::UnknownWorkspace(_) => (
-            Kind::NotFound,
-            "See which there are: stationmaster workspaces list",
-        ),
-        Error::UnknownDefinition(_) => (
-            Kind::NotFound,
-            "See which there are: stationmaster workflows list",
-        ),
-        Error::UnknownVersion(..) => (
-            Kind::Usage,
-            "Add one: stationmaster workflows add-version ID --graph FILE",
-        ),
-        Error::OtherWorkspace(_) => (
-            Kind::Conflict,
-            "A workflow never moves: create another one, with an id of its own",
-        ),
-        Error::Graph(_) => (Kind::Usage, "Mend the graph; nothing was stored"),
-        Error::Invalid(_) => (Kind::Usage, "Give another value; nothing was stored"),
-        Error::Unexpected => (Kind::Conflict, "Look at it again"),
-        Error::Database(error) => return of_database(error),
-    };
-    Report::new(kind, error.to_string(), Some(advice))
-}
-
-fn of_operation(error: &executions::operate::Error) -> Report<'static> {
-    use executions::operate::Error;
-    let (kind, advice) = match error {
-        Error::NotFound(_) => (
-            Kind::NotFound,
-            "See which there are: stationmaster queue list, stationmaster executions list",
-        ),
-        Error::WrongState(_) => (
-            Kind::Conflict,
-            "See how it got there: stationmaster queue show ID",
-        ),
-        Error::Database(error) => return of_database(error),
-    };
-    Report::new(kind, error.to_string(), Some(advice))
-}
-
-fn of_enqueue(error: &executions::enqueue::Error) -> Report<'static> {
-    use executions::enqueue::Error;
-    let (kind, advice) = match error {
-        Error::TooLarge { .. } | Error::BadKey { .. } | Error::BadInput(_) => {
-            (Kind::Usage, "Change the request; nothing was enqueued")
-        }
-        Error::Conflict { .. } => (
-            Kind::Conflict,
-            "Take another key, or repeat the first request as it was",
-        ),
-        Error::Unknown(_) => (
-            Kind::NotFound,
-            "See which there are, and whether they have a version: stationmaster workflows list --workspace ID",
-        ),
-        Error::Database(error) => return of_database(error),
-    };
-    Report::new(kind, error.to_string(), Some(advice))
-}
-
-fn of_lock(error: &locks::Error) -> Report<'static> {
-    use locks::Error;
-    match error {
-        Error::Invalid(_) => Report::new(
-            Kind::Usage,
-            error.to_string(),
-            Some("Change the request; nothing was locked"),
-        ),
-        // The message says what to do.
-        Error::Table(_) => Report::new(Kind::Unavailable, error.to_string(), None),
-        Error::Database(error) => of_database(error),
-    }
-}
-
-fn of_access(error: &access::Error) -> Report<'static> {
-    use access::Error;
-    let (kind, advice) = match error {
-        Error::NameTaken(_) => (Kind::Conflict, "Take another name, or revoke that one first"),
-        Error::NotFound(_) => (Kind::NotFound, "See which there are: stationmaster tokens list"),
-        Error::Invalid(_) => (Kind::Usage, "Give another value; nothing was made"),
-        Error::Database(error) => return of_database(error),
-    };
-    Report::new(kind, error.to_string(), Some(advice))
-}
-
-fn of_send(error: &signals::send::Error) -> Report<'static> {
-    use signals::send::Error;
-    let (kind, advice) = match error {
-        Error::TooLarge { .. } | Error::BadName { .. } | Error::BadPayload(_) => {
-            (Kind::Usage, "Change the signal; nothing was sent")
-        }
-        Error::Conflict { .. } => (
-            Kind::Conflict,
-            "Take another id, or send the first signal again as it was",
-        ),
-        Error::Database(error) => return of_database(error),
-    };
-    Report::new(kind, error.to_string(), Some(advice))
-}
-
-fn of_trigger(error: &signals::triggers::Error) -> Report<'static> {
-    use signals::triggers::Error;
-    let (kind, advice) = match error {
-        Error::Unexpected => (Kind::Conflict, "Look at it again"),
-        Error::BadName(_) | Error::BadSchema(_) => (Kind::Usage, "Change it; nothing was set"),
-        Error::UnknownDefinition(_) => (
-            Kind::NotFound,
-            "See which there are: stationmaster workflows list --workspace ID",
-        ),
-        Error::OtherWorkspace(_) => (
-            Kind::Conflict,
-            "A project belongs to the workspace of its first trigger: take another project, or a workflow of that workspace",
-        ),
-        Error::NotFound { .. } => (Kind::NotFound, "See which there are: stationmaster triggers list"),
-        Error::Database(error) => return of_database(error),
-    };
-    Report::new(kind, error.to_string(), Some(advice))
-}
-
-fn of_replay(error: &signals::replay::Error) -> Report<'static> {
-    use signals::replay::Error;
-    let (kind, advice) = match error {
-        Error::NotFound(_) => (Kind::NotFound, "See which there are: stationmaster signals dead"),
-        Error::WrongState { .. } => (
-            Kind::Conflict,
-            "See what became of it: stationmaster signals show ID",
-        ),
-        Error::Database(error) => return of_database(error),
-    };
-    Report::new(kind, error.to_string(), Some(advice))
 }
 
 const AWAY: &str =
@@ -509,47 +295,14 @@ fn of_database(error: &db::Error) -> Report<'static> {
             return Report::new(Kind::Unavailable, error.to_string(), None);
         }
         Error::TooOld { .. } => (Kind::Unavailable, "Use a newer PostgreSQL"),
-        Error::Timeout(_) => (Kind::Unavailable, AWAY),
         Error::Sql(sqlx::Error::Io(cause)) => {
             let message = format!("the database could not be reached: {cause}");
             return Report::new(Kind::Unavailable, message, Some(AWAY));
         }
-        Error::Sql(cause) if database_is_away(cause, error.code().as_deref()) => (Kind::Unavailable, AWAY),
-        Error::Sql(_) | Error::Migration(_) => {
-            (Kind::Failed, "The database refused; its own log may tell more")
-        }
+        _ if error.is_away() => (Kind::Unavailable, AWAY),
+        _ => (Kind::Failed, "The database refused; its own log may tell more"),
     };
     Report::new(kind, chain(error), Some(advice))
-}
-
-/// Could not be reached, would not let us in, or has no room for us now.
-fn database_is_away(error: &sqlx::Error, code: Option<&str>) -> bool {
-    let refused = |code: &str| {
-        ["08", "28", "53", "57"]
-            .iter()
-            .any(|class| code.starts_with(class))
-            || code == "3D000"
-    };
-    match error {
-        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => {
-            true
-        }
-        _ => code.is_some_and(refused),
-    }
-}
-
-/// The message of an error and of its causes, without those that repeat what was said.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut message = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let words = error.to_string();
-        if !message.contains(&words) {
-            message = format!("{message}: {words}");
-        }
-        cause = error.source();
-    }
-    message
 }
 
 #[cfg(test)]

@@ -157,6 +157,14 @@ pub(crate) fn status(text: &str) -> Cell {
     }
 }
 
+/// The word that a value is on the wire.
+pub(crate) fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
 /// Control characters could move the cursor, or worse; a new line would only break the table.
 pub(crate) fn printable(text: &str) -> String {
     text.replace(char::is_control, " ")

@@ -12,6 +12,7 @@ use stationmaster_core::db::Database;
 use stationmaster_core::dispatchers::contract::DispatcherEngine;
 use stationmaster_core::dispatchers::embedded::EmbeddedDispatchers;
 use stationmaster_core::dispatchers::heartbeats::redis::RedisHeartbeats;
+use stationmaster_core::dispatchers::supervisor::Office;
 use stationmaster_core::dispatchers::{self, HeartbeatChoice, Webhook};
 use stationmaster_core::engine::embedded::EmbeddedEngine;
 use stationmaster_core::locks::Locks;
@@ -202,8 +203,21 @@ pub(crate) fn dispatcher_engine(config: &Config) -> Result<Arc<dyn DispatcherEng
     }
 }
 
+/// Whoever compares leases, heartbeats and the engine's runs, for a command that does so once.
+pub(crate) fn office(config: &Config, database: Database) -> Result<Office> {
+    let heartbeats = heartbeats(config)?.store(&database);
+    let (engine, settings) = (dispatcher_engine(config)?, Arc::new(config.dispatchers()));
+    Ok(Office::new(
+        database,
+        engine,
+        heartbeats,
+        settings,
+        Arc::new(Metrics::new()),
+    ))
+}
+
 /// Where heartbeats are kept.
-pub(crate) fn heartbeats(config: &Config) -> Result<HeartbeatChoice> {
+fn heartbeats(config: &Config) -> Result<HeartbeatChoice> {
     match (config.heartbeats, &config.redis_url) {
         (Heartbeats::Redis, Some(url)) => {
             let store = RedisHeartbeats::new(url).context("the setting redis_url cannot be used")?;

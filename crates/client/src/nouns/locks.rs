@@ -87,14 +87,16 @@ impl Client {
             token: Some(token),
             holder: None,
         };
-        let answer = self.end_lock(name, &query).await?;
-        Ok(match answer {
-            UnlockAnswer { released: false, .. } => Unlocked::NotHeld,
-            UnlockAnswer {
+        match self.end_lock(name, &query).await {
+            Ok(UnlockAnswer { released: false, .. }) => Ok(Unlocked::NotHeld),
+            Ok(UnlockAnswer {
                 free_at: Some(at), ..
-            } => Unlocked::FreeAt(at),
-            UnlockAnswer { .. } => Unlocked::Free,
-        })
+            }) => Ok(Unlocked::FreeAt(at)),
+            Ok(UnlockAnswer { .. }) => Ok(Unlocked::Free),
+            // A lock that is not even there is not held.
+            Err(Error::NotFound(_)) => Ok(Unlocked::NotHeld),
+            Err(error) => Err(error),
+        }
     }
 
     /// Frees a lock by hand, provided that it is still held by the one who was seen. Another holder is a conflict.

@@ -4,9 +4,11 @@ mod alarms;
 mod catalogue;
 mod events;
 mod executions;
+mod keep;
 mod locks;
 mod operations;
 mod signals;
 
 pub use events::{EventStream, Listening, Told};
+pub use keep::{Asked, KeptLock};
 pub use locks::{Extended, Locked, Unlocked};

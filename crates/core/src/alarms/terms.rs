@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use stationmaster_schedule::{Cron, DstPolicy, Fire, Resolved, Series, resolve, zone};
+use stationmaster_schedule::{Cron, DstPolicy, Fire, Series, resolve, zone};
 
 use crate::id::AlarmId;
 
@@ -154,10 +154,9 @@ impl Written {
                 .parse()
                 .map_err(|_| format!("{civil:?} is not a local time like 2026-03-29T02:30:00"))?;
             let zone = in_zone()?;
-            let resolved = resolve(civil, &zone, dst);
-            return match resolved.clone().fire() {
+            return match resolve(civil, &zone, dst).fire() {
                 Some(fire) => Ok(Schedule::Civil(Box::new(fire))),
-                None => Err(never(civil, zone.name(), &resolved)),
+                None => Err(never(civil, zone.name())),
             };
         }
         let at = self
@@ -167,7 +166,7 @@ impl Written {
     }
 }
 
-fn never(civil: DateTime, zone: &str, _resolved: &Resolved) -> String {
+fn never(civil: DateTime, zone: &str) -> String {
     format!("the clocks of {zone} never show {civil}, and the policy is skip")
 }
 

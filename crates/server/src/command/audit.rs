@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::Context;
 use super::arguments::{id, text};
+use super::pages::{listed, say_where_it_ends};
 use crate::output::{cell, maybe, moment, short, table};
 
 /// What to do with the audit.
@@ -49,19 +50,23 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         subject: args.subject,
         ..AuditQuery::default()
     };
-    let backend = context.backend().await?;
-    let lines = backend
-        .audit(&query, args.limit as usize, args.before.as_deref())
-        .await?;
+    let client = context.client().await?;
+    let lines = listed(args.limit, args.before.as_deref(), async |limit, cursor| {
+        let query = AuditQuery {
+            limit,
+            cursor,
+            ..query.clone()
+        };
+        client.audit(&query).await
+    })
+    .await?;
     context.format.print(&lines.rows[..], |lines| {
         table(
             &["AT", "BY", "ACTION", "SUBJECT", "WORKSPACE", "DETAIL"],
             lines.iter().map(row),
         )
     })?;
-    if let Some(next) = lines.next {
-        context.format.hint(&format!("There is more: --before {next}"));
-    }
+    say_where_it_ends("--before", lines.next.as_deref(), context.format);
     Ok(())
 }
 

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use nix::unistd::{Uid, User};
 use sqlx::{ConnectOptions as _, Connection as _};
-use stationmaster_client::{Client, Retries};
+use stationmaster_client::{Client, ClientBuilder, Retries};
 use stationmaster_core::db::{self, Database};
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::session::Scope;
 
-use super::backend::{Backend, Direct};
 use crate::config::{Api, Complaints, Flags, Loaded, Target, TargetFlags, load, target};
 use crate::failure::{Kind, Refusal};
 use crate::output::{Format, ask};
+use crate::{http, wiring};
 
-/// A command does one thing at a time.
-const CONNECTIONS: u32 = 2;
+/// A command does one thing at a time; one that watches also listens.
+const CONNECTIONS: u32 = 3;
 /// People wait for the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// And rather hear soon that nobody is there.
@@ -52,24 +52,27 @@ impl Context {
         target(&self.target, &self.flags)
     }
 
-    /// What this command works on: a server, or a database.
-    pub(super) async fn backend(&self) -> anyhow::Result<Backend> {
+    /// What this command works through: a server, or the same API on a database alone.
+    pub(super) async fn client(&self) -> anyhow::Result<Client> {
         match self.target()? {
-            Target::Api(api) => Ok(Backend::Api(Box::new(Self::client(&api)?))),
-            Target::Database => {
-                let database = self.database().await?;
-                let locks = self.locks(&database)?;
-                Ok(Backend::Database(Box::new(Direct { database, locks })))
-            }
+            Target::Api(api) => Self::client_of(&api),
+            Target::Database => self.client_on(&self.database().await?),
         }
     }
 
+    /// A client on this database.
+    pub(super) fn client_on(&self, database: &Database) -> anyhow::Result<Client> {
+        let config = Arc::new(self.settings()?.config);
+        let office = {
+            let (config, database) = (Arc::clone(&config), database.clone());
+            move || wiring::office(&config, database.clone())
+        };
+        http::alone(builder(), &Self::actor(), database, &config, office)
+    }
+
     /// A client of that server.
-    pub(crate) fn client(api: &Api) -> anyhow::Result<Client> {
-        let mut builder = Client::builder()
-            .timeout(PATIENCE)
-            .retries(RETRIES)
-            .user_agent(concat!("stationmaster/", env!("CARGO_PKG_VERSION")));
+    pub(crate) fn client_of(api: &Api) -> anyhow::Result<Client> {
+        let mut builder = builder();
         if let Some(token) = &api.token {
             builder = builder.token(token);
         }
@@ -123,7 +126,7 @@ impl Context {
         Ok(database)
     }
 
-    /// The named locks. What a command counts nobody reads.
+    /// The lock table itself, for commands that look after it. What they count nobody reads.
     pub(crate) fn locks(&self, database: &Database) -> Result<Locks, Complaints> {
         let table = self.settings()?.config.locks.table;
         Ok(Locks::new(database.clone(), table, Arc::new(Metrics::new())))
@@ -149,6 +152,13 @@ impl Context {
             .into()),
         }
     }
+}
+
+fn builder() -> ClientBuilder {
+    Client::builder()
+        .timeout(PATIENCE)
+        .retries(RETRIES)
+        .user_agent(concat!("stationmaster/", env!("CARGO_PKG_VERSION")))
 }
 
 /// Opens one connection beside the pool: a pool waits for a server that refuses, in the hope that it is starting, and then

@@ -1,23 +1,31 @@
 //! `stationmaster dispatchers`: the routers of signals.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
+use futures::TryStreamExt as _;
 use serde::Serialize;
 use serde_json::json;
+use stationmaster_client::Client;
 use stationmaster_client::wire::{
-    Dispatcher, DispatcherAct, DispatcherEvent, DispatcherFinding, Reconcile, Reconciled,
+    Dispatcher, DispatcherAct, DispatcherEvent, DispatcherFinding, DispatcherQuery, PageQuery, Reconcile,
+    Reconciled,
 };
+use stationmaster_core::dispatchers::DispatcherId;
 use stationmaster_core::dispatchers::state::Status;
 
 use super::Context;
 use super::arguments::text;
-use super::backend::Backend;
-use crate::http::shapes::word;
-use crate::output::{age, cell, fields, maybe, moment, short, status, table};
+use crate::config::Target;
+use crate::output::{age, cell, fields, maybe, moment, short, status, table, word};
+use crate::wiring;
 
 /// Events that are shown with a dispatcher.
-const EVENTS: usize = 20;
+const EVENTS: u32 = 20;
+/// How long a run may take to tell of itself.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What to do with dispatchers.
 #[derive(Debug, Subcommand)]
@@ -51,7 +59,12 @@ pub(crate) struct ReconcileArgs {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::List { project } => {
-            let found = context.backend().await?.dispatchers(project.as_deref()).await?;
+            let query = DispatcherQuery {
+                project,
+                ..DispatcherQuery::default()
+            };
+            let client = context.client().await?;
+            let found: Vec<Dispatcher> = client.all_dispatchers(query).try_collect().await?;
             context.format.print(&found[..], |found| {
                 let header = [
                     "ID", "STATE", "OWNER", "EPOCH", "SINCE", "WAITING", "OLDEST", "ENGINE",
@@ -59,8 +72,8 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 table(&header, found.iter().map(row))
             })
         }
-        Command::Show { id } => show(&id, &context.backend().await?, context).await,
-        Command::Reconcile(args) => reconcile(&args, &context.backend().await?, context).await,
+        Command::Show { id } => show(&id, &context.client().await?, context).await,
+        Command::Reconcile(args) => reconcile(&args, &context.client().await?, context).await,
     }
 }
 
@@ -95,14 +108,33 @@ struct Shown {
     events: Vec<DispatcherEvent>,
 }
 
-async fn show(id: &str, backend: &Backend, context: &Context) -> Result<()> {
-    let dispatcher = backend.dispatcher(id).await?;
+async fn show(id: &str, client: &Client, context: &Context) -> Result<()> {
+    let dispatcher = client.dispatcher(id).await?;
+    let lately = PageQuery {
+        limit: Some(EVENTS),
+        cursor: None,
+    };
     let shown = Shown {
-        run: backend.dispatcher_run(&dispatcher, context).await?,
-        events: backend.dispatcher_events(id, EVENTS).await?,
+        run: run_of(&dispatcher, context).await?,
+        events: client.dispatcher_history(id, &lately).await?.items,
         dispatcher,
     };
     context.format.print(&shown, for_people)
+}
+
+/// What the run of a dispatcher tells of itself. Only a run on the engine of our own settings can be asked, and it need not
+/// answer; a server does not pass the question on.
+async fn run_of(dispatcher: &Dispatcher, context: &Context) -> Result<Option<Status>> {
+    if let Target::Api(_) = context.target()? {
+        return Ok(None);
+    }
+    let engine = wiring::dispatcher_engine(&context.settings()?.config)?;
+    if dispatcher.engine.as_deref() != Some(engine.name()) {
+        return Ok(None);
+    }
+    let id = DispatcherId(dispatcher.id.clone());
+    let asked = tokio::time::timeout(PATIENCE, engine.status(&id)).await;
+    Ok(asked.ok().and_then(Result::ok).flatten())
 }
 
 fn for_people(shown: &Shown) -> String {
@@ -145,12 +177,12 @@ fn for_people(shown: &Shown) -> String {
     format!("{}\n\n{}", fields(rows), table(&header, events.iter().map(event)))
 }
 
-async fn reconcile(args: &ReconcileArgs, backend: &Backend, context: &Context) -> Result<()> {
+async fn reconcile(args: &ReconcileArgs, client: &Client, context: &Context) -> Result<()> {
     let how = Reconcile {
         dry_run: args.dry_run,
         legacy: args.legacy,
     };
-    let report = backend.reconcile_dispatchers(&how, context).await?;
+    let report = client.reconcile_dispatchers(&how).await?;
     context.format.print(&report, told)
 }
 

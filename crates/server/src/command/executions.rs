@@ -5,6 +5,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::Cell;
 use jiff::Timestamp;
 use serde::Serialize;
+use stationmaster_client::Client;
 use stationmaster_client::wire::{
     Complete, CompleteStatus, Execution, ExecutionQuery, ExecutionStatus, Step,
 };
@@ -12,14 +13,13 @@ use uuid::Uuid;
 
 use super::Context;
 use super::arguments::{id, instant, json};
-use super::backend::Backend;
 use super::follow::{self, FollowArgs};
 use super::inspection::{Page, history, json_cell, names};
+use super::pages::listed;
 use super::queue::cancel::{CancelArgs, cancel};
 use super::watch::{View, WatchArgs};
 use crate::failure::Refusal;
-use crate::http::shapes::word;
-use crate::output::{age, cell, fields, maybe, moment, short, status, table};
+use crate::output::{age, cell, fields, maybe, moment, short, status, table, word};
 
 /// What to do with executions.
 #[derive(Debug, Subcommand)]
@@ -127,15 +127,15 @@ impl From<End> for CompleteStatus {
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
-        Command::List(args) => list(&args, &context.backend().await?, context).await,
-        Command::Show { id } => show(id, &context.backend().await?, context).await,
+        Command::List(args) => list(&args, &context.client().await?, context).await,
+        Command::Show { id } => show(id, &context.client().await?, context).await,
         Command::Watch(args) => follow::run(&args, context).await,
-        Command::Cancel(args) => cancel(&args, &context.backend().await?, context).await,
+        Command::Cancel(args) => cancel(&args, &context.client().await?, context).await,
         Command::Complete(args) => complete(args, context).await,
     }
 }
 
-async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<()> {
+async fn list(args: &ListArgs, client: &Client, context: &Context) -> Result<()> {
     let query = ExecutionQuery {
         workspace_id: args.page.workspace,
         workflow_definition_id: args.page.workflow,
@@ -145,23 +145,33 @@ async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<(
         search: args.page.search.clone(),
         ..ExecutionQuery::default()
     };
-    let draw = async || view(args, &query, backend, context).await;
+    let draw = async || view(args, &query, client, context).await;
     let watch = &args.watch;
     watch
-        .show(backend, args.page.workspace, context.format, draw)
+        .show(client, args.page.workspace, context.format, draw)
         .await
 }
 
-async fn view(args: &ListArgs, query: &ExecutionQuery, backend: &Backend, context: &Context) -> Result<View> {
+async fn view(args: &ListArgs, query: &ExecutionQuery, client: &Client, context: &Context) -> Result<View> {
     let again = args.watch.watch;
-    let executions = backend
-        .executions(query, args.page.limit(), args.page.before.as_deref())
-        .await?;
+    let executions = listed(
+        args.page.limit,
+        args.page.before.as_deref(),
+        async |limit, cursor| {
+            let query = ExecutionQuery {
+                limit,
+                cursor,
+                ..query.clone()
+            };
+            client.executions(&query).await
+        },
+    )
+    .await?;
     let workflows = executions
         .rows
         .iter()
         .map(|execution| execution.workflow_definition_id);
-    let names = names(backend, workflows, context.format).await?;
+    let names = names(client, workflows, context.format).await?;
     let text = context.format.view(&executions.rows[..], again, |executions| {
         let header = ["ID", "STATUS", "WORKFLOW", "STARTED", "ENDED", "TRIES", "REASON"];
         table(
@@ -196,9 +206,9 @@ struct Shown {
     history: Vec<Step>,
 }
 
-async fn show(id: Uuid, backend: &Backend, context: &Context) -> Result<()> {
-    let execution = backend.execution(id).await?;
-    let history = backend.history(execution.queue_item_id).await?;
+async fn show(id: Uuid, client: &Client, context: &Context) -> Result<()> {
+    let execution = client.execution(id).await?;
+    let history = client.queue_history(execution.queue_item_id).await?.items;
     context.format.print(&Shown { execution, history }, |shown| {
         format!(
             "{}\n\n{}",
@@ -259,7 +269,7 @@ async fn complete(args: CompleteArgs, context: &Context) -> Result<()> {
             .transpose()?,
         error: error.map(|error| json("the error", &error)).transpose()?,
     };
-    context.backend().await?.complete(args.id, completion).await?;
+    context.client().await?.complete(args.id, &completion).await?;
     let completed = Completed { id: args.id, status };
     context.format.print(&completed, |completed| {
         format!("Execution {} is {}.", completed.id, word(&completed.status))

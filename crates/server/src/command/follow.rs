@@ -12,8 +12,7 @@ use super::Context;
 use super::arguments::{duration, id};
 use super::watch::Pulse;
 use crate::failure::{Kind, Refusal};
-use crate::http::shapes::word;
-use crate::output::{Format, printable};
+use crate::output::{Format, printable, word};
 
 /// What to follow.
 #[derive(Debug, Args)]
@@ -28,14 +27,14 @@ pub(crate) struct FollowArgs {
 
 /// Prints each step as it comes. A bad end is a failure, so that a script may go on only after a good one.
 pub(super) async fn run(args: &FollowArgs, context: &Context) -> Result<()> {
-    let backend = context.backend().await?;
-    let first = backend.execution(args.id).await?;
-    let mut pulse = Pulse::new(&backend, Some(first.workspace_id), args.every);
+    let client = context.client().await?;
+    let first = client.execution(args.id).await?;
+    let mut pulse = Pulse::new(&client, Some(first.workspace_id), args.every);
     let mut told = 0;
     loop {
         // The state first: whatever ends in between has its last step in the history then.
-        let execution = backend.execution(args.id).await?;
-        let steps = backend.history(execution.queue_item_id).await?;
+        let execution = client.execution(args.id).await?;
+        let steps = client.queue_history(execution.queue_item_id).await?.items;
         for step in steps.iter().skip(told) {
             put(step, context.format)?;
         }

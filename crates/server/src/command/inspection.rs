@@ -8,10 +8,10 @@ use clap::Args;
 use comfy_table::Cell;
 use serde_json::value::RawValue;
 use stationmaster_client::wire::Step;
+use stationmaster_client::{Client, Error};
 use uuid::Uuid;
 
 use super::arguments::{id, text};
-use super::backend::Backend;
 use crate::output::{Format, cell, maybe, moment, table};
 
 /// Which rows, and how many.
@@ -28,28 +28,15 @@ pub(super) struct Page {
     pub(super) search: Option<String>,
     /// At most so many, the newest first
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    limit: u32,
-    /// Go on where the list before ended: what it said, or the last id that it showed
+    pub(super) limit: u32,
+    /// Go on where the list before ended: what it said
     #[arg(long, value_name = "PLACE")]
     pub(super) before: Option<String>,
 }
 
-impl Page {
-    pub(super) fn limit(&self) -> usize {
-        self.limit as usize
-    }
-}
-
-/// Says how to read on.
-pub(super) fn say_where_it_ends(next: Option<&str>, format: Format) {
-    if let Some(next) = next {
-        format.hint(&format!("There is more: --before {next}"));
-    }
-}
-
 /// The names of the workflows on a page. A page names few of them, so they are asked for one by one.
 pub(super) async fn names(
-    backend: &Backend,
+    client: &Client,
     workflows: impl Iterator<Item = Uuid>,
     format: Format,
 ) -> Result<HashMap<Uuid, String>> {
@@ -59,8 +46,12 @@ pub(super) async fn names(
     }
     for id in workflows {
         if let Entry::Vacant(place) = names.entry(id) {
-            let name = backend.name_of_workflow(id).await?;
-            place.insert(name.unwrap_or_else(|| "(deleted)".to_owned()));
+            let name = match client.workflow(id).await {
+                Ok(workflow) => workflow.name,
+                Err(Error::NotFound(_)) => "(deleted)".to_owned(),
+                Err(error) => return Err(error.into()),
+            };
+            place.insert(name);
         }
     }
     Ok(names)

@@ -1,5 +1,6 @@
-//! The commands, one module a noun. A command reads its arguments, calls the core or a server (`backend` knows which), and prints
-//! what came of it; it holds no SQL and decides nothing about work. Errors go up as they are: `failure` turns them into words and
+//! The commands, one module a noun. A command reads its arguments, calls the API through a client, and prints what
+//! came of it; whether a server answers or the same routes on a database alone it does not know (`Context::client`).
+//! It holds no SQL and decides nothing about work. Errors go up as they are: `failure` turns them into words and
 //! exit codes.
 //!
 //! To add a command: a module here, a variant in [`cli::Command`](crate::cli::Command), a line in [`run`].
@@ -9,7 +10,6 @@ use crate::cli::{Cli, Command};
 pub(crate) mod alarms;
 mod arguments;
 pub(crate) mod audit;
-mod backend;
 pub(crate) mod bench;
 mod bench_api;
 pub(crate) mod completions;
@@ -26,6 +26,7 @@ mod inspection;
 pub(crate) mod locks;
 pub(crate) mod man;
 pub(crate) mod migrate;
+mod pages;
 pub(crate) mod plans;
 pub(crate) mod queue;
 pub(crate) mod serve;

@@ -36,10 +36,10 @@ fn weight(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
-    let backend = context.backend().await?;
+    let client = context.client().await?;
     match command {
         Command::List => {
-            let plans = backend.plans().await?;
+            let plans = client.plans().await?;
             context.format.print(&plans[..], |plans| {
                 let row = |plan: &Plan| vec![cell(&plan.name), cell(plan.max_concurrent), cell(plan.weight)];
                 table(&["NAME", "LIMIT", "WEIGHT"], plans.iter().map(row))
@@ -50,7 +50,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 max_concurrent: limit,
                 weight,
             };
-            let plan = backend.put_plan(name, change).await?;
+            let plan = client.put_plan(&name, &change, None).await?;
             context.format.print(&plan, |plan| {
                 format!(
                     "Plan {} allows {} executions at once, with weight {}.",

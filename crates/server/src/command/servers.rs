@@ -17,7 +17,7 @@ pub(crate) enum Command {
 pub(crate) async fn run(command: &Command, context: &Context) -> Result<()> {
     match command {
         Command::List => {
-            let servers = context.backend().await?.servers().await?;
+            let servers = context.client().await?.servers().await?;
             context.format.print(&servers[..], |servers| {
                 table(
                     &["ID", "NAME", "STATE", "ENGINE", "VERSION", "UP FOR", "SEEN"],

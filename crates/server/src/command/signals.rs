@@ -4,16 +4,15 @@ use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::Cell;
 use serde::Serialize;
-use stationmaster_client::wire::{NewSignal, Signal, SignalQuery, SignalStatus};
-use stationmaster_core::signals::replay::Filter;
+use stationmaster_client::Client;
+use stationmaster_client::wire::{BulkReplay, NewSignal, Signal, SignalQuery, SignalStatus};
 use stationmaster_core::signals::{DEFAULT_TASK_QUEUE, DeadReason};
 
 use super::Context;
 use super::arguments::{json, read, text};
-use super::backend::Backend;
-use super::inspection::{json_cell, say_where_it_ends};
-use crate::http::shapes::word;
-use crate::output::{age, cell, counted, fields, maybe, moment, short, status, table};
+use super::inspection::json_cell;
+use super::pages::{listed, say_where_it_ends};
+use crate::output::{age, cell, counted, fields, maybe, moment, short, status, table, word};
 
 /// What to do with signals.
 #[derive(Debug, Subcommand)]
@@ -156,14 +155,14 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         Command::Send(args) => send_one(args, context).await,
         Command::List(args) => {
             let status = args.status.map(SignalStatus::from);
-            list(args.page, status, &context.backend().await?, context).await
+            list(args.page, status, &context.client().await?, context).await
         }
         Command::Dead(args) => {
             let status = Some(SignalStatus::Dead);
-            list(args.page, status, &context.backend().await?, context).await
+            list(args.page, status, &context.client().await?, context).await
         }
         Command::Show { id } => {
-            let shown = context.backend().await?.signal(&id).await?;
+            let shown = context.client().await?.signal(&id).await?;
             context.format.print(&shown, for_people)
         }
         Command::Replay(args) => put_back(args, context).await,
@@ -190,7 +189,7 @@ async fn send_one(args: SendArgs, context: &Context) -> Result<()> {
         correlation_id: args.correlation_id,
         ..NewSignal::new(&args.project, &args.name)
     };
-    let sent = context.backend().await?.send_signal(signal).await?;
+    let sent = context.client().await?.send_signal(&signal).await?;
     let answer = Acknowledged {
         id: sent.id,
         created: !sent.duplicate,
@@ -204,7 +203,7 @@ async fn send_one(args: SendArgs, context: &Context) -> Result<()> {
     })
 }
 
-async fn list(page: Page, status: Option<SignalStatus>, backend: &Backend, context: &Context) -> Result<()> {
+async fn list(page: Page, status: Option<SignalStatus>, client: &Client, context: &Context) -> Result<()> {
     let query = SignalQuery {
         project: page.project,
         task_queue: page.task_queue,
@@ -212,9 +211,15 @@ async fn list(page: Page, status: Option<SignalStatus>, backend: &Backend, conte
         status,
         ..SignalQuery::default()
     };
-    let signals = backend
-        .signals(&query, page.limit as usize, page.before.as_deref())
-        .await?;
+    let signals = listed(page.limit, page.before.as_deref(), async |limit, cursor| {
+        let query = SignalQuery {
+            limit,
+            cursor,
+            ..query.clone()
+        };
+        client.signals(&query).await
+    })
+    .await?;
     context.format.print(&signals.rows[..], |signals| {
         let header = [
             "ID",
@@ -229,7 +234,7 @@ async fn list(page: Page, status: Option<SignalStatus>, backend: &Backend, conte
         ];
         table(&header, signals.iter().map(row))
     })?;
-    say_where_it_ends(signals.next.as_deref(), context.format);
+    say_where_it_ends("--before", signals.next.as_deref(), context.format);
     Ok(())
 }
 
@@ -273,14 +278,27 @@ fn for_people(signal: &Signal) -> String {
 
 #[derive(Serialize)]
 struct Replayed {
-    matching: usize,
-    replayed: usize,
+    matching: u64,
+    replayed: u64,
+}
+
+/// One call puts some back; calls follow while there is more. What dies again meanwhile is not put back once more.
+async fn replay_at_most(dead: u64, which: &BulkReplay, client: &Client) -> Result<u64> {
+    let mut done = 0;
+    while done < dead {
+        let answer = client.replay_all(which, None).await?;
+        done += answer.items;
+        if !answer.more {
+            break;
+        }
+    }
+    Ok(done)
 }
 
 async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
-    let backend = context.backend().await?;
+    let client = context.client().await?;
     if let Some(id) = args.id {
-        backend.replay_signal(&id).await?;
+        client.replay_signal(&id).await?;
         let one = Replayed {
             matching: 1,
             replayed: 1,
@@ -289,19 +307,23 @@ async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
             .format
             .print(&one, |_| "One signal is back in the inbox.".to_owned());
     }
-    let filter = Filter {
+    let mut which = BulkReplay {
+        workspace_id: None,
         project: args.project,
         task_queue: args.task_queue,
         name: args.name,
         reason: args.reason,
+        dry_run: true,
     };
+    let matching = client.replay_all(&which, None).await?.items;
+    which.dry_run = false;
     let answer = if args.dry_run {
         Replayed {
-            matching: backend.dead_signals(&filter).await?,
+            matching,
             replayed: 0,
         }
     } else {
-        let replayed = backend.replay_signals(&filter).await?;
+        let replayed = replay_at_most(matching, &which, &client).await?;
         Replayed {
             matching: replayed,
             replayed,

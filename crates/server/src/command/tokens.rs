@@ -3,14 +3,17 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
+use futures::TryStreamExt as _;
+use futures::future::ready;
 use jiff::Timestamp;
 use stationmaster_client::wire::{NewToken, Role, Token};
+use stationmaster_client::{Client, Error};
 use uuid::Uuid;
 
 use super::Context;
 use super::arguments::{duration, id, text};
-use crate::http::shapes::word;
-use crate::output::{age, cell, maybe, printable, status, table};
+use crate::failure::{Kind, Refusal};
+use crate::output::{age, cell, maybe, printable, status, table, word};
 
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
@@ -51,7 +54,7 @@ enum RoleArg {
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
-    let backend = context.backend().await?;
+    let client = context.client().await?;
     match command {
         Command::Create(args) => {
             let expires_at = args
@@ -68,7 +71,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 workspaces: (!args.workspaces.is_empty()).then_some(args.workspaces),
                 expires_at,
             };
-            let made = backend.make_token(new).await?;
+            let made = client.make_token(&new).await?;
             context.format.print(&made, |made| made.secret.clone())?;
             context
                 .format
@@ -76,7 +79,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             Ok(())
         }
         Command::List => {
-            let tokens = backend.tokens().await?;
+            let tokens: Vec<Token> = client.all_tokens().try_collect().await?;
             context.format.print(&tokens[..], |tokens| {
                 let header = [
                     "ID",
@@ -93,11 +96,36 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             })
         }
         Command::Revoke { token } => {
-            let revoked = backend.revoke_token(&token).await?;
+            let revoked = revoke(&token, &client).await?;
             context.format.print(&revoked, |revoked| {
                 format!("Token {} opens no door any more.", printable(&revoked.name))
             })
         }
+    }
+}
+
+/// By its id, or by the name of one that is not revoked.
+async fn revoke(which: &str, client: &Client) -> Result<Token> {
+    let found = match which.parse() {
+        Ok(id) => client.token(id).await?,
+        Err(_) => {
+            let named = |token: &Token| ready(token.name == which && token.revoked_at.is_none());
+            let mut found = std::pin::pin!(client.all_tokens().try_filter(named));
+            let missing = || {
+                let advice = "See which there are: stationmaster tokens list";
+                Refusal::new(Kind::NotFound, format!("there is no token {which}"), advice)
+            };
+            found.try_next().await?.ok_or_else(missing)?
+        }
+    };
+    client.revoke_token(found.id).await?;
+    match client.token(found.id).await {
+        // A token that revoked itself is told no more.
+        Err(Error::Unauthenticated(_)) => Ok(Token {
+            active: false,
+            ..found
+        }),
+        other => Ok(other?),
     }
 }
 

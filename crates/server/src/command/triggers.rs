@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::Context;
 use super::arguments::{id, json, read, text};
+use super::pages::listed;
 use crate::output::{age, cell, maybe, table};
 
 /// What to do with triggers.
@@ -94,9 +95,17 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 project,
                 ..TriggerQuery::default()
             };
-            let backend = context.backend().await?;
-            let (found, more) = backend.triggers(&query, limit as usize).await?;
-            context.format.print(&found[..], |found| {
+            let client = context.client().await?;
+            let found = listed(limit, None, async |limit, cursor| {
+                let query = TriggerQuery {
+                    limit,
+                    cursor,
+                    ..query.clone()
+                };
+                client.triggers(&query).await
+            })
+            .await?;
+            context.format.print(&found.rows[..], |found| {
                 let header = [
                     "PROJECT",
                     "TASK QUEUE",
@@ -108,7 +117,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 ];
                 table(&header, found.iter().map(row))
             })?;
-            if more {
+            if found.next.is_some() {
                 context
                     .format
                     .hint("There are more: give a larger --limit, or a --project");
@@ -116,9 +125,9 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             Ok(())
         }
         Command::Remove { which } => {
-            let backend = context.backend().await?;
-            backend
-                .remove_trigger(&which.project, &which.name, &which.place())
+            let client = context.client().await?;
+            client
+                .delete_trigger(&which.project, &which.name, &which.place())
                 .await?;
             let answer = Answer {
                 project: which.project,
@@ -144,9 +153,9 @@ async fn set(args: SetArgs, context: &Context) -> Result<()> {
         payload_schema,
         priority: args.priority,
     };
-    let (which, backend) = (args.which, context.backend().await?);
-    let set = backend
-        .put_trigger(&which.project, &which.name, &which.place(), change)
+    let (which, client) = (args.which, context.client().await?);
+    let set = client
+        .put_trigger(&which.project, &which.name, &which.place(), &change)
         .await?;
     context.format.print(&set, |set| {
         format!(

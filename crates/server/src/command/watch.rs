@@ -1,5 +1,5 @@
-//! Live views: the same table again whenever something may have changed. Through a server its events say when; on a database we
-//! look again and again.
+//! Live views: the same table again whenever something may have changed. Events say when; what has none, such as the end of a
+//! lease, is seen when it is time to look anyway.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -7,13 +7,12 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use stationmaster_client::wire::EventQuery;
-use stationmaster_client::{Listening, Told};
+use stationmaster_client::{Client, Listening, Told};
 use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
 use super::arguments::duration;
-use super::backend::Backend;
-use super::inspection::say_where_it_ends;
+use super::pages::say_where_it_ends;
 use crate::failure::is_away;
 use crate::output::Format;
 
@@ -23,7 +22,7 @@ const TOGETHER: Duration = Duration::from_millis(200);
 /// Whether, and how often, to look again.
 #[derive(Debug, Args)]
 pub(super) struct WatchArgs {
-    /// Show it again and again, until Ctrl-C; through a server also at once when something is done
+    /// Show it again and again, until Ctrl-C, and at once when something is done
     #[arg(long)]
     pub(super) watch: bool,
     /// With --watch: look again after this long at the latest
@@ -35,7 +34,7 @@ impl WatchArgs {
     /// Shows a view once, or again and again. `draw` tells what there is to see now.
     pub(super) async fn show(
         &self,
-        backend: &Backend,
+        client: &Client,
         workspace: Option<Uuid>,
         format: Format,
         draw: impl AsyncFn() -> Result<View>,
@@ -43,10 +42,10 @@ impl WatchArgs {
         let View { mut text, next } = draw().await?;
         if !self.watch {
             writeln!(io::stdout().lock(), "{text}")?;
-            say_where_it_ends(next.as_deref(), format);
+            say_where_it_ends("--before", next.as_deref(), format);
             return Ok(());
         }
-        let mut pulse = Pulse::new(backend, workspace, self.every);
+        let mut pulse = Pulse::new(client, workspace, self.every);
         let mut shown = String::new();
         loop {
             if text != shown {
@@ -95,16 +94,15 @@ pub(super) struct Pulse {
 }
 
 impl Pulse {
-    pub(super) fn new(backend: &Backend, workspace: Option<Uuid>, every: Duration) -> Self {
+    pub(super) fn new(client: &Client, workspace: Option<Uuid>, every: Duration) -> Self {
         let query = EventQuery {
             workspace_id: workspace,
             family: None,
         };
-        let events = match backend {
-            Backend::Api(client) => Some(client.listen(query, None)),
-            Backend::Database(_) => None,
-        };
-        Self { events, every }
+        Self {
+            events: Some(client.listen(query, None)),
+            every,
+        }
     }
 
     /// Ends when something happened, or when it is time to look anyway.

@@ -4,14 +4,16 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use serde::Serialize;
-use stationmaster_client::wire::{ItemStatus, QueueQuery, Workflow, WorkflowChange};
-use stationmaster_core::catalogue;
+use stationmaster_client::Client;
+use stationmaster_client::wire::{
+    ItemStatus, NewVersion, QueueQuery, Workflow, WorkflowChange, WorkflowQuery,
+};
 use stationmaster_core::graph::Graph;
 use uuid::Uuid;
 
 use super::Context;
 use super::arguments::{Deletion, id, read, text};
-use super::backend::Backend;
+use super::pages::{listed, say_where_it_ends};
 use crate::failure::{Kind, Refusal};
 use crate::output::{age, cell, fields, maybe, moment, printable, status, table};
 
@@ -132,16 +134,16 @@ pub(crate) struct Change {
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
-    let backend = context.backend().await?;
+    let client = context.client().await?;
     match command {
-        Command::Create(args) => create(args, &backend, context).await,
+        Command::Create(args) => create(args, &client, context).await,
         Command::List {
             workspace,
             limit,
             after,
-        } => list(workspace, limit, after, &backend, context).await,
+        } => list(workspace, limit, after, &client, context).await,
         Command::Show { id } => {
-            let workflow = backend.workflow(id).await?;
+            let workflow = client.workflow(id).await?;
             context.format.print(&workflow, details)
         }
         Command::Set { id, change } => {
@@ -150,7 +152,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 id,
                 |workspace| workflow_change(workspace, name, how),
                 "Changed",
-                &backend,
+                &client,
                 context,
             )
             .await
@@ -160,17 +162,21 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 published_version: Some(version),
                 ..WorkflowChange::of(workspace)
             };
-            alter(id, change, "Published", &backend, context).await
+            alter(id, change, "Published", &client, context).await
         }
-        Command::AddVersion { id, graph } => add_version(id, &graph, &backend, context).await,
-        Command::Pause { id } => pause(id, true, "Paused", &backend, context).await,
-        Command::Resume { id } => pause(id, false, "Resumed", &backend, context).await,
-        Command::Delete { id, deletion } => delete(id, &deletion, &backend, context).await,
+        Command::AddVersion { id, graph } => add_version(id, &graph, &client, context).await,
+        Command::Pause { id } => pause(id, true, "Paused", &client, context).await,
+        Command::Resume { id } => pause(id, false, "Resumed", &client, context).await,
+        Command::Delete { id, deletion } => delete(id, &deletion, &client, context).await,
     }
 }
 
-async fn pause(id: Uuid, paused: bool, what: &str, backend: &Backend, context: &Context) -> Result<()> {
-    let workflow = backend.pause_workflow(id, paused).await?;
+async fn pause(id: Uuid, paused: bool, what: &str, client: &Client, context: &Context) -> Result<()> {
+    let workflow = if paused {
+        client.pause_workflow(id).await?
+    } else {
+        client.resume_workflow(id).await?
+    };
     context
         .format
         .print(&workflow, |workflow| sentence(what, workflow))
@@ -191,9 +197,9 @@ fn workflow_change(workspace: Uuid, name: Option<String>, how: How) -> WorkflowC
     }
 }
 
-async fn create(args: CreateArgs, backend: &Backend, context: &Context) -> Result<()> {
+async fn create(args: CreateArgs, client: &Client, context: &Context) -> Result<()> {
     let id = args.id.unwrap_or_else(Uuid::now_v7);
-    if args.id.is_some() && backend.workflow(id).await.is_ok() {
+    if args.id.is_some() && client.workflow(id).await.is_ok() {
         let advice = format!("Change it: stationmaster workflows set {id}");
         return Err(Refusal::new(
             Kind::Conflict,
@@ -202,17 +208,14 @@ async fn create(args: CreateArgs, backend: &Backend, context: &Context) -> Resul
         )
         .into());
     }
-    let graph = args.graph.as_deref().map(read).transpose()?;
     // Looked at before anything is stored, so that a bad graph leaves no workflow behind.
-    if let Some(graph) = &graph {
-        Graph::parse(graph).map_err(catalogue::Error::Graph)?;
-    }
+    let graph = args.graph.as_deref().map(version).transpose()?;
     let change = workflow_change(args.workspace, Some(args.name), args.how);
-    backend.put_workflow(id, change).await?;
+    client.put_workflow(id, &change, None).await?;
     if let Some(graph) = &graph {
-        backend.add_version(id, graph).await?;
+        client.add_version(id, graph, None).await?;
     }
-    let workflow = backend.workflow(id).await?;
+    let workflow = client.workflow(id).await?;
     context
         .format
         .print(&workflow, |workflow| sentence("Created", workflow))?;
@@ -228,19 +231,23 @@ async fn list(
     workspace: Option<Uuid>,
     limit: u32,
     after: Option<String>,
-    backend: &Backend,
+    client: &Client,
     context: &Context,
 ) -> Result<()> {
-    let workflows = backend
-        .workflows(workspace, limit as usize, after.as_deref())
-        .await?;
+    let workflows = listed(limit, after.as_deref(), async |limit, cursor| {
+        let query = WorkflowQuery {
+            workspace_id: workspace,
+            limit,
+            cursor,
+        };
+        client.workflows(&query).await
+    })
+    .await?;
     context.format.print(&workflows.rows[..], |workflows| {
         let header = ["ID", "NAME", "VERSION", "TASK QUEUE", "STATE", "AGE"];
         table(&header, workflows.iter().map(row))
     })?;
-    if let Some(next) = workflows.next {
-        context.format.hint(&format!("There is more: --after {next}"));
-    }
+    say_where_it_ends("--after", workflows.next.as_deref(), context.format);
     Ok(())
 }
 
@@ -249,14 +256,23 @@ async fn alter(
     id: Uuid,
     change: impl FnOnce(Uuid) -> WorkflowChange,
     what: &str,
-    backend: &Backend,
+    client: &Client,
     context: &Context,
 ) -> Result<()> {
-    let workspace = backend.workflow(id).await?.workspace_id;
-    let workflow = backend.put_workflow(id, change(workspace)).await?;
+    let workspace = client.workflow(id).await?.workspace_id;
+    let workflow = client.put_workflow(id, &change(workspace), None).await?;
     context
         .format
         .print(&workflow, |workflow| sentence(what, workflow))
+}
+
+/// The version that a file holds.
+fn version(path: &str) -> Result<NewVersion> {
+    let graph = read(path)?;
+    let unusable = |error: String| Refusal::usage(error, "Mend the graph; nothing was stored");
+    Graph::parse(&graph).map_err(|error| unusable(error.to_string()))?;
+    let workflow = serde_json::from_str(&graph).map_err(|error| unusable(error.to_string()))?;
+    Ok(NewVersion { workflow })
 }
 
 #[derive(Serialize)]
@@ -268,12 +284,10 @@ struct AddedVersion {
     current_version: Option<i32>,
 }
 
-async fn add_version(id: Uuid, graph: &str, backend: &Backend, context: &Context) -> Result<()> {
-    let graph = read(graph)?;
-    Graph::parse(&graph).map_err(catalogue::Error::Graph)?;
-    let made = backend.add_version(id, &graph).await?;
+async fn add_version(id: Uuid, graph: &str, client: &Client, context: &Context) -> Result<()> {
+    let made = client.add_version(id, &version(graph)?, None).await?;
     let version = made.version;
-    let current_version = backend.workflow(id).await?.current_version;
+    let current_version = client.workflow(id).await?.current_version;
     let added = AddedVersion {
         id: made.id,
         workflow_definition_id: id,
@@ -296,14 +310,20 @@ struct Answer {
     waiting: usize,
 }
 
-async fn delete(id: Uuid, deletion: &Deletion, backend: &Backend, context: &Context) -> Result<()> {
-    let workflow = backend.workflow(id).await?;
-    let query = QueueQuery {
-        workflow_definition_id: Some(id),
-        status: Some(ItemStatus::Pending),
-        ..QueueQuery::default()
-    };
-    let waiting = backend.queue(&query, 1_000, None).await?.rows.len();
+async fn delete(id: Uuid, deletion: &Deletion, client: &Client, context: &Context) -> Result<()> {
+    let workflow = client.workflow(id).await?;
+    let waiting = listed(1_000, None, async |limit, cursor| {
+        let query = QueueQuery {
+            workflow_definition_id: Some(id),
+            status: Some(ItemStatus::Pending),
+            limit,
+            cursor,
+            ..QueueQuery::default()
+        };
+        client.queue(&query).await
+    })
+    .await?;
+    let waiting = waiting.rows.len();
     let count = if waiting < 1_000 {
         waiting.to_string()
     } else {
@@ -313,7 +333,7 @@ async fn delete(id: Uuid, deletion: &Deletion, backend: &Backend, context: &Cont
     let then = format!("waiting items fail: {count}");
     if !deletion.dry_run {
         Context::confirm(&format!("Delete {what}? Then {then}."), deletion.yes)?;
-        backend.delete_workflow(id).await?;
+        client.delete_workflow(id).await?;
     }
     let answer = Answer {
         deleted: !deletion.dry_run,

@@ -4,12 +4,13 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use serde::Serialize;
-use stationmaster_client::wire::{Workspace, WorkspaceChange};
+use stationmaster_client::Client;
+use stationmaster_client::wire::{PageQuery, WorkflowQuery, Workspace, WorkspaceChange};
 use uuid::Uuid;
 
 use super::Context;
 use super::arguments::{Deletion, id, text};
-use super::backend::Backend;
+use super::pages::{listed, say_where_it_ends};
 use crate::failure::{Kind, Refusal};
 use crate::output::{age, cell, counted, fields, maybe, moment, printable, status, table};
 
@@ -99,12 +100,12 @@ pub(crate) struct Change {
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
-    let backend = context.backend().await?;
+    let client = context.client().await?;
     match command {
-        Command::Create(args) => create(args, &backend, context).await,
-        Command::List { limit, after } => list(limit, after, &backend, context).await,
+        Command::Create(args) => create(args, &client, context).await,
+        Command::List { limit, after } => list(limit, after, &client, context).await,
         Command::Show { id } => {
-            let workspace = backend.workspace(id).await?;
+            let workspace = client.workspace(id).await?;
             context.format.print(&workspace, details)
         }
         Command::Set { id, change } => {
@@ -119,24 +120,28 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 max_concurrent,
                 ..WorkspaceChange::default()
             };
-            alter(id, change, "Changed", &backend, context).await
+            alter(id, change, "Changed", &client, context).await
         }
-        Command::Pause { id } => pause(id, true, "Paused", &backend, context).await,
-        Command::Resume { id } => pause(id, false, "Resumed", &backend, context).await,
-        Command::Delete { id, deletion } => delete(id, &deletion, &backend, context).await,
+        Command::Pause { id } => pause(id, true, "Paused", &client, context).await,
+        Command::Resume { id } => pause(id, false, "Resumed", &client, context).await,
+        Command::Delete { id, deletion } => delete(id, &deletion, &client, context).await,
     }
 }
 
-async fn pause(id: Uuid, paused: bool, what: &str, backend: &Backend, context: &Context) -> Result<()> {
-    let workspace = backend.pause_workspace(id, paused).await?;
+async fn pause(id: Uuid, paused: bool, what: &str, client: &Client, context: &Context) -> Result<()> {
+    let workspace = if paused {
+        client.pause_workspace(id).await?
+    } else {
+        client.resume_workspace(id).await?
+    };
     context
         .format
         .print(&workspace, |workspace| sentence(what, workspace))
 }
 
-async fn create(args: CreateArgs, backend: &Backend, context: &Context) -> Result<()> {
+async fn create(args: CreateArgs, client: &Client, context: &Context) -> Result<()> {
     let id = args.id.unwrap_or_else(Uuid::now_v7);
-    if args.id.is_some() && backend.workspace(id).await.is_ok() {
+    if args.id.is_some() && client.workspace(id).await.is_ok() {
         let advice = format!("Change it: stationmaster workspaces set {id}");
         return Err(Refusal::new(
             Kind::Conflict,
@@ -151,21 +156,22 @@ async fn create(args: CreateArgs, backend: &Backend, context: &Context) -> Resul
         max_concurrent: args.limit.map(Some),
         paused: None,
     };
-    let workspace = backend.put_workspace(id, change).await?;
+    let workspace = client.put_workspace(id, &change, None).await?;
     context
         .format
         .print(&workspace, |workspace| sentence("Created", workspace))
 }
 
-async fn list(limit: u32, after: Option<String>, backend: &Backend, context: &Context) -> Result<()> {
-    let workspaces = backend.workspaces(limit as usize, after.as_deref()).await?;
+async fn list(limit: u32, after: Option<String>, client: &Client, context: &Context) -> Result<()> {
+    let workspaces = listed(limit, after.as_deref(), async |limit, cursor| {
+        client.workspaces(&PageQuery { limit, cursor }).await
+    })
+    .await?;
     context.format.print(&workspaces.rows[..], |workspaces| {
         let header = ["ID", "NAME", "PLAN", "SLOTS", "READY", "STATE", "AGE"];
         table(&header, workspaces.iter().map(row))
     })?;
-    if let Some(next) = workspaces.next {
-        context.format.hint(&format!("There is more: --after {next}"));
-    }
+    say_where_it_ends("--after", workspaces.next.as_deref(), context.format);
     Ok(())
 }
 
@@ -174,11 +180,11 @@ async fn alter(
     id: Uuid,
     change: WorkspaceChange,
     what: &str,
-    backend: &Backend,
+    client: &Client,
     context: &Context,
 ) -> Result<()> {
-    backend.workspace(id).await?;
-    let workspace = backend.put_workspace(id, change).await?;
+    client.workspace(id).await?;
+    let workspace = client.put_workspace(id, &change, None).await?;
     context
         .format
         .print(&workspace, |workspace| sentence(what, workspace))
@@ -191,9 +197,18 @@ struct Answer {
     workflows: usize,
 }
 
-async fn delete(id: Uuid, deletion: &Deletion, backend: &Backend, context: &Context) -> Result<()> {
-    let workspace = backend.workspace(id).await?;
-    let workflows = backend.workflows(Some(id), 10_000, None).await?.rows.len();
+async fn delete(id: Uuid, deletion: &Deletion, client: &Client, context: &Context) -> Result<()> {
+    let workspace = client.workspace(id).await?;
+    let workflows = listed(10_000, None, async |limit, cursor| {
+        let query = WorkflowQuery {
+            workspace_id: Some(id),
+            limit,
+            cursor,
+        };
+        client.workflows(&query).await
+    })
+    .await?;
+    let workflows = workflows.rows.len();
     let what = format!(
         "workspace {} ({id}) with {}",
         printable(&workspace.name),
@@ -206,7 +221,7 @@ async fn delete(id: Uuid, deletion: &Deletion, backend: &Backend, context: &Cont
     );
     if !deletion.dry_run {
         Context::confirm(&format!("Delete {what}? Then {then}."), deletion.yes)?;
-        backend.delete_workspace(id).await?;
+        client.delete_workspace(id).await?;
     }
     let answer = Answer {
         deleted: !deletion.dry_run,

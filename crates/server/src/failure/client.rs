@@ -1,32 +1,75 @@
-//! What a server refused, by what its caller can do about it.
+//! What the API refused, by what its caller can do about it. The API classifies; here is one table from its kinds to exit codes
+//! and advice, the same for a server and for a database.
 
-use stationmaster_client::Error;
+use stationmaster_client::{Error, wire::Problem};
 
 use super::{Kind, Report};
 
-/// What a server said, or that it said nothing.
+/// What to do about each problem, by its name.
+const PROBLEMS: &[(&str, Kind, &str)] = &[
+    (
+        "unauthenticated",
+        Kind::Denied,
+        "Set STATIONMASTER_TOKEN, or keep one: stationmaster contexts add NAME --url URL --token-file FILE",
+    ),
+    (
+        "forbidden",
+        Kind::Denied,
+        "Use a token with that role and workspace: stationmaster tokens create",
+    ),
+    (
+        "not-found",
+        Kind::NotFound,
+        "See which there are: stationmaster NOUN list; a token sees only its own workspaces",
+    ),
+    (
+        "idempotency-conflict",
+        Kind::Conflict,
+        "Take another key, or repeat the first request as it was",
+    ),
+    (
+        "conflict",
+        Kind::Conflict,
+        "See how it is now: stationmaster NOUN show ID",
+    ),
+    (
+        "bad-cursor",
+        Kind::Usage,
+        "Give what the list before said, or leave it out",
+    ),
+    ("invalid", Kind::Usage, "Change the request; nothing was done"),
+    ("rate-limited", Kind::Unavailable, "Try again in a moment"),
+    (
+        "internal",
+        Kind::Failed,
+        "The log of the server, or of the database, may tell more",
+    ),
+    (
+        "unavailable",
+        Kind::Unavailable,
+        "Ask again; see what is missing: stationmaster doctor",
+    ),
+];
+
+/// What is looked for when something is not there: the words of a 404 begin with it.
+const THINGS: &[(&str, &str)] = &[
+    ("there is no workspace", "workspaces list"),
+    ("there is no plan", "plans list"),
+    ("there is no workflow", "workflows list"),
+    ("there is no queue item", "queue list"),
+    ("there is no execution", "executions list"),
+    ("there is no alarm", "alarms list"),
+    ("there is no signal", "signals list"),
+    ("there is no dispatcher", "dispatchers list"),
+    ("there is no lock", "locks list"),
+    ("there is no token", "tokens list"),
+    ("project", "triggers list"),
+];
+
+/// What was said, or that nobody answered.
 pub(super) fn report(error: &Error) -> Report<'static> {
     let (kind, advice) = match error {
         Error::Settings(_) => (Kind::Usage, "Mend --url, the context or STATIONMASTER_TOKEN"),
-        Error::Unauthenticated(_) => (
-            Kind::Denied,
-            "Set STATIONMASTER_TOKEN, or keep one: stationmaster contexts add NAME --url URL --token-file FILE",
-        ),
-        Error::Forbidden(_) => (
-            Kind::Denied,
-            "Use a token with that role and workspace: stationmaster tokens create",
-        ),
-        Error::NotFound(_) => (
-            Kind::NotFound,
-            "See which there are: stationmaster NOUN list; a token sees only its own workspaces",
-        ),
-        Error::Conflict(_) | Error::Precondition(_) => (Kind::Conflict, "Look at it again"),
-        Error::Invalid(_) => (Kind::Usage, "Change the request; nothing was done"),
-        Error::RateLimited { .. } => (Kind::Unavailable, "Try again in a moment"),
-        Error::Unavailable { .. } => (
-            Kind::Unavailable,
-            "Ask again; the server's /readyz tells what is missing",
-        ),
         Error::Transport(_) => (
             Kind::Unavailable,
             "Is the server running, and is its address right? See: stationmaster contexts list",
@@ -35,11 +78,39 @@ pub(super) fn report(error: &Error) -> Report<'static> {
             Kind::Failed,
             "Is there a Stationmaster of this version at that address?",
         ),
+        _ => about(error),
     };
     let id = error.problem().and_then(|problem| problem.request_id.as_deref());
-    let message = match id.filter(|_| kind == Kind::Unavailable) {
+    let message = match id.filter(|_| matches!(kind, Kind::Unavailable | Kind::Failed)) {
         Some(id) => format!("{error} (request {id})"),
         None => error.to_string(),
     };
-    Report::new(kind, message, Some(advice))
+    let found = error.problem().and_then(where_to_look);
+    let advice = found.map_or_else(
+        || advice.to_owned(),
+        |list| format!("See which there are: stationmaster {list}"),
+    );
+    Report::new(kind, message, Some(&advice))
+}
+
+/// By its name; a problem that has no line of its own is like the others with its status.
+fn about(error: &Error) -> (Kind, &'static str) {
+    let line = |name| PROBLEMS.iter().find(|(known, ..)| *known == name);
+    let like = match error {
+        Error::Unauthenticated(_) => "unauthenticated",
+        Error::Forbidden(_) => "forbidden",
+        Error::NotFound(_) => "not-found",
+        Error::Conflict(_) | Error::Precondition(_) => "conflict",
+        Error::RateLimited { .. } => "rate-limited",
+        Error::Unavailable { .. } => "unavailable",
+        _ => "invalid",
+    };
+    let found = error.name().and_then(line).or_else(|| line(like));
+    found.map_or((Kind::Failed, ""), |(_, kind, advice)| (*kind, advice))
+}
+
+fn where_to_look(problem: &Problem) -> Option<&'static str> {
+    let words = problem.detail.as_deref().filter(|_| problem.status == 404)?;
+    let thing = THINGS.iter().find(|(thing, _)| words.starts_with(thing));
+    thing.map(|(_, list)| *list)
 }

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use stationmaster_core::id::{DefinitionId, WorkspaceId};
+use stationmaster_client::Error;
+use stationmaster_client::wire::Problem;
 
 use super::*;
 
@@ -13,54 +14,98 @@ fn kind(error: impl Into<anyhow::Error>) -> Kind {
     report.kind
 }
 
+fn problem(name: &str, status: u16, detail: &str) -> Box<Problem> {
+    Box::new(Problem {
+        kind: format!("urn:stationmaster:problem:{name}"),
+        title: "A title".to_owned(),
+        status,
+        detail: Some(detail.to_owned()),
+        request_id: Some("r-1".to_owned()),
+        errors: Vec::new(),
+        taken: None,
+    })
+}
+
+fn away(name: &str, status: u16) -> Error {
+    Error::Unavailable {
+        problem: problem(name, status, "no"),
+        retry_after: None,
+    }
+}
+
 #[test]
 fn every_kind_of_error_has_its_code() {
-    use stationmaster_core::executions::{enqueue, operate};
     let refused = || db::Error::Sql(sqlx::Error::Io(io::Error::from(io::ErrorKind::ConnectionRefused)));
+    assert_eq!(kind(Error::Settings("no".into())), Kind::Usage);
     assert_eq!(
-        kind(catalogue::Error::UnknownWorkspace(WorkspaceId::new())),
+        kind(Error::Unauthenticated(problem("unauthenticated", 401, "no"))),
+        Kind::Denied
+    );
+    assert_eq!(
+        kind(Error::Forbidden(problem("forbidden", 403, "no"))),
+        Kind::Denied
+    );
+    assert_eq!(
+        kind(Error::NotFound(problem("not-found", 404, "no"))),
         Kind::NotFound
     );
+    for name in ["conflict", "idempotency-conflict", "lock-lost", "one that is new"] {
+        assert_eq!(
+            kind(Error::Conflict(problem(name, 409, "no"))),
+            Kind::Conflict,
+            "{name}"
+        );
+    }
     assert_eq!(
-        kind(catalogue::Error::UnknownPlan("GOLD".into(), "FREE".into())),
-        Kind::Usage
-    );
-    assert_eq!(
-        kind(catalogue::Error::OtherWorkspace(DefinitionId::new())),
+        kind(Error::Precondition(problem("precondition-failed", 412, "no"))),
         Kind::Conflict
     );
-    assert_eq!(kind(catalogue::Error::Invalid("no".into())), Kind::Usage);
-    assert_eq!(kind(catalogue::Error::Database(refused())), Kind::Unavailable);
-    assert_eq!(kind(operate::Error::WrongState("no".into())), Kind::Conflict);
-    assert_eq!(kind(operate::Error::Database(refused())), Kind::Unavailable);
-    assert_eq!(kind(enqueue::Error::Unknown("no".into())), Kind::NotFound);
-    assert_eq!(kind(enqueue::Error::TooLarge { index: 0, size: 1 }), Kind::Usage);
-    assert_eq!(
-        kind(signals::send::Error::Conflict {
-            index: 0,
-            id: "a".into()
-        }),
-        Kind::Conflict
-    );
-    assert_eq!(kind(signals::replay::Error::NotFound("a".into())), Kind::NotFound);
-    assert_eq!(kind(signals::triggers::Error::BadName("name")), Kind::Usage);
+    for (name, status) in [
+        ("malformed", 400),
+        ("bad-cursor", 400),
+        ("too-large", 413),
+        ("invalid", 422),
+    ] {
+        assert_eq!(
+            kind(Error::Invalid(problem(name, status, "no"))),
+            Kind::Usage,
+            "{name}"
+        );
+    }
+    assert_eq!(kind(away("unavailable", 503)), Kind::Unavailable);
+    assert_eq!(kind(away("timeout", 503)), Kind::Unavailable);
+    assert_eq!(kind(away("internal", 500)), Kind::Failed);
+    assert_eq!(kind(Error::Answer("no".into())), Kind::Failed);
+    assert_eq!(kind(refused()), Kind::Unavailable);
+    assert_eq!(kind(keys::Error::Database(refused())), Kind::Unavailable);
     assert_eq!(kind(db::Error::Schema { found: 1, needed: 2 }), Kind::Unavailable);
-    assert_eq!(kind(locks::Error::Invalid("no".into())), Kind::Usage);
-    assert_eq!(kind(locks::Error::Table("no".into())), Kind::Unavailable);
-    assert_eq!(kind(locks::Error::Database(refused())), Kind::Unavailable);
     assert_eq!(kind(db::Error::Sql(sqlx::Error::RowNotFound)), Kind::Failed);
     assert_eq!(kind(anyhow::anyhow!("broken")), Kind::Failed);
 }
 
 #[test]
-fn a_failure_before_a_command_has_a_code_of_its_own() {
-    let error = anyhow::Error::from(BeforeTheCommand(locks::Error::Table("no".into()).into()));
-    let report = Report::of(&error);
-    assert_eq!((report.kind, report.exit_code), (Kind::Unavailable, 125));
+fn what_is_not_there_is_looked_for_in_its_own_list() {
+    let advice = |words: &str| {
+        let error = Error::NotFound(problem("not-found", 404, words)).into();
+        Report::of(&error).advice.unwrap_or_default()
+    };
+    assert_eq!(
+        advice("there is no alarm 7"),
+        "See which there are: stationmaster alarms list"
+    );
+    assert!(advice("something else is gone").contains("stationmaster NOUN list"));
 }
 
 #[test]
-fn causes_are_told_once() {
-    let error = db::Error::Sql(sqlx::Error::Io(io::Error::other("the cable is cut")));
-    assert_eq!(chain(&error).matches("the cable is cut").count(), 1);
+fn a_request_is_named_only_where_a_log_may_tell_more() {
+    let message = |error: Error| Report::of(&error.into()).message;
+    assert!(message(away("internal", 500)).contains("r-1"));
+    assert!(!message(Error::NotFound(problem("not-found", 404, "no"))).contains("r-1"));
+}
+
+#[test]
+fn a_failure_before_a_command_has_a_code_of_its_own() {
+    let error = anyhow::Error::from(BeforeTheCommand(away("unavailable", 503).into()));
+    let report = Report::of(&error);
+    assert_eq!((report.kind, report.exit_code), (Kind::Unavailable, 125));
 }

@@ -164,8 +164,7 @@ async fn show(
 
 /// Change what an alarm says, where it goes or when it fires; what is left out stays as it is
 #[utoipa::path(patch, path = "/v1/alarms/{id}", operation_id = "change_alarm", tag = "alarms",
-    params(("id" = Uuid, Path, description = "The alarm"),
-           ("If-Match" = Option<String>, Header, description = "Only if the alarm has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#)),
+    params(("id" = Uuid, Path, description = "The alarm")),
     request_body = wire::AlarmChange,
     responses((status = 200, description = "The alarm as it is now", body = wire::AlarmDetails, headers(("etag" = String, description = "For If-Match"))),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer),
@@ -194,8 +193,7 @@ async fn change(
 
 /// Cancel an alarm for good
 #[utoipa::path(delete, path = "/v1/alarms/{id}", operation_id = "cancel_alarm", tag = "alarms",
-    params(("id" = Uuid, Path, description = "The alarm"),
-           ("If-Match" = Option<String>, Header, description = "Only if the alarm has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#)),
+    params(("id" = Uuid, Path, description = "The alarm")),
     responses((status = 204, description = "It is cancelled"), (status = 404, response = super::ProblemAnswer),
               (status = 409, response = super::ProblemAnswer), (status = 412, response = super::ProblemAnswer),
               (status = 428, response = super::ProblemAnswer)))]

@@ -134,9 +134,7 @@ async fn reconcile(
         dry_run: how.dry_run,
         legacy: if how.legacy { Legacy::Remove } else { Legacy::Leave },
     };
-    let report = state.station.reconcile_dispatchers(options, &caller.actor).await;
-    let words = "this server does not look after dispatchers; ask another one";
-    let report = report.ok_or_else(|| Problem::new(Kind::Unavailable, words))??;
+    let report = state.work.reconcile_dispatchers(options, &caller.actor).await?;
     reconciled(&report, how.dry_run)
         .map(Answer)
         .ok_or_else(|| Problem::new(Kind::Internal, "the report cannot be told"))

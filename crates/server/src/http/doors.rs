@@ -1,6 +1,8 @@
 //! The doors that need no token: is it alive, is it ready, its metrics, the page, and the document of the API with a page to
 //! read it. None of them shows data of a workspace.
 
+use std::sync::Arc;
+
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
@@ -8,6 +10,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
 use stationmaster_client::wire;
+use stationmaster_core::station::Station;
 
 use super::State;
 use super::caller::bearer;
@@ -17,13 +20,13 @@ use super::problem::{Kind, Problem};
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-pub(super) fn routes(document: &utoipa::openapi::OpenApi) -> Router<State> {
+pub(super) fn routes(document: &utoipa::openapi::OpenApi, station: Arc<Station>) -> Router<State> {
     let document = serde_json::to_value(document).unwrap_or_default();
     Router::new()
         .route("/", get(|| async { page(include_str!("overview.html")) }))
         .route("/docs", get(|| async { page(include_str!("docs.html")) }))
         .route("/livez", get(|| async { "alive\n" }))
-        .route("/readyz", get(ready))
+        .route("/readyz", get(move || async move { ready(&station).await }))
         .route("/metrics", get(metrics))
         .route("/v1/openapi.json", get(move || async move { Json(document) }))
 }
@@ -40,8 +43,8 @@ fn page(text: &'static str) -> Response {
     response
 }
 
-async fn ready(Shared(state): Shared<State>) -> Response {
-    let readiness = state.station.readiness().await;
+async fn ready(station: &Station) -> Response {
+    let readiness = station.readiness().await;
     if readiness.problems.is_empty() {
         return Json(json!({ "status": "ready" })).into_response();
     }

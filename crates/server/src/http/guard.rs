@@ -26,7 +26,7 @@ pub(super) async fn guard(Shared(state): Shared<State>, request: Request, next: 
     let began = Instant::now();
     let span = tracing::info_span!("request", id);
     let response = run(&state, request, next).instrument(span).await;
-    let mut response = render(response, &id);
+    let mut response = render(response, &id, state.detail);
     if let Ok(id) = HeaderValue::try_from(&id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
@@ -91,13 +91,14 @@ mod tests {
     use axum::routing::get;
     use tower::ServiceExt as _;
 
+    use super::super::problem::Detail;
     use super::*;
 
     async fn answer(router: Router) -> (StatusCode, String) {
         let carried = |request: Request, next: Next| carry(Duration::from_millis(50), request, next);
         let router = router.layer(from_fn(carried));
         let response = router.oneshot(Request::new(Body::empty())).await.unwrap();
-        let response = render(response, "a-request");
+        let response = render(response, "a-request", Detail::Kept);
         let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
         let status = response.status();
         let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();

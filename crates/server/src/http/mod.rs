@@ -1,10 +1,13 @@
 //! The HTTP API, one module a noun, and what stands around it.
 //!
 //! ```text
-//! listener -> guard (name, place, time, panics, problem+json)
-//!               -> doors: /livez /readyz /metrics / /docs /v1/openapi.json
-//!               -> caller (token) -> limits -> routes (role) -> idempotency -> a noun -> core, on the caller's behalf
+//! listener   -> guard (name, place, time, panics, problem+json)
+//! in_process ->   -> doors: /livez /readyz /metrics / /docs /v1/openapi.json
+//!                 -> caller (token) -> limits -> routes (role) -> idempotency -> a noun -> core, on the caller's behalf
 //! ```
+//!
+//! There are two ways in: the listener of a server, and a client in the same process, which is how commands work on a database
+//! alone. What a noun needs of a running server it asks of `work`, which answers without one too.
 //!
 //! A noun reads the wire, calls the core, and writes the wire; it holds no SQL and decides nothing about work. It names a role
 //! for each route, and cannot leave it out. To add a noun: a module with `routes()`, a line in [`nouns`].
@@ -41,6 +44,7 @@ mod extract;
 mod feed;
 mod guard;
 mod idempotency;
+mod in_process;
 mod limits;
 mod listener;
 mod locks;
@@ -54,6 +58,7 @@ mod signals;
 mod tokens;
 mod triggers;
 mod wording;
+mod work;
 mod workflows;
 mod workspaces;
 
@@ -61,30 +66,12 @@ use caller::Access;
 use document::ProblemAnswer;
 pub(crate) use document::document;
 use feed::{Feed, Tidy};
+pub(crate) use in_process::alone;
 use limits::Limits;
 pub(crate) use listener::tls;
-pub(crate) use problem::Problem;
+use problem::{Detail, Problem};
 use routes::Routes;
-
-/// How the core's things are told on the wire. Commands print them in the same shape.
-pub(crate) mod shapes {
-    pub(crate) use super::alarm_terms::{
-        alarm, change as alarm_change, details as alarm_details, occurrence, request as alarm_request,
-    };
-    pub(crate) use super::alarms::backfill_item;
-    pub(crate) use super::audit::entry;
-    pub(crate) use super::dispatchers::{dispatcher, event as dispatcher_event, reconciled};
-    pub(crate) use super::executions::{close_status, enqueued_wire, execution};
-    pub(crate) use super::locks::lock;
-    pub(crate) use super::plans::plan;
-    pub(crate) use super::queue::{bulk_answer, item, step, waiting, word};
-    pub(crate) use super::servers::server;
-    pub(crate) use super::signals::{signal, signal_request};
-    pub(crate) use super::tokens::token;
-    pub(crate) use super::triggers::trigger;
-    pub(crate) use super::workflows::workflow;
-    pub(crate) use super::workspaces::workspace;
-}
+use work::Work;
 
 /// What the API stands on.
 pub(crate) struct Parts {
@@ -102,7 +89,7 @@ pub(crate) struct Parts {
 #[derive(Clone)]
 pub(crate) struct State {
     database: Database,
-    station: Arc<Station>,
+    work: Work,
     metrics: Arc<Metrics>,
     locks: Locks,
     settings: Arc<Http>,
@@ -110,6 +97,8 @@ pub(crate) struct State {
     limits: Limits,
     feed: Feed,
     targets: Arc<Guard>,
+    /// How much a refusal tells of its cause.
+    detail: Detail,
     stop: CancellationToken,
 }
 
@@ -139,18 +128,19 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
         limits: Limits::new(&parts.settings),
         settings: Arc::new(parts.settings),
         database: parts.database,
-        station: parts.station,
+        work: Work::Here(Arc::clone(&parts.station)),
         metrics: parts.metrics,
         locks: parts.locks,
         access: Access::default(),
         feed: Feed::new(),
         targets: Arc::new(parts.targets),
+        detail: Detail::Kept,
         stop: stop.clone(),
     };
     let (most, tracker) = (state.settings.max_connections, TaskTracker::new());
     tracker.spawn({
         let (forgetting, stop) = (
-            state.access.clone().forget_on(state.station.access_bell()),
+            state.access.clone().forget_on(parts.station.access_bell()),
             stop.clone(),
         );
         async move {
@@ -173,16 +163,21 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
         audit_retention: state.settings.audit_retention,
     };
     spawn(&tracker, &stop, Bell::default(), tidy);
-    listener::serve(listener, parts.tls, router(state), most, stop).await;
+    listener::serve(listener, parts.tls, router(state, parts.station), most, stop).await;
     tracker.close();
     tracker.wait().await;
 }
 
-fn router(state: State) -> Router {
+/// The API and the doors beside it.
+fn router(state: State, station: Arc<Station>) -> Router {
+    guarded(state, |api| api.merge(doors::routes(&document(), station)))
+}
+
+/// The API, and whatever stands beside it, behind the guard.
+fn guarded(state: State, beside: impl FnOnce(Router<State>) -> Router<State>) -> Router {
     let (nouns, _) = nouns().split();
-    nouns
-        .layer(from_fn_with_state(state.clone(), caller::authenticate))
-        .merge(doors::routes(&document()))
+    let api = nouns.layer(from_fn_with_state(state.clone(), caller::authenticate));
+    beside(api)
         .layer(from_fn_with_state(state.clone(), guard::guard))
         .with_state(state)
 }

@@ -29,9 +29,7 @@ async fn list(Shared(state): Shared<State>, caller: Caller) -> Result<Answer<wir
 
 /// Make a plan or change it; the limits of its workspaces follow at once. For tokens that are for all workspaces
 #[utoipa::path(put, path = "/v1/plans/{name}", operation_id = "put_plan", tag = "plans",
-    params(("name" = String, Path, description = "The plan", min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9_.-]+$"),
-           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#),
-           ("If-None-Match" = Option<String>, Header, description = "`*`: only if it is not there", pattern = r"^\*$")),
+    params(("name" = String, Path, description = "The plan", min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9_.-]+$")),
     request_body = wire::PlanChange,
     responses((status = 200, description = "The plan as it is now", body = wire::Plan, headers(("etag" = String, description = "For If-Match"))),
               (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]

@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use stationmaster_client::wire;
 use stationmaster_core::executions::{enqueue, operate};
+use stationmaster_core::task::chain;
 use stationmaster_core::{access, catalogue, db, locks};
 
 /// The kinds of problems there are. The name is public.
@@ -89,11 +90,22 @@ kinds! {
     Misdirected = MISDIRECTED_REQUEST, "misdirected", "This is not the host that you asked for";
 }
 
+/// How much a refusal tells of its cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// A cause inside is for our log, and the caller is told where to find it.
+    Kept,
+    /// Whoever asks is the operator, and has no log but the answer.
+    Told,
+}
+
 /// Why a request is refused.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     kind: Kind,
     detail: String,
+    /// What went wrong inside, in place of the detail for whoever may know it.
+    cause: Option<String>,
     errors: Vec<wire::FieldError>,
     retry_after: Option<u64>,
     taken: Option<Box<wire::Taken>>,
@@ -104,6 +116,7 @@ impl Problem {
         Self {
             kind,
             detail: detail.into(),
+            cause: None,
             errors: Vec::new(),
             retry_after: None,
             taken: None,
@@ -143,9 +156,9 @@ impl Problem {
         }
     }
 
-    /// What is wrong, in words.
-    pub(crate) fn words(&self) -> &str {
-        &self.detail
+    fn because(mut self, cause: String) -> Self {
+        self.cause = Some(cause);
+        self
     }
 
     /// When to try again, in seconds.
@@ -157,6 +170,12 @@ impl Problem {
     /// As JSON, for an answer that is written by hand.
     pub(super) fn body(self, request_id: &str) -> Vec<u8> {
         serde_json::to_vec(&self.wire(Some(request_id))).unwrap_or_default()
+    }
+
+    /// As JSON with its cause, for whoever has no log in which to look for the request.
+    fn whole(mut self) -> Vec<u8> {
+        self.detail = self.cause.take().unwrap_or(self.detail);
+        serde_json::to_vec(&self.wire(None)).unwrap_or_default()
     }
 
     fn wire(self, request_id: Option<&str>) -> wire::Problem {
@@ -188,14 +207,17 @@ impl IntoResponse for Problem {
 }
 
 /// Gives every refusal its body; other answers pass.
-pub(super) fn render(mut response: Response, request_id: &str) -> Response {
+pub(super) fn render(mut response: Response, request_id: &str, detail: Detail) -> Response {
     let status = response.status();
     let problem = match response.extensions_mut().remove::<Problem>() {
         Some(problem) => problem,
         None if status.is_client_error() || status.is_server_error() => bare(status),
         None => return response,
     };
-    let body = problem.body(request_id);
+    let body = match detail {
+        Detail::Kept => problem.body(request_id),
+        Detail::Told => problem.whole(),
+    };
     let (mut parts, _) = response.into_parts();
     let kind = HeaderValue::from_static("application/problem+json");
     parts.headers.insert(header::CONTENT_TYPE, kind);
@@ -225,40 +247,38 @@ fn bare(status: StatusCode) -> Problem {
 impl From<db::Error> for Problem {
     fn from(error: db::Error) -> Self {
         let code = error.code().unwrap_or_default();
+        let cause = chain(&error);
         match code.as_str() {
             // The request holds something that PostgreSQL cannot keep: a zero byte, a time beyond its calendar.
             code if code.starts_with("22") || code.starts_with("54") || code == "23514" => {
                 Self::new(Kind::Invalid, error.message())
             }
-            "42501" => Self::new(Kind::Forbidden, "the token's workspaces do not include this"),
+            "42501" => {
+                Self::new(Kind::Forbidden, "the token's workspaces do not include this").because(cause)
+            }
             "57014" => {
                 Self::new(Kind::Timeout, "the database took too long: narrow the filter").retry_after(1)
             }
             "40001" | "40P01" => {
                 Self::new(Kind::Unavailable, "others were in the way; try again").retry_after(1)
             }
-            code if ["08", "53", "57"].iter().any(|class| code.starts_with(class)) => away(&error),
-            "" => away(&error),
+            "" => away(cause),
+            _ if error.is_away() => away(cause),
             _ => {
-                tracing::error!(
-                    error = stationmaster_core::task::chain(&error),
-                    "A request failed in the database"
-                );
-                Self::new(
-                    Kind::Internal,
-                    "the database refused; the server's log tells more",
-                )
+                tracing::error!(error = cause, "A request failed in the database");
+                let words = "the database refused; the server's log tells more";
+                Self::new(Kind::Internal, words).because(cause)
             }
         }
     }
 }
 
-fn away(error: &db::Error) -> Problem {
-    tracing::warn!(
-        error = stationmaster_core::task::chain(error),
-        "The database did not answer a request"
-    );
-    Problem::new(Kind::Unavailable, "the database does not answer; try again").retry_after(1)
+fn away(cause: String) -> Problem {
+    tracing::warn!(error = cause, "The database did not answer a request");
+    let words = "the database does not answer; try again";
+    Problem::new(Kind::Unavailable, words)
+        .retry_after(1)
+        .because(cause)
 }
 
 impl From<catalogue::Error> for Problem {
@@ -270,7 +290,10 @@ impl From<catalogue::Error> for Problem {
             Error::UnknownVersion(..) => Self::field("/published_version", words),
             Error::Graph(_) => Self::field("/workflow", words),
             Error::UnknownWorkspace(_) | Error::UnknownDefinition(_) => Self::not_found(words),
-            Error::OtherWorkspace(_) => Self::new(Kind::Conflict, words),
+            Error::OtherWorkspace(_) => {
+                let advice = "a workflow never moves: make another one, with an id of its own";
+                Self::new(Kind::Conflict, format!("{words}; {advice}"))
+            }
             Error::Invalid(_) => Self::new(Kind::Invalid, words),
             Error::Unexpected => Self::new(Kind::PreconditionFailed, words),
             Error::Database(error) => error.into(),
@@ -305,7 +328,10 @@ impl From<enqueue::Error> for Problem {
 impl From<access::Error> for Problem {
     fn from(error: access::Error) -> Self {
         match error {
-            access::Error::NameTaken(_) => Self::new(Kind::Conflict, error.to_string()),
+            access::Error::NameTaken(_) => {
+                let words = format!("{error}: take another name, or revoke that one first");
+                Self::new(Kind::Conflict, words)
+            }
             access::Error::NotFound(_) => Self::not_found(error.to_string()),
             access::Error::Invalid(words) => Self::new(Kind::Invalid, words),
             access::Error::Database(error) => error.into(),

@@ -95,8 +95,7 @@ async fn history(
 
 /// Change the priority of an item that waits
 #[utoipa::path(patch, path = "/v1/queue/{id}", operation_id = "change_queue_item", tag = "queue",
-    params(("id" = Uuid, Path, description = "The item"),
-           ("If-Match" = Option<String>, Header, description = "Only if the item has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#)),
+    params(("id" = Uuid, Path, description = "The item")),
     request_body = wire::QueueItemChange,
     responses((status = 200, description = "The item as it is now", body = wire::QueueItem, headers(("etag" = String, description = "For If-Match"))),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer),

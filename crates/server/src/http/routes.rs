@@ -73,6 +73,7 @@ impl Routes {
             for operation in operations(item) {
                 describe(operation, role);
             }
+            conditions(item);
             if let Some(post) = item.post.as_mut().filter(|_| repeats == Repeats::Kept) {
                 post.parameters
                     .get_or_insert_default()
@@ -133,19 +134,45 @@ fn describe(operation: &mut Operation, role: Role) {
     );
 }
 
+/// What can be refused for what the caller expected (412) takes the headers that say so; only a PUT makes what is not there.
+fn conditions(item: &mut PathItem) {
+    let tags = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#));
+    let there = header("If-Match", "Only if it is there and has this tag", tags);
+    let star = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(r"^\*$"));
+    let absent = header("If-None-Match", "`*`: only if it is not there", star);
+    for operation in operations(item) {
+        if operation.responses.responses.contains_key("412") {
+            operation
+                .parameters
+                .get_or_insert_default()
+                .push(there.clone().into());
+        }
+    }
+    if let Some(put) = &mut item.put {
+        put.parameters.get_or_insert_default().push(absent.into());
+    }
+}
+
 fn idempotency_key() -> Parameter {
     let schema = ObjectBuilder::new()
         .schema_type(Type::String)
         .min_length(Some(1))
         .max_length(Some(256))
         .pattern(Some("^[!-~]+$"));
+    let words = "A repeat with the same key and the same body is answered as the first was, for a day";
+    header("Idempotency-Key", words, schema)
+}
+
+fn header(name: &str, words: &str, schema: ObjectBuilder) -> Parameter {
     ParameterBuilder::new()
-        .name("Idempotency-Key")
+        .name(name)
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
-        .description(Some(
-            "A repeat with the same key and the same body is answered as the first was, for a day",
-        ))
+        .description(Some(words))
         .schema(Some(schema))
         .build()
 }

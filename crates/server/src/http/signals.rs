@@ -8,6 +8,7 @@ use axum::Json as Answer;
 use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 use stationmaster_client::wire;
 use stationmaster_core::db::Database;
@@ -51,11 +52,8 @@ async fn send_one(
     let sent = send_all(&state, &caller, vec![signal], "").await?;
     let sent = sent.into_iter().next();
     let sent = sent.ok_or_else(|| Problem::new(Kind::Internal, "one signal has one answer"))?;
-    let id: String = url::form_urlencoded::byte_serialize(sent.id.as_bytes()).collect();
-    let location = [(
-        header::LOCATION,
-        format!("/v1/signals/{}", id.replace('+', "%20")),
-    )];
+    let id = utf8_percent_encode(&sent.id, NON_ALPHANUMERIC);
+    let location = [(header::LOCATION, format!("/v1/signals/{id}"))];
     Ok((StatusCode::ACCEPTED, location, Answer(sent)))
 }
 
@@ -127,7 +125,7 @@ async fn replay_one(
     let database = caller.database(&state);
     find(&database, &caller, &id).await?;
     replay::replay(&database, &id, &caller.actor).await?;
-    state.station.ring_for_signals();
+    state.work.ring_for_signals();
     let now = find(&database, &caller, &id).await?;
     Ok((StatusCode::ACCEPTED, Answer(signal(now))))
 }
@@ -152,7 +150,7 @@ async fn replay_all(
         replay::count_among(&database, &filter, workspaces.as_deref()).await?
     } else {
         let done = replay::replay_among(&database, &filter, workspaces.as_deref(), &caller.actor).await?;
-        state.station.ring_for_signals();
+        state.work.ring_for_signals();
         done
     };
     Ok(Answer(bulk_answer(done, request.dry_run)))
@@ -196,7 +194,7 @@ async fn send_all(
     let answers = send::send_all(&caller.database(state), &signals, &caller.actor)
         .await
         .map_err(|error| refused(error, at))?;
-    state.station.ring_for_signals();
+    state.work.ring_for_signals();
     let sent = signals.into_iter().zip(answers);
     let sent = sent.map(|(signal, sent)| wire::SignalSent {
         id: signal.id,

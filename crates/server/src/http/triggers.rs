@@ -80,9 +80,7 @@ async fn show(
 /// Make a trigger or change it. The first trigger of a project is for tokens that are for all workspaces
 #[utoipa::path(put, path = "/v1/triggers/{project}/{name}", operation_id = "put_trigger", tag = "triggers",
     params(("project" = String, Path, description = "The project"), ("name" = String, Path, description = "The name of the signal"),
-           wire::TriggerPlace,
-           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#),
-           ("If-None-Match" = Option<String>, Header, description = "`*`: only if it is not there", pattern = r"^\*$")),
+           wire::TriggerPlace),
     request_body = wire::TriggerChange,
     responses((status = 200, description = "The trigger as it is now", body = wire::Trigger, headers(("etag" = String, description = "For If-Match"))),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer),
@@ -116,8 +114,7 @@ async fn put(
 /// Remove a trigger; signals of its name become dead letters from then on
 #[utoipa::path(delete, path = "/v1/triggers/{project}/{name}", operation_id = "delete_trigger", tag = "triggers",
     params(("project" = String, Path, description = "The project"), ("name" = String, Path, description = "The name of the signal"),
-           wire::TriggerPlace,
-           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#)),
+           wire::TriggerPlace),
     responses((status = 204, description = "It is gone"), (status = 404, response = super::ProblemAnswer),
               (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]
 async fn delete(
@@ -172,7 +169,10 @@ impl From<triggers::Error> for Problem {
             Error::BadName(field) => Self::field(field.replace(' ', "_"), words),
             Error::BadSchema(_) => Self::field("/payload_schema", words),
             Error::UnknownDefinition(_) | Error::NotFound { .. } => Self::not_found(words),
-            Error::OtherWorkspace(_) => Self::new(Kind::Conflict, words),
+            Error::OtherWorkspace(_) => {
+                let advice = "take another project, or a workflow of that workspace";
+                Self::new(Kind::Conflict, format!("{words}; {advice}"))
+            }
             Error::Unexpected => Self::new(Kind::PreconditionFailed, words),
             Error::Database(error) => error.into(),
         }

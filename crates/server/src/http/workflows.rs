@@ -72,9 +72,7 @@ async fn show(
 
 /// Make a workflow or change it; what is left out stays as it is
 #[utoipa::path(put, path = "/v1/workflows/{id}", operation_id = "put_workflow", tag = "workflows",
-    params(("id" = Uuid, Path, description = "The workflow"),
-           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#),
-           ("If-None-Match" = Option<String>, Header, description = "`*`: only if it is not there", pattern = r"^\*$")),
+    params(("id" = Uuid, Path, description = "The workflow")),
     request_body = wire::WorkflowChange,
     responses((status = 200, description = "The workflow as it is now", body = wire::Workflow, headers(("etag" = String, description = "For If-Match"))),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer),
@@ -113,8 +111,7 @@ async fn put(
 
 /// Delete a workflow; items of it that wait fail when their turn comes
 #[utoipa::path(delete, path = "/v1/workflows/{id}", operation_id = "delete_workflow", tag = "workflows",
-    params(("id" = Uuid, Path, description = "The workflow"),
-           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#)),
+    params(("id" = Uuid, Path, description = "The workflow")),
     responses((status = 204, description = "It is gone"), (status = 404, response = super::ProblemAnswer),
               (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]
 async fn delete(

@@ -67,9 +67,7 @@ async fn show(
 
 /// Make a workspace or change it; what is left out stays as it is
 #[utoipa::path(put, path = "/v1/workspaces/{id}", operation_id = "put_workspace", tag = "workspaces",
-    params(("id" = Uuid, Path, description = "The workspace"),
-           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#),
-           ("If-None-Match" = Option<String>, Header, description = "`*`: only if it is not there", pattern = r"^\*$")),
+    params(("id" = Uuid, Path, description = "The workspace")),
     request_body = wire::WorkspaceChange,
     responses((status = 200, description = "The workspace as it is now", body = wire::Workspace, headers(("etag" = String, description = "For If-Match"))),
               (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]
@@ -97,8 +95,7 @@ async fn put(
 
 /// Delete a workspace and its workflows; what waits fails, what runs goes on to its end
 #[utoipa::path(delete, path = "/v1/workspaces/{id}", operation_id = "delete_workspace", tag = "workspaces",
-    params(("id" = Uuid, Path, description = "The workspace"),
-           ("If-Match" = Option<String>, Header, description = "Only if it is there and has this tag", pattern = r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#)),
+    params(("id" = Uuid, Path, description = "The workspace")),
     responses((status = 204, description = "It is gone"), (status = 404, response = super::ProblemAnswer),
               (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]
 async fn delete(

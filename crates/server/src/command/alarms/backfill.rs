@@ -5,12 +5,12 @@ use clap::Args;
 use comfy_table::Cell;
 use jiff::Timestamp;
 use serde::Serialize;
+use stationmaster_client::Client;
 use stationmaster_client::wire::{Backfill, BackfillItem};
 use uuid::Uuid;
 
 use crate::command::Context;
 use crate::command::arguments::{id, instant};
-use crate::command::backend::Backend;
 use crate::output::{cell, counted, status, table};
 
 /// Which occurrences.
@@ -42,13 +42,13 @@ struct Answer {
     occurrences: Vec<BackfillItem>,
 }
 
-pub(super) async fn run(args: &BackfillArgs, backend: &Backend, context: &Context) -> Result<()> {
+pub(super) async fn run(args: &BackfillArgs, client: &Client, context: &Context) -> Result<()> {
     let range = |dry_run| Backfill {
         from: args.from,
         to: args.to,
         dry_run,
     };
-    let occurrences = backend.backfill(args.id, &range(true)).await?.items;
+    let occurrences = client.backfill(args.id, &range(true)).await?.items;
     let count = fires(&occurrences);
     let fired = !args.dry_run && count > 0;
     let mut answer = Answer {
@@ -62,7 +62,7 @@ pub(super) async fn run(args: &BackfillArgs, backend: &Backend, context: &Contex
             context.format.hint(&rows(&answer.occurrences));
         }
         Context::confirm(&format!("Fire {} now?", counted(count, "occurrence")), args.yes)?;
-        answer.count = fires(&backend.backfill(args.id, &range(false)).await?.items);
+        answer.count = fires(&client.backfill(args.id, &range(false)).await?.items);
     }
     context.format.print(&answer, |answer| {
         if answer.fired {

@@ -98,7 +98,7 @@ impl EditArgs {
 pub(super) async fn run(args: EditArgs, context: &Context) -> Result<()> {
     let id = args.id;
     let change = args.change()?;
-    let changed = context.backend().await?.change_alarm(id, change).await?;
+    let changed = context.client().await?.change_alarm(id, &change, None).await?;
     context
         .format
         .print(&Done::new(changed.alarm, changed.upcoming, false), |done| {

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
+use stationmaster_client::Client;
 use uuid::Uuid;
 
 use super::Context;
 use super::arguments::id;
-use super::backend::Backend;
 
 mod backfill;
 mod edit;
@@ -72,24 +72,24 @@ pub(crate) async fn run(command: AlarmsCommand, context: &Context) -> Result<()>
     match command {
         AlarmsCommand::Next(args) => next::run(&args, context),
         AlarmsCommand::Set(args) => set::run(*args, context).await,
-        AlarmsCommand::List(args) => show::list(&args, &context.backend().await?, context).await,
-        AlarmsCommand::Show { id } => show::show(id, &context.backend().await?, context).await,
+        AlarmsCommand::List(args) => show::list(&args, &context.client().await?, context).await,
+        AlarmsCommand::Show { id } => show::show(id, &context.client().await?, context).await,
         AlarmsCommand::Edit(args) => edit::run(*args, context).await,
         AlarmsCommand::Cancel { id } => {
-            let status = context.backend().await?.cancel_alarm(id).await?;
-            say(id, &status, context)
+            context.client().await?.cancel_alarm(id).await?;
+            say(id, "cancelled", context)
         }
         AlarmsCommand::Pause { id } => {
-            context.backend().await?.pause_alarm(id).await?;
+            context.client().await?.pause_alarm(id).await?;
             say(id, "paused", context)
         }
         AlarmsCommand::Resume { id } => {
-            context.backend().await?.resume_alarm(id).await?;
+            context.client().await?.resume_alarm(id).await?;
             say(id, "active", context)
         }
-        AlarmsCommand::Fire { id } => fire(id, &context.backend().await?, context).await,
-        AlarmsCommand::Backfill(args) => backfill::run(&args, &context.backend().await?, context).await,
-        AlarmsCommand::Occurrences(args) => occurrences::run(&args, &context.backend().await?, context).await,
+        AlarmsCommand::Fire { id } => fire(id, &context.client().await?, context).await,
+        AlarmsCommand::Backfill(args) => backfill::run(&args, &context.client().await?, context).await,
+        AlarmsCommand::Occurrences(args) => occurrences::run(&args, &context.client().await?, context).await,
         AlarmsCommand::Secrets(command) => secrets::run(command, context).await,
     }
 }
@@ -112,8 +112,8 @@ struct Fired {
     scheduled_for: jiff::Timestamp,
 }
 
-async fn fire(id: Uuid, backend: &Backend, context: &Context) -> Result<()> {
-    let scheduled_for = backend.fire_alarm(id).await?;
+async fn fire(id: Uuid, client: &Client, context: &Context) -> Result<()> {
+    let scheduled_for = client.fire_alarm(id).await?.scheduled_for;
     context.format.print(&Fired { id, scheduled_for }, |fired| {
         format!(
             "Alarm {} fires now; the occurrence is {}.",

@@ -3,15 +3,14 @@
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use comfy_table::Cell;
+use stationmaster_client::Client;
 use stationmaster_client::wire::{Occurrence, OccurrenceQuery, OccurrenceStatus};
 use uuid::Uuid;
 
 use crate::command::Context;
 use crate::command::arguments::id;
-use crate::command::backend::Backend;
-use crate::command::inspection::say_where_it_ends;
-use crate::http::shapes::word;
-use crate::output::{age, cell, maybe, short, status, table};
+use crate::command::pages::{listed, say_where_it_ends};
+use crate::output::{age, cell, maybe, short, status, table, word};
 
 /// Which occurrences.
 #[derive(Debug, Args)]
@@ -25,7 +24,7 @@ pub(crate) struct OccurrencesArgs {
     /// At most so many, the newest first
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
-    /// Go on where the list before ended: what it said, or the last nominal instant that it showed
+    /// Go on where the list before ended: what it said
     #[arg(long, value_name = "PLACE")]
     before: Option<String>,
 }
@@ -57,15 +56,22 @@ impl From<Status> for OccurrenceStatus {
     }
 }
 
-pub(super) async fn run(args: &OccurrencesArgs, backend: &Backend, context: &Context) -> Result<()> {
+pub(super) async fn run(args: &OccurrencesArgs, client: &Client, context: &Context) -> Result<()> {
     let query = OccurrenceQuery {
         status: args.status.map(OccurrenceStatus::from),
         ..OccurrenceQuery::default()
     };
-    let (limit, before) = (args.limit as usize, args.before.as_deref());
-    let found = backend.occurrences(args.id, &query, limit, before).await?;
+    let found = listed(args.limit, args.before.as_deref(), async |limit, cursor| {
+        let query = OccurrenceQuery {
+            limit,
+            cursor,
+            ..query.clone()
+        };
+        client.occurrences(args.id, &query).await
+    })
+    .await?;
     context.format.print(&found.rows[..], rows)?;
-    say_where_it_ends(found.next.as_deref(), context.format);
+    say_where_it_ends("--before", found.next.as_deref(), context.format);
     Ok(())
 }
 

@@ -10,8 +10,8 @@ use super::next::{Shown, fires};
 use super::request::{PolicyArgs, WakeArgs, WhenArgs};
 use crate::command::Context;
 use crate::command::arguments::id;
+use crate::output::word;
 use crate::failure::Refusal;
-use crate::http::shapes::word;
 
 /// For whom, when, what.
 #[derive(Debug, Args)]
@@ -110,7 +110,7 @@ impl Done {
 pub(super) async fn run(args: SetArgs, context: &Context) -> Result<()> {
     // What is wrong with the arguments is told before anybody else is needed.
     let request = args.request()?;
-    let made = context.backend().await?.set_alarm(request).await?;
+    let made = context.client().await?.set_alarm(&request).await?;
     let done = Done::new(made.alarm, made.upcoming, !made.duplicate);
     let past = done.alarm.kind == AlarmKind::Once
         && done.created

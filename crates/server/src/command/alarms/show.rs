@@ -4,8 +4,9 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use comfy_table::Cell;
 use serde::Serialize;
+use stationmaster_client::Client;
 use stationmaster_client::wire::{
-    Alarm, AlarmEvent, AlarmKind, AlarmQuery, AlarmStatus, Misfire, Occurrence, OccurrenceQuery,
+    Alarm, AlarmEvent, AlarmKind, AlarmQuery, AlarmStatus, Misfire, Occurrence, OccurrenceQuery, PageQuery,
 };
 use uuid::Uuid;
 
@@ -13,15 +14,14 @@ use super::next::{Shown, fires};
 use super::occurrences;
 use crate::command::Context;
 use crate::command::arguments::{id, text};
-use crate::command::backend::Backend;
-use crate::command::inspection::{json_cell, say_where_it_ends};
-use crate::http::shapes::word;
-use crate::output::{age, cell, fields, maybe, moment, short, status, table};
+use crate::command::inspection::json_cell;
+use crate::command::pages::{listed, say_where_it_ends};
+use crate::output::{age, cell, fields, maybe, moment, short, status, table, word};
 
 /// Last occurrences that are shown.
-const SHOWN: usize = 10;
+const SHOWN: u32 = 10;
 /// And of what was done to it.
-const EVENTS: usize = 100;
+const EVENTS: u32 = 100;
 
 /// Which alarms.
 #[derive(Debug, Args)]
@@ -82,7 +82,7 @@ impl From<Kind> for AlarmKind {
     }
 }
 
-pub(super) async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<()> {
+pub(super) async fn list(args: &ListArgs, client: &Client, context: &Context) -> Result<()> {
     let query = AlarmQuery {
         workspace_id: args.workspace,
         status: args.status.map(AlarmStatus::from),
@@ -90,8 +90,15 @@ pub(super) async fn list(args: &ListArgs, backend: &Backend, context: &Context) 
         search: args.search.clone(),
         ..AlarmQuery::default()
     };
-    let (limit, before) = (args.limit as usize, args.before.as_deref());
-    let alarms = backend.alarms(&query, limit, before).await?;
+    let alarms = listed(args.limit, args.before.as_deref(), async |limit, cursor| {
+        let query = AlarmQuery {
+            limit,
+            cursor,
+            ..query.clone()
+        };
+        client.alarms(&query).await
+    })
+    .await?;
     context.format.print(&alarms.rows[..], |alarms| {
         let header = [
             "ID",
@@ -105,7 +112,7 @@ pub(super) async fn list(args: &ListArgs, backend: &Backend, context: &Context) 
         ];
         table(&header, alarms.iter().map(row))
     })?;
-    say_where_it_ends(alarms.next.as_deref(), context.format);
+    say_where_it_ends("--before", alarms.next.as_deref(), context.format);
     Ok(())
 }
 
@@ -139,15 +146,23 @@ struct Whole {
     events: Vec<AlarmEvent>,
 }
 
-pub(super) async fn show(id: Uuid, backend: &Backend, context: &Context) -> Result<()> {
-    let found = backend.alarm(id).await?;
-    let every = OccurrenceQuery::default();
-    let occurrences = backend.occurrences(id, &every, SHOWN, None).await?;
+pub(super) async fn show(id: Uuid, client: &Client, context: &Context) -> Result<()> {
+    let found = client.alarm(id).await?;
+    let newest_occurrences = OccurrenceQuery {
+        limit: Some(SHOWN),
+        ..OccurrenceQuery::default()
+    };
+    let newest_events = PageQuery {
+        limit: Some(EVENTS),
+        cursor: None,
+    };
+    let mut lately = client.alarm_history(id, &newest_events).await?.items;
+    lately.reverse();
     let whole = Whole {
         alarm: found.alarm,
         fires: found.upcoming.into_iter().map(Shown::from).collect(),
-        occurrences: occurrences.rows,
-        events: backend.alarm_events(id, EVENTS).await?,
+        occurrences: client.occurrences(id, &newest_occurrences).await?.items,
+        events: lately,
     };
     context.format.print(&whole, |whole| {
         let mut parts = vec![details(&whole.alarm)];

@@ -101,7 +101,7 @@ async fn receive_wakes(config: &mut Config) -> Result<Option<String>> {
         return Ok(None);
     }
     let secret = config.alarms.signing_secret.get_or_insert_with(Secret::random);
-    let url = receiver::start(secret.clone()).await?;
+    let url = receiver::start(secret).await?;
     config.alarms.router_url = Some(url.clone());
     Ok(Some(url))
 }

@@ -7,20 +7,17 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use serde_json::Value;
-use stationmaster_core::wake::signature::{Secret, verify};
+use stationmaster_client::webhook::{Verifier, Wake};
+use stationmaster_core::wake::signature::Secret;
 use tokio::net::TcpListener;
 
-/// An older or a newer wake is refused: somebody may have kept it and sent it again.
-const TOLERANCE_SECONDS: i64 = 5 * 60;
-
 /// Starts it on a free port. Answers its URL.
-pub(super) async fn start(secret: Secret) -> Result<String> {
+pub(super) async fn start(secret: &Secret) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}", listener.local_addr()?);
     let router = Router::new()
         .route("/internal/wake", post(wake))
-        .with_state(secret);
+        .with_state(Verifier::new(&secret.reveal())?);
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
             tracing::error!(%error, "The receiver of wakes has ended");
@@ -29,29 +26,21 @@ pub(super) async fn start(secret: Secret) -> Result<String> {
     Ok(url)
 }
 
-async fn wake(State(secret): State<Secret>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    let header = |name: &str| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-    };
-    let (id, timestamp) = (
-        header("webhook-id"),
-        header("webhook-timestamp").parse().unwrap_or_default(),
-    );
-    let fresh = jiff::Timestamp::now().as_second().abs_diff(timestamp) <= TOLERANCE_SECONDS.unsigned_abs();
-    if !fresh || !verify(&secret, id, timestamp, &body, header("webhook-signature")) {
-        println!("A wake came with a signature that is not ours; refused.");
+async fn wake(State(verifier): State<Verifier>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Err(untrusted) = verifier.verify(header, &body) {
+        println!("A wake came that is not to be believed, and was refused: {untrusted}.");
         return StatusCode::UNAUTHORIZED;
     }
-    let said: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let words = |key: &str| said[key].as_str().unwrap_or_default().to_owned();
+    let Ok(wake) = serde_json::from_slice::<Wake>(&body) else {
+        println!("A wake came that cannot be read.");
+        return StatusCode::BAD_REQUEST;
+    };
     println!(
         "⏰ {}: scheduled for {}, try {}, signature verified",
-        words("message"),
-        words("scheduled_for"),
-        said["attempt"]
+        wake.message.unwrap_or_default(),
+        wake.scheduled_for,
+        wake.attempt
     );
     StatusCode::NO_CONTENT
 }

@@ -1,14 +1,15 @@
 //! The database: can it be reached, is it new enough, how is it set, are our tables there, may we use them.
 
 use futures::FutureExt as _;
+use jiff::SignedDuration;
 use stationmaster_core::db::{Database, Error};
 use stationmaster_core::health::{self, Server};
 use stationmaster_core::session::Wall;
 use stationmaster_core::task::chain;
 
 use super::super::Context;
-use super::{Check, Deadline, Finding, REACH, all, owners, tables, timeout};
-use crate::config::Config;
+use super::{Check, Deadline, Finding, REACH, all, owners, server, tables, timeout};
+use crate::config::{Config, Heartbeats};
 
 /// The oldest PostgreSQL that has what we need.
 const OLDEST: i32 = 150_000;
@@ -34,10 +35,24 @@ pub(super) async fn look(config: &Config, context: &Context, deadline: Deadline)
             return vec![Finding::problem("database.reachable", "no answer", advice)];
         }
     };
+    let client = match context.client_on(&database) {
+        Ok(client) => client,
+        Err(error) => {
+            let advice = "Mend the settings; nothing else of it was looked at";
+            return vec![Finding::problem(
+                "database.reachable",
+                format!("{error:#}"),
+                advice,
+            )];
+        }
+    };
     let mut findings = vec![Finding::ok("database.reachable", "it answers")];
     let within = |id, look| super::within(deadline, id, look);
     let mut checks: Vec<Check<'_>> = vec![
-        within("database.version", server(&database, config).boxed()),
+        within(
+            "database.version",
+            version_and_settings(&database, config).boxed(),
+        ),
         within("database.clock", clock(&database).boxed()),
         within("database.horizon", tables::horizon(&database).boxed()),
     ];
@@ -49,16 +64,26 @@ pub(super) async fn look(config: &Config, context: &Context, deadline: Deadline)
             within("database.rights", rights(&database).boxed()),
             within("database.wall", wall(&database).boxed()),
             within("database.dead_rows", tables::dead(&database).boxed()),
-            within("servers.alive", tables::servers(&database).boxed()),
+            within("servers.alive", server::servers(&client).boxed()),
             within("servers.duties", tables::duties(&database).boxed()),
             within("servers.claims", tables::claims(&database).boxed()),
-            within("dispatchers.owners", owners::look(&database, config).boxed()),
+            within(
+                "dispatchers.owners",
+                owners::look(&client, stale_after(config)).boxed(),
+            ),
             within("locks.table", tables::locks(&database, context).boxed()),
         ]);
     }
     findings.push(schema);
     findings.extend(all(checks).await);
     findings
+}
+
+/// When a heartbeat is old; those in Redis are not seen here.
+fn stale_after(config: &Config) -> Option<SignedDuration> {
+    let here = config.heartbeats == Heartbeats::Postgres;
+    let stale = SignedDuration::try_from(config.dispatchers.stale_after);
+    here.then(|| stale.unwrap_or(SignedDuration::MAX))
 }
 
 /// What is said of a question that the database did not answer.
@@ -90,7 +115,7 @@ async fn schema(database: &Database) -> Finding {
     }
 }
 
-async fn server(database: &Database, config: &Config) -> Vec<Finding> {
+async fn version_and_settings(database: &Database, config: &Config) -> Vec<Finding> {
     match health::server(database).await {
         Ok(server) => judge(&server, config),
         Err(error) => unanswered("database.version", &error),

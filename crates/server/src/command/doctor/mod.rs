@@ -153,7 +153,7 @@ struct Report {
 pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<()> {
     let deadline = Deadline::new();
     let mut findings = match context.target()? {
-        Target::Api(api) => server::look(&Context::client(&api)?, deadline).await,
+        Target::Api(api) => server::look(&Context::client_of(&api)?, deadline).await,
         Target::Database => {
             let config = context.settings()?.config;
             let (inside, outside) = tokio::join!(

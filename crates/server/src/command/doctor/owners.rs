@@ -1,40 +1,37 @@
 //! Who owns the dispatchers, and under which epoch.
 
 use jiff::{SignedDuration, Timestamp};
-use stationmaster_client::wire::{Dispatcher, DispatcherState};
-use stationmaster_core::db::Database;
-use stationmaster_core::dispatchers::inspect;
+use stationmaster_client::Client;
+use stationmaster_client::wire::{Dispatcher, DispatcherQuery, DispatcherState};
 
 use super::Finding;
-use super::database::unanswered;
-use crate::config::{Config, Heartbeats};
-use crate::http::shapes;
+use super::server::refused;
 
 const ID: &str = "dispatchers.owners";
 /// Dispatchers that are looked at.
-pub(super) const MOST: u32 = 500;
+const MOST: u32 = 500;
 /// Dispatchers that are named.
 const NAMED: usize = 5;
 /// A standby takes over within seconds.
 const TAKEN_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
-pub(super) async fn look(database: &Database, config: &Config) -> Vec<Finding> {
-    let found = match inspect::list(database, None, MOST.into()).await {
-        Ok(found) => found,
-        Err(error) => return unanswered(ID, &error),
+/// Heartbeats are old after `stale`; without it they are not looked at.
+pub(super) async fn look(client: &Client, stale: Option<SignedDuration>) -> Vec<Finding> {
+    let query = DispatcherQuery {
+        limit: Some(MOST),
+        ..DispatcherQuery::default()
     };
-    let dispatchers: Vec<Dispatcher> = found.into_iter().map(shapes::dispatcher).collect();
-    let mut findings = judge(&dispatchers, Timestamp::now());
-    if config.heartbeats == Heartbeats::Postgres {
-        let stale = config.dispatchers.stale_after;
-        let stale = SignedDuration::try_from(stale).unwrap_or(SignedDuration::MAX);
-        findings.extend(silent(&dispatchers, stale, Timestamp::now()));
-    }
+    let dispatchers = match client.dispatchers(&query).await {
+        Ok(page) => page.items,
+        Err(error) => return refused(ID, &error),
+    };
+    let now = Timestamp::now();
+    let mut findings = judge(&dispatchers, now);
+    findings.extend(stale.and_then(|stale| silent(&dispatchers, stale, now)));
     findings
 }
 
-/// Dispatchers, however they were heard of.
-pub(super) fn judge(dispatchers: &[Dispatcher], now: Timestamp) -> Vec<Finding> {
+fn judge(dispatchers: &[Dispatcher], now: Timestamp) -> Vec<Finding> {
     let forsaken: Vec<&Dispatcher> = dispatchers
         .iter()
         .filter(|one| one.state == DispatcherState::Vacant)

@@ -1,31 +1,31 @@
-//! What a server tells through its API, to whoever has no way to the database.
+//! What is told through the API: by a server to whoever has no way to the database, and in part by the database alone.
 
 use std::collections::BTreeSet;
 
 use jiff::{Timestamp, ToSpan as _};
-use stationmaster_client::wire::{DispatcherQuery, OverviewQuery, Server, Token};
+use stationmaster_client::wire::{OverviewQuery, Server, Token};
 use stationmaster_client::{Client, Error};
 
 use super::{Deadline, Finding, all, owners, within};
-use crate::http::shapes::word;
+use crate::output::word;
 
 pub(super) async fn look(client: &Client, deadline: Deadline) -> Vec<Finding> {
     all(vec![
         within(deadline, "api.token", token(client)),
         within(deadline, "api.overview", overview(client)),
         within(deadline, "servers.alive", servers(client)),
-        within(deadline, "dispatchers.owners", dispatchers(client)),
+        within(deadline, "dispatchers.owners", owners::look(client, None)),
     ])
     .await
 }
 
-fn refused(id: &'static str, error: &Error) -> Vec<Finding> {
+pub(super) fn refused(id: &'static str, error: &Error) -> Vec<Finding> {
     let advice = match error {
         Error::Unauthenticated(_) | Error::Forbidden(_) => {
             "Use a token that may look: see `stationmaster contexts`"
         }
         Error::Transport(_) => "Is the server running, and is its address right?",
-        _ => "The server's log may tell more",
+        _ => "The log of the server, or of the database, may tell more",
     };
     vec![Finding::problem(id, error.to_string(), advice)]
 }
@@ -78,26 +78,14 @@ async fn overview(client: &Client) -> Vec<Finding> {
     }
 }
 
-async fn servers(client: &Client) -> Vec<Finding> {
+pub(super) async fn servers(client: &Client) -> Vec<Finding> {
     match client.servers().await {
         Ok(servers) => judge_servers(&servers),
         Err(error) => refused("servers.alive", &error),
     }
 }
 
-async fn dispatchers(client: &Client) -> Vec<Finding> {
-    let query = DispatcherQuery {
-        limit: Some(owners::MOST),
-        ..DispatcherQuery::default()
-    };
-    match client.dispatchers(&query).await {
-        Ok(page) => owners::judge(&page.items, Timestamp::now()),
-        Err(error) => refused("dispatchers.owners", &error),
-    }
-}
-
-/// Servers, however they were heard of.
-pub(super) fn judge_servers(servers: &[Server]) -> Vec<Finding> {
+fn judge_servers(servers: &[Server]) -> Vec<Finding> {
     let alive: Vec<&Server> = servers.iter().filter(|server| server.alive).collect();
     if alive.is_empty() {
         let advice = "Start one: stationmaster serve";

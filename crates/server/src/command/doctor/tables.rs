@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use stationmaster_core::db::Database;
 use stationmaster_core::health::{self, Horizon, Table};
-use stationmaster_core::presence;
 
 use super::super::Context;
 use super::Finding;
@@ -94,18 +93,6 @@ pub(super) async fn dead(database: &Database) -> Vec<Finding> {
         .first()
         .map_or_else(|| "no statistics yet".to_owned(), told);
     vec![Finding::ok(ID, most)]
-}
-
-pub(super) async fn servers(database: &Database) -> Vec<Finding> {
-    match presence::list(database).await {
-        Ok(servers) => super::server::judge_servers(
-            &servers
-                .into_iter()
-                .map(crate::http::shapes::server)
-                .collect::<Vec<_>>(),
-        ),
-        Err(error) => unanswered("servers.alive", &error),
-    }
 }
 
 /// A duty that nobody holds while servers live is taken within its lease; one of a dead server is about to be.

@@ -4,15 +4,14 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use serde::Serialize;
-use stationmaster_client::wire::Lock;
+use stationmaster_client::wire::{Lock, UnlockAnswer};
+use stationmaster_client::{Client, Error};
 
 use super::Context;
 use super::arguments::text;
-use super::backend::{Backend, Freed};
 use crate::failure::{Kind, Refusal};
 use crate::output::{cell, maybe, moment, printable, status, table};
 
-mod hold;
 mod run;
 
 /// What to do with locks.
@@ -43,7 +42,7 @@ pub(crate) struct ReleaseArgs {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::List => {
-            let locks = context.backend().await?.locks().await?;
+            let locks = context.client().await?.locks().await?;
             context.format.print(&locks[..], |locks| {
                 table(
                     &["NAME", "STATE", "BY", "SINCE", "UNTIL", "TOKEN"],
@@ -52,7 +51,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             })
         }
         Command::Run(args) => run::run(args, context).await,
-        Command::Release(args) => release(&args, &context.backend().await?, context).await,
+        Command::Release(args) => release(&args, &context.client().await?, context).await,
     }
 }
 
@@ -79,8 +78,8 @@ struct Answer<'a> {
     released: bool,
 }
 
-async fn release(args: &ReleaseArgs, backend: &Backend, context: &Context) -> Result<()> {
-    let lock = backend.lock(&args.name).await?;
+async fn release(args: &ReleaseArgs, client: &Client, context: &Context) -> Result<()> {
+    let lock = client.lock(&args.name).await?;
     let answer = |released| Answer {
         name: &lock.name,
         by: &lock.by,
@@ -104,16 +103,17 @@ async fn release(args: &ReleaseArgs, backend: &Backend, context: &Context) -> Re
         "{name} is held by {by} {until}. Its holder may still be at work, and somebody else could begin. Free it?"
     );
     Context::confirm(&question, args.yes)?;
-    match backend.free_lock(&lock).await? {
-        Freed::Now => context
+    match client.release_lock(&lock.name, &lock.by).await {
+        Ok(UnlockAnswer { released: true, .. }) => context
             .format
             .print(&answer(true), |_| format!("{name} is free; {by} held it.")),
-        Freed::Before => context.format.print(&answer(false), |_| {
+        Ok(_) => context.format.print(&answer(false), |_| {
             format!("{name} has become free by itself; nothing was changed.")
         }),
-        Freed::HeldByAnother(now) => {
-            let message = format!("{name} is now held by {}; nothing was changed", printable(&now));
+        Err(Error::Conflict(problem)) => {
+            let message = problem.detail.unwrap_or(problem.title);
             Err(Refusal::new(Kind::Conflict, message, "Look again: stationmaster locks list").into())
         }
+        Err(error) => Err(error.into()),
     }
 }

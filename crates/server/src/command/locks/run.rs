@@ -14,7 +14,8 @@ use anyhow::Result;
 use clap::Args;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use stationmaster_client::wire::Taken;
+use stationmaster_client::wire::{LockRequest, Taken};
+use stationmaster_client::{Asked, KeptLock, Unlocked};
 use stationmaster_core::locks::{LockName, Terms};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,7 +24,6 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::super::Context;
 use super::super::arguments::duration;
-use super::hold::{Asked, Desk, Hold, Returned};
 use crate::failure::{BeforeTheCommand, Kind, PassedOn, Refusal};
 use crate::output::{moment, printable};
 
@@ -70,17 +70,18 @@ fn name(text: &str) -> Result<LockName, String> {
 }
 
 pub(super) async fn run(args: RunArgs, context: &Context) -> Result<()> {
-    let terms = Terms::new(args.at_most, args.at_least.unwrap_or_default())?;
+    // Terms that cannot be kept are a wrong usage, and told before anybody is asked.
+    if let Err(error) = Terms::new(args.at_most, args.at_least.unwrap_or_default()) {
+        return Err(Refusal::usage(error.to_string(), "Change the request; nothing was locked").into());
+    }
     let mut signals = listen()?;
-    let asked = acquire(&args, terms, &mut signals, context)
-        .await
-        .map_err(|error| {
-            if error.is::<PassedOn>() {
-                error
-            } else {
-                BeforeTheCommand(error).into()
-            }
-        })?;
+    let asked = acquire(&args, &mut signals, context).await.map_err(|error| {
+        if error.is::<PassedOn>() {
+            error
+        } else {
+            BeforeTheCommand(error).into()
+        }
+    })?;
     let hold = match asked {
         Asked::Held(hold) => hold,
         Asked::Taken(taken) => return Err(refused(&args, &taken)),
@@ -111,18 +112,22 @@ pub(super) async fn run(args: RunArgs, context: &Context) -> Result<()> {
 /// Asks for the lock, again and again while there is patience.
 async fn acquire(
     args: &RunArgs,
-    terms: Terms,
     signals: &mut mpsc::UnboundedReceiver<Signal>,
     context: &Context,
 ) -> Result<Asked> {
-    let desk = Desk::open(context).await?;
+    let client = context.client().await?;
     let host = nix::unistd::gethostname()
         .ok()
         .and_then(|name| name.into_string().ok());
     let owner = format!("{}@{}", Context::actor(), host.as_deref().unwrap_or("unknown"));
+    let request = LockRequest {
+        at_most: args.at_most.as_secs_f64(),
+        at_least: args.at_least.unwrap_or_default().as_secs_f64(),
+        owner: Some(owner),
+    };
     let patience = Instant::now() + args.wait.unwrap_or_default();
     loop {
-        let asked = desk.ask(&args.name, terms, &owner).await?;
+        let asked = client.keep_lock(args.name.as_str(), &request).await?;
         let Asked::Taken(taken) = &asked else {
             return Ok(asked);
         };
@@ -170,12 +175,12 @@ fn lost_while_running(args: &RunArgs, reason: &str, advice: &str) -> anyhow::Err
 }
 
 /// Answers why the lock was not ours any more, if it was not. When nobody can be asked, our own clock decides.
-async fn give_back(hold: Hold) -> Option<String> {
-    let name = hold.name().to_owned();
+async fn give_back(hold: KeptLock) -> Option<String> {
+    let name = hold.lock().name.clone();
     let held = hold.is_held();
     match hold.give_back().await {
-        Ok(Returned::Freed) => None,
-        Ok(Returned::Lost) => Some("it was not held any more when the command ended".to_owned()),
+        Ok(Unlocked::Free | Unlocked::FreeAt(_)) => None,
+        Ok(Unlocked::NotHeld) => Some("it was not held any more when the command ended".to_owned()),
         Err(error) if held => {
             eprintln!("The lock {name} could not be given back and will run out: {error}");
             None
@@ -204,15 +209,15 @@ struct Running {
 }
 
 impl Running {
-    fn start(args: &RunArgs, hold: &Hold) -> Result<Self> {
+    fn start(args: &RunArgs, hold: &KeptLock) -> Result<Self> {
         let group = !std::io::stdin().is_terminal();
         let program = &args.command[0];
         let mut command = Command::new(program);
         command
             .args(&args.command[1..])
-            .env("STATIONMASTER_LOCK_NAME", hold.name())
-            .env("STATIONMASTER_LOCK_TOKEN", hold.token().to_string())
-            .env("STATIONMASTER_LOCK_HOLDER", hold.holder());
+            .env("STATIONMASTER_LOCK_NAME", &hold.lock().name)
+            .env("STATIONMASTER_LOCK_TOKEN", hold.lock().token.to_string())
+            .env("STATIONMASTER_LOCK_HOLDER", &hold.lock().holder);
         if group {
             command.process_group(0);
         }
@@ -231,7 +236,7 @@ impl Running {
     /// Waits for the end of the command. Answers how it ended, and why the lock was lost, if it was.
     async fn supervise(
         mut self,
-        hold: &Hold,
+        hold: &KeptLock,
         signals: &mut mpsc::UnboundedReceiver<Signal>,
         grace: Duration,
     ) -> Result<(ExitStatus, Option<String>)> {
@@ -241,7 +246,7 @@ impl Running {
             tokio::select! {
                 status = self.child.wait() => return Ok((status?, lost)),
                 reason = hold.lost(), if lost.is_none() => {
-                    eprintln!("The lock {} was lost: {reason}. Stopping the command.", hold.name());
+                    eprintln!("The lock {} was lost: {reason}. Stopping the command.", hold.lock().name);
                     self.send(Signal::SIGTERM);
                     enough = Instant::now() + grace;
                     lost = Some(reason);

@@ -96,7 +96,7 @@ pub(super) async fn run(args: AddArgs, context: &Context) -> Result<()> {
 }
 
 async fn one(request: Enqueue, context: &Context) -> Result<()> {
-    let enqueued = context.backend().await?.enqueue(request).await?;
+    let enqueued = context.client().await?.enqueue(&request).await?;
     let added = Added {
         id: enqueued.id,
         created: !enqueued.duplicate,
@@ -112,13 +112,13 @@ async fn one(request: Enqueue, context: &Context) -> Result<()> {
 }
 
 async fn many(request: &Enqueue, count: u64, context: &Context) -> Result<()> {
-    let backend = context.backend().await?;
+    let client = context.client().await?;
     let count = usize::try_from(count)?;
     let bar = context.format.progress(count as u64, "Enqueuing");
     let mut ids = Vec::with_capacity(count);
     while ids.len() < count {
         let batch = vec![request.clone(); BATCH.min(count - ids.len())];
-        let answers = backend.enqueue_all(batch).await.inspect_err(|_| {
+        let answers = client.enqueue_all(batch).await.inspect_err(|_| {
             bar.abandon();
             if !ids.is_empty() {
                 context.format.hint(&format!(

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use clap::Args;
-use stationmaster_client::wire::CancelledHow;
+use stationmaster_client::wire::{Cancel, CancelledHow};
+use stationmaster_client::{Client, Error};
 use uuid::Uuid;
 
 use super::super::Context;
 use super::super::arguments::id;
-use super::super::backend::Backend;
 
 /// What to cancel, and why.
 #[derive(Debug, Args)]
@@ -20,13 +20,15 @@ pub(crate) struct CancelArgs {
     reason: Option<String>,
 }
 
-pub(in crate::command) async fn cancel(
-    args: &CancelArgs,
-    backend: &Backend,
-    context: &Context,
-) -> Result<()> {
+pub(in crate::command) async fn cancel(args: &CancelArgs, client: &Client, context: &Context) -> Result<()> {
     let id = args.id;
-    let cancelled = backend.cancel(id, args.reason.clone()).await?;
+    let why = Cancel {
+        reason: args.reason.clone(),
+    };
+    let cancelled = match client.cancel(id, &why).await {
+        Err(Error::NotFound(_)) => client.cancel_execution(id, &why).await,
+        other => other,
+    }?;
     context
         .format
         .print(&cancelled, |cancelled| match cancelled.result {

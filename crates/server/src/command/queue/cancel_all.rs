@@ -4,12 +4,12 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
+use stationmaster_client::Client;
 use stationmaster_client::wire::{BulkCancel, CancellableStatus};
 use uuid::Uuid;
 
 use super::super::Context;
 use super::super::arguments::{id, instant};
-use super::super::backend::Backend;
 use super::retry::in_parts;
 use crate::output::counted;
 
@@ -68,7 +68,7 @@ struct Cancelled {
     cancelled: u64,
 }
 
-pub(super) async fn run(args: CancelAllArgs, backend: &Backend, context: &Context) -> Result<()> {
+pub(super) async fn run(args: CancelAllArgs, client: &Client, context: &Context) -> Result<()> {
     let mut request = BulkCancel {
         workspace_id: args.workspace,
         workflow_definition_id: args.workflow,
@@ -78,7 +78,7 @@ pub(super) async fn run(args: CancelAllArgs, backend: &Backend, context: &Contex
         reason: args.reason,
         dry_run: true,
     };
-    let matching = backend.cancel_all(&request).await?.items;
+    let matching = client.cancel_all(&request, None).await?.items;
     if args.dry_run || matching == 0 {
         let answer = Cancelled {
             matching,
@@ -91,7 +91,7 @@ pub(super) async fn run(args: CancelAllArgs, backend: &Backend, context: &Contex
     Context::confirm(&format!("Cancel {}?", counted(matching, "item")), args.yes)?;
     let bar = context.format.progress(matching, "Cancelling");
     request.dry_run = false;
-    let cancelled = in_parts(&bar, async || backend.cancel_all(&request).await).await?;
+    let cancelled = in_parts(&bar, async || client.cancel_all(&request, None).await).await?;
     bar.finish_and_clear();
     let answer = Cancelled { matching, cancelled };
     context.format.print(&answer, |_| {

@@ -5,16 +5,16 @@ use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::Cell;
 use jiff::Timestamp;
 use serde::Serialize;
-use stationmaster_client::wire::{ItemStatus, QueueItem, QueueQuery};
+use stationmaster_client::Client;
+use stationmaster_client::wire::{ItemStatus, QueueItem, QueueItemChange, QueueQuery};
 use uuid::Uuid;
 
 use super::Context;
 use super::arguments::{id, instant};
-use super::backend::Backend;
 use super::inspection::{Page, names};
+use super::pages::listed;
 use super::watch::{View, WatchArgs};
-use crate::http::shapes::word;
-use crate::output::{age, cell, maybe, short, status, table};
+use crate::output::{age, cell, maybe, short, status, table, word};
 
 mod add;
 pub(super) mod cancel;
@@ -100,19 +100,19 @@ impl From<Status> for ItemStatus {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::Add(args) => add::run(args, context).await,
-        Command::List(args) => list(&args, &context.backend().await?, context).await,
-        Command::Show { id } => show::run(id, &context.backend().await?, context).await,
-        Command::Cancel(args) => cancel::cancel(&args, &context.backend().await?, context).await,
-        Command::Retry { id } => retry::one(id, &context.backend().await?, context).await,
-        Command::RetryAll(args) => retry::all(args, &context.backend().await?, context).await,
-        Command::CancelAll(args) => cancel_all::run(args, &context.backend().await?, context).await,
+        Command::List(args) => list(&args, &context.client().await?, context).await,
+        Command::Show { id } => show::run(id, &context.client().await?, context).await,
+        Command::Cancel(args) => cancel::cancel(&args, &context.client().await?, context).await,
+        Command::Retry { id } => retry::one(id, &context.client().await?, context).await,
+        Command::RetryAll(args) => retry::all(args, &context.client().await?, context).await,
+        Command::CancelAll(args) => cancel_all::run(args, &context.client().await?, context).await,
         Command::Priority { id, priority } => {
-            set_priority(id, priority, &context.backend().await?, context).await
+            set_priority(id, priority, &context.client().await?, context).await
         }
     }
 }
 
-async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<()> {
+async fn list(args: &ListArgs, client: &Client, context: &Context) -> Result<()> {
     let query = QueueQuery {
         workspace_id: args.page.workspace,
         workflow_definition_id: args.page.workflow,
@@ -122,20 +122,30 @@ async fn list(args: &ListArgs, backend: &Backend, context: &Context) -> Result<(
         search: args.page.search.clone(),
         ..QueueQuery::default()
     };
-    let draw = async || view(args, &query, backend, context).await;
+    let draw = async || view(args, &query, client, context).await;
     let watch = &args.watch;
     watch
-        .show(backend, args.page.workspace, context.format, draw)
+        .show(client, args.page.workspace, context.format, draw)
         .await
 }
 
-async fn view(args: &ListArgs, query: &QueueQuery, backend: &Backend, context: &Context) -> Result<View> {
+async fn view(args: &ListArgs, query: &QueueQuery, client: &Client, context: &Context) -> Result<View> {
     let again = args.watch.watch;
-    let items = backend
-        .queue(query, args.page.limit(), args.page.before.as_deref())
-        .await?;
+    let items = listed(
+        args.page.limit,
+        args.page.before.as_deref(),
+        async |limit, cursor| {
+            let query = QueueQuery {
+                limit,
+                cursor,
+                ..query.clone()
+            };
+            client.queue(&query).await
+        },
+    )
+    .await?;
     let workflows = items.rows.iter().map(|item| item.workflow_definition_id);
-    let names = names(backend, workflows, context.format).await?;
+    let names = names(client, workflows, context.format).await?;
     let text = context.format.view(&items.rows[..], again, |items| {
         let header = [
             "ID",
@@ -179,8 +189,9 @@ struct Prioritised {
     priority: i32,
 }
 
-async fn set_priority(id: Uuid, priority: i32, backend: &Backend, context: &Context) -> Result<()> {
-    backend.set_priority(id, priority).await?;
+async fn set_priority(id: Uuid, priority: i32, client: &Client, context: &Context) -> Result<()> {
+    let change = QueueItemChange { priority };
+    client.change_queue_item(id, &change).await?;
     context.format.print(&Prioritised { id, priority }, |_| {
         format!("Item {id} has priority {priority}.")
     })

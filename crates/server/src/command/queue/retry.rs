@@ -5,12 +5,12 @@ use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use jiff::Timestamp;
 use serde::Serialize;
+use stationmaster_client::Client;
 use stationmaster_client::wire::{BulkAnswer, BulkRetry, RetriableStatus};
 use uuid::Uuid;
 
 use super::super::Context;
 use super::super::arguments::{id, instant};
-use super::super::backend::Backend;
 use crate::output::counted;
 
 /// What to put back; every filter that is given must match.
@@ -75,14 +75,14 @@ struct Answer {
     retried: bool,
 }
 
-pub(super) async fn one(id: Uuid, backend: &Backend, context: &Context) -> Result<()> {
-    backend.retry(id).await?;
+pub(super) async fn one(id: Uuid, client: &Client, context: &Context) -> Result<()> {
+    client.retry(id).await?;
     context.format.print(&Answer { id, retried: true }, |_| {
         format!("Item {id} is back in the queue.")
     })
 }
 
-pub(super) async fn all(args: RetryAllArgs, backend: &Backend, context: &Context) -> Result<()> {
+pub(super) async fn all(args: RetryAllArgs, client: &Client, context: &Context) -> Result<()> {
     let mut request = BulkRetry {
         workspace_id: args.workspace,
         workflow_definition_id: args.workflow,
@@ -92,7 +92,7 @@ pub(super) async fn all(args: RetryAllArgs, backend: &Backend, context: &Context
         ended_before: args.ended_before,
         dry_run: true,
     };
-    let matching = backend.retry_all(&request).await?.items;
+    let matching = client.retry_all(&request, None).await?.items;
     if args.dry_run || matching == 0 {
         let answer = Retried { matching, retried: 0 };
         return context.format.print(&answer, |_| {
@@ -105,7 +105,7 @@ pub(super) async fn all(args: RetryAllArgs, backend: &Backend, context: &Context
     )?;
     let bar = context.format.progress(matching, "Retrying");
     request.dry_run = false;
-    let retried = in_parts(&bar, async || backend.retry_all(&request).await).await?;
+    let retried = in_parts(&bar, async || client.retry_all(&request, None).await).await?;
     bar.finish_and_clear();
     context.format.print(&Retried { matching, retried }, |_| {
         format!("Back in the queue: {}.", counted(retried, "item"))
@@ -113,7 +113,10 @@ pub(super) async fn all(args: RetryAllArgs, backend: &Backend, context: &Context
 }
 
 /// One call does some of it; calls follow while there is more and something is done.
-pub(super) async fn in_parts(bar: &ProgressBar, part: impl AsyncFn() -> Result<BulkAnswer>) -> Result<u64> {
+pub(super) async fn in_parts(
+    bar: &ProgressBar,
+    part: impl AsyncFn() -> stationmaster_client::Result<BulkAnswer>,
+) -> Result<u64> {
     let mut done = 0;
     loop {
         let answer = part().await.inspect_err(|_| bar.abandon())?;

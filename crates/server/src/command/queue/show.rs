@@ -3,14 +3,13 @@
 use anyhow::Result;
 use jiff::Timestamp;
 use serde::Serialize;
+use stationmaster_client::Client;
 use stationmaster_client::wire::{QueueItem, Step, Waiting};
 use uuid::Uuid;
 
 use super::super::Context;
-use super::super::backend::Backend;
 use super::super::inspection::{history, json_cell};
-use crate::http::shapes::word;
-use crate::output::{cell, fields, maybe, moment, status};
+use crate::output::{cell, fields, maybe, moment, status, word};
 
 #[derive(Serialize)]
 struct Shown {
@@ -21,12 +20,12 @@ struct Shown {
     history: Vec<Step>,
 }
 
-pub(super) async fn run(id: Uuid, backend: &Backend, context: &Context) -> Result<()> {
-    let details = backend.queue_item(id).await?;
+pub(super) async fn run(id: Uuid, client: &Client, context: &Context) -> Result<()> {
+    let details = client.queue_item(id).await?;
     let shown = Shown {
         item: details.item,
         waiting: details.waiting,
-        history: backend.history(id).await?,
+        history: client.queue_history(id).await?.items,
     };
     context.format.print(&shown, for_people)
 }

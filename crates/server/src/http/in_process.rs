@@ -1,0 +1,92 @@
+//! The API without a listener: a client in the same process, whose requests go straight to the router, made by a caller that it
+//! brings along. Nobody is asked for a token, and nobody's requests are counted.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use axum::Router;
+use axum::body::Body;
+use futures::{StreamExt as _, TryStreamExt as _};
+use stationmaster_client::{BoxError, Client, ClientBuilder};
+use stationmaster_core::db::Database;
+use stationmaster_core::dispatchers::supervisor::Office;
+use stationmaster_core::locks::Locks;
+use stationmaster_core::observe::Metrics;
+use stationmaster_core::task::spawn;
+use stationmaster_core::wake::guard::{Allowed, Guard};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use super::caller::{Access, Caller};
+use super::feed::Feed;
+use super::limits::Limits;
+use super::problem::Detail;
+use super::work::Work;
+use super::{State, guarded};
+use crate::config::Config;
+
+/// Whoever asks waits for what was asked for, and may go away at any time.
+const PATIENCE: Duration = Duration::from_hours(1);
+
+/// A client for this database, which serves nobody else: no server need run. Everything is done under the actor's name, as the
+/// role of the database's own connections.
+pub(crate) fn alone(
+    builder: ClientBuilder,
+    actor: &str,
+    database: &Database,
+    config: &Config,
+    office: impl Fn() -> Result<Office> + Send + Sync + 'static,
+) -> Result<Client> {
+    let caller = Caller::operator(actor);
+    // What is changed is written down under this name, whoever writes it.
+    let database = database.on_behalf(actor, caller.scope.clone());
+    let metrics = Arc::new(Metrics::new());
+    let mut settings = config.http.clone();
+    // What protects a server from its callers is in the way of an operator.
+    settings.body_limit = usize::MAX;
+    settings.request_timeout = PATIENCE;
+    settings.require_if_match = false;
+    let state = State {
+        limits: Limits::new(&settings),
+        settings: Arc::new(settings),
+        locks: Locks::new(database.clone(), config.locks.table.clone(), Arc::clone(&metrics)),
+        database,
+        work: Work::Elsewhere(Arc::new(office)),
+        metrics,
+        access: Access::default(),
+        feed: Feed::new(),
+        targets: Arc::new(anywhere()),
+        detail: Detail::Told,
+        stop: CancellationToken::new(),
+    };
+    let (feed, stop) = (&state.feed, &state.stop);
+    spawn(
+        &TaskTracker::new(),
+        stop,
+        feed.bell(),
+        feed.pump(state.database.clone()),
+    );
+    client(builder, guarded(state, |api| api), caller)
+}
+
+/// A client whose requests this router answers, all of them made by this caller.
+fn client(builder: ClientBuilder, router: Router, caller: Caller) -> Result<Client> {
+    Ok(builder.in_process(move |request| {
+        let (router, mut request) = (router.clone(), request.map(Body::from));
+        request.extensions_mut().insert(caller.clone());
+        async move {
+            let Ok(response) = router.oneshot(request).await;
+            response.map(|body| body.into_data_stream().map_err(BoxError::from).boxed())
+        }
+    })?)
+}
+
+/// Where wakes may go is for the servers that send them to say, by settings that need not be ours.
+fn anywhere() -> Guard {
+    let network = |address| Allowed::Network { address, prefix: 0 };
+    let (four, six) = (Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED);
+    Guard::new(vec![network(four.into()), network(six.into())])
+}

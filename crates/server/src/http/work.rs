@@ -1,0 +1,48 @@
+//! What a noun needs of whoever does the work: the station of this server, or, for requests on a database alone, the servers
+//! elsewhere. Those hear of what is written by the database's own notifications.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use stationmaster_core::dispatchers::supervisor::{self, Office, Options, Report};
+use stationmaster_core::station::Station;
+
+use super::problem::{Kind, Problem};
+
+/// Who does the work.
+#[derive(Clone)]
+pub(super) enum Work {
+    /// This server.
+    Here(Arc<Station>),
+    /// Other servers, if any. What looks after dispatchers is made when it is asked for: most requests need no engine.
+    Elsewhere(Arc<dyn Fn() -> Result<Office> + Send + Sync>),
+}
+
+impl Work {
+    /// There are new signals.
+    pub(super) fn ring_for_signals(&self) {
+        if let Self::Here(station) = self {
+            station.ring_for_signals();
+        }
+    }
+
+    /// Removes what a crash left behind, or only looks.
+    pub(super) async fn reconcile_dispatchers(
+        &self,
+        options: Options,
+        actor: &str,
+    ) -> Result<Report, Problem> {
+        match self {
+            Self::Here(station) => {
+                let words = "this server does not look after dispatchers; ask another one";
+                let report = station.reconcile_dispatchers(options, actor).await;
+                Ok(report.ok_or_else(|| Problem::new(Kind::Unavailable, words))??)
+            }
+            Self::Elsewhere(office) => {
+                let broken = |error| Problem::new(Kind::Internal, format!("{error:#}"));
+                let office = office().map_err(broken)?;
+                Ok(supervisor::reconcile(&office, options, actor).await?)
+            }
+        }
+    }
+}
