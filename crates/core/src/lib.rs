@@ -16,7 +16,7 @@
 //! * the lanes: [`executions`], [`alarms`]; [`signals`] and the [`dispatchers`] that route them
 //! * outside: [`engine`], [`wake`]
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
-//! * the rest: [`catalogue`], [`db`], [`health`] (what can be seen of the database), [`observe`], and [`station`], which puts
+//! * the rest: [`catalogue`], [`db`], [`schema`] (versions and parts), [`health`] (what can be seen of the database), [`observe`], and [`station`], which puts
 //!   it all together
 
 pub mod access;
@@ -40,6 +40,7 @@ pub mod observe;
 mod pipeline;
 pub mod presence;
 pub mod retry;
+pub mod schema;
 pub mod session;
 pub mod signals;
 pub mod station;

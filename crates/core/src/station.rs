@@ -382,11 +382,17 @@ impl Station {
                 "Could not give back what is in hand; recovery will"
             );
         }
-        let inattention = sqlx::query(statement!("executions/inattention")).bind(self.shared.floor());
+        let inattention = sqlx::query(statement!("attention/look_away"))
+            .bind("executions")
+            .bind("queue")
+            .bind(self.shared.floor());
         if let Err(error) = within(inattention.execute(self.shared.database.pool())).await {
             tracing::warn!(error = chain(&error), "Could not tell the others to look");
         }
-        let inattention = sqlx::query(statement!("alarms/inattention"));
+        let inattention = sqlx::query(statement!("attention/look_away"))
+            .bind("alarms")
+            .bind("alarms")
+            .bind(None::<f64>);
         if self.with_alarms
             && let Err(error) = within(inattention.execute(self.shared.database.pool())).await
         {

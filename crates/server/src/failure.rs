@@ -291,7 +291,11 @@ fn of_database(error: &db::Error) -> Report<'static> {
             "The tables belong to a newer version: use that version of this program",
         ),
         // The message says what to run.
-        Error::Schema { .. } | Error::Unusable(_) => {
+        Error::Schema { .. }
+        | Error::Parts(_)
+        | Error::BeforeRelease
+        | Error::Torn { .. }
+        | Error::Unusable(_) => {
             return Report::new(Kind::Unavailable, error.to_string(), None);
         }
         Error::TooOld { .. } => (Kind::Unavailable, "Use a newer PostgreSQL"),

@@ -1,11 +1,11 @@
 -- A server leaves in good order: its lease ends now. What it could not give back is recovered by the others at once;
 -- the row goes when nothing is in its hands. Called at the end of a shutdown. Locks its own row. Index: servers_pkey. $1 id.
 with ended as (
-    update stationmaster.servers
+    update stationmaster_internal.servers
     set lease_until = now() - interval '1 millisecond', claiming = false
-    where id = $1 and exists (select from stationmaster.executions_active a
+    where id = $1 and exists (select from stationmaster_internal.executions_active a
                               where a.holder = $1 and (a.state = 'STARTING' or a.engine = 'embedded'))
     returning id
 )
-delete from stationmaster.servers
+delete from stationmaster_internal.servers
 where id = $1 and not exists (select from ended)

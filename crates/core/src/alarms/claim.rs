@@ -71,7 +71,7 @@ struct Candidate {
     jitter: f64,
     start_at: Option<jiff_sqlx::Timestamp>,
     end_at: Option<jiff_sqlx::Timestamp>,
-    anchor_at: jiff_sqlx::Timestamp,
+    created_at: jiff_sqlx::Timestamp,
     now: jiff_sqlx::Timestamp,
 }
 
@@ -223,7 +223,10 @@ impl Claimer {
             }
             memory.attended_at = Some(Instant::now());
         }
-        let attend = sqlx::query(statement!("alarms/attend")).bind(ATTENTION.as_secs_f64());
+        let attend = sqlx::query(statement!("attention/attend"))
+            .bind("alarms")
+            .bind(ATTENTION.as_secs_f64())
+            .bind(None::<f64>);
         within(attend.execute(self.shared.database.pool())).await?;
         Ok(())
     }
@@ -359,7 +362,7 @@ impl Claimer {
             dst: candidate.dst.clone(),
             start_at: candidate.start_at.map(jiff_sqlx::Timestamp::to_jiff),
             end_at: candidate.end_at.map(jiff_sqlx::Timestamp::to_jiff),
-            anchor_at: candidate.anchor_at.to_jiff(),
+            anchor_at: candidate.created_at.to_jiff(),
         };
         let terms = Terms {
             misfire: Misfire::named(&candidate.misfire, u32::try_from(candidate.catch_up).unwrap_or(1))?,
@@ -418,9 +421,9 @@ impl Moves {
             self.made.scheduled_for.push(stamp(fire.at));
             self.made.due_at.push(stamp(due(alarm, fire.at, terms.jitter)));
             self.made.modes.push(match (place, terms.overlap) {
-                (0, _) => "l",
-                (_, Overlap::Allow) => "r",
-                _ => "w",
+                (0, _) => "leased",
+                (_, Overlap::Allow) => "ready",
+                _ => "waiting",
             });
             self.made.notes.push(fire.note);
         }

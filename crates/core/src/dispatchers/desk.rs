@@ -134,9 +134,10 @@ impl Desk {
         attended: &mut Option<Instant>,
     ) -> Result<(), Error> {
         if all.routed + all.dead > 1 && attended.is_none_or(|at| at.elapsed() > LINGER / 2) {
-            let query = sqlx::query(statement!("signals/attend"))
+            let query = sqlx::query(statement!("attention/attend"))
                 .bind(&tenure.dispatcher_id.0)
-                .bind(LINGER.as_secs_f64());
+                .bind(LINGER.as_secs_f64())
+                .bind(None::<f64>);
             within(query.execute(self.database.pool())).await?;
             *attended = Some(Instant::now());
         }

@@ -200,7 +200,8 @@ impl Claimer {
             }
             memory.attended_at = Some(Instant::now());
         }
-        let attend = sqlx::query(statement!("executions/attend"))
+        let attend = sqlx::query(statement!("attention/attend"))
+            .bind("executions")
             .bind(ATTENTION.as_secs_f64())
             .bind(self.shared.floor());
         if let Err(error) = within(attend.execute(self.shared.database.pool())).await {
@@ -221,7 +222,10 @@ impl Claimer {
         {
             return;
         }
-        let inattention = sqlx::query(statement!("executions/inattention")).bind(self.shared.floor());
+        let inattention = sqlx::query(statement!("attention/look_away"))
+            .bind("executions")
+            .bind("queue")
+            .bind(self.shared.floor());
         if let Err(error) = within(inattention.execute(self.shared.database.pool())).await {
             tracing::debug!(error = chain(&error), "Could not tell the others to look");
         }
@@ -429,7 +433,7 @@ impl Claimer {
     }
 
     async fn is_anybody_eligible(&self) -> Result<bool, db::Error> {
-        let query = "select exists (select from stationmaster.workspace_capacity where eligible)";
+        let query = "select exists (select from stationmaster_internal.workspace_capacity where eligible)";
         within(sqlx::query_scalar(query).fetch_one(self.shared.database.pool())).await
     }
 
