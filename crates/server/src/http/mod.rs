@@ -54,6 +54,7 @@ mod signals;
 mod tokens;
 mod triggers;
 mod wording;
+mod words;
 mod workflows;
 mod workspaces;
 
@@ -74,7 +75,7 @@ pub(crate) mod shapes {
     pub(crate) use super::alarms::backfill_item;
     pub(crate) use super::audit::entry;
     pub(crate) use super::dispatchers::{dispatcher, event as dispatcher_event, reconciled};
-    pub(crate) use super::executions::{close_status, enqueued_wire, execution};
+    pub(crate) use super::executions::{enqueued_wire, execution};
     pub(crate) use super::locks::lock;
     pub(crate) use super::plans::plan;
     pub(crate) use super::queue::{bulk_answer, item, step, waiting, word};
@@ -82,6 +83,7 @@ pub(crate) mod shapes {
     pub(crate) use super::signals::{signal, signal_request};
     pub(crate) use super::tokens::token;
     pub(crate) use super::triggers::trigger;
+    pub(crate) use super::words::Translate;
     pub(crate) use super::workflows::workflow;
     pub(crate) use super::workspaces::workspace;
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use jiff::Timestamp;
 use stationmaster_client::wire;
 use stationmaster_core::alarms::inspect::{self, Among};
-use stationmaster_core::alarms::{backfill, edit, operate, set};
+use stationmaster_core::alarms::{AlarmStatus, backfill, edit, operate, set};
 use stationmaster_core::db::Database;
 use stationmaster_core::id::{AlarmId, WorkspaceId};
 use uuid::Uuid;
@@ -46,8 +46,8 @@ impl Backend {
             Self::Database(direct) => {
                 let filter = inspect::Filter {
                     workspace: query.workspace_id.map(WorkspaceId),
-                    status: query.status.as_ref().map(shapes::word),
-                    kind: query.kind.as_ref().map(shapes::word),
+                    status: query.status.map(shapes::Translate::translate),
+                    kind: query.kind.map(shapes::Translate::translate),
                     before: place(before)?.map(AlarmId),
                     limit: rows(limit) + 1,
                 };
@@ -90,8 +90,8 @@ impl Backend {
         let mut events: Vec<wire::AlarmEvent> = match self {
             Self::Database(direct) => {
                 let found = inspect::history(&direct.database, AlarmId(id), None, rows(limit)).await?;
-                let event = |(id, event): (i64, inspect::Event)| wire::AlarmEvent {
-                    id,
+                let event = |event: inspect::Event| wire::AlarmEvent {
+                    id: event.id,
                     at: event.at,
                     event: event.event,
                     actor: event.actor,
@@ -132,11 +132,11 @@ impl Backend {
         match self {
             Self::Database(direct) => {
                 let status = operate::cancel(&direct.database, AlarmId(id), &Context::actor()).await?;
-                if status != "cancelled" {
+                if status != AlarmStatus::Cancelled {
                     let message = format!("alarm {id} has ended before: it is {status}");
                     return Err(operate::Error::WrongState(message).into());
                 }
-                Ok(status)
+                Ok(status.to_string())
             }
             Self::Api(client) => {
                 client.cancel_alarm(id).await?;
@@ -186,11 +186,11 @@ impl Backend {
         }
         Listed::read(limit, before, async |limit, before| match self {
             Self::Database(direct) => {
-                let status = query.status.as_ref().map(shapes::word);
+                let status = query.status.map(shapes::Translate::translate);
                 let found = inspect::occurrences(
                     &direct.database,
                     AlarmId(id),
-                    status.as_deref(),
+                    status,
                     place_by(before, instant)?,
                     rows(limit) + 1,
                 )

@@ -24,7 +24,7 @@ impl Backend {
                 let filter = browse::Filter {
                     workspaces: query.workspace_id.map(|id| vec![WorkspaceId(id)]),
                     definition: query.workflow_definition_id.map(DefinitionId),
-                    status: query.status.as_ref().map(shapes::word),
+                    status: query.status.map(shapes::Translate::translate),
                     after: query.completed_after,
                     before: query.completed_before,
                     text: query.search.clone(),
@@ -61,7 +61,7 @@ impl Backend {
         match self {
             Self::Database(direct) => {
                 let completion = Completion {
-                    status: shapes::close_status(end.status),
+                    status: shapes::Translate::translate(end.status),
                     output: end.output,
                     error: end.error,
                 };

@@ -25,7 +25,7 @@ impl Backend {
                 let filter = browse::Filter {
                     workspaces: query.workspace_id.map(|id| vec![WorkspaceId(id)]),
                     definition: query.workflow_definition_id.map(DefinitionId),
-                    status: query.status.as_ref().map(shapes::word),
+                    status: query.status.map(shapes::Translate::translate),
                     after: query.created_after,
                     before: query.created_before,
                     text: query.search.clone(),
@@ -144,7 +144,7 @@ impl Backend {
                 let filter = operate::Filter {
                     workspace: request.workspace_id.map(WorkspaceId),
                     definition: request.workflow_definition_id.map(DefinitionId),
-                    status: request.status.as_ref().map(shapes::word),
+                    status: request.status.map(shapes::Translate::translate),
                     reason: request.reason.clone(),
                     after: request.ended_after,
                     before: request.ended_before,
@@ -171,7 +171,7 @@ impl Backend {
                 let filter = bulk::Cancellable {
                     workspaces: request.workspace_id.map(|id| vec![WorkspaceId(id)]),
                     definition: request.workflow_definition_id.map(DefinitionId),
-                    status: request.status.as_ref().map(shapes::word),
+                    status: request.status.map(shapes::Translate::translate),
                     after: request.created_after,
                     before: request.created_before,
                 };

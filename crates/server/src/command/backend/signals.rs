@@ -42,7 +42,7 @@ impl Backend {
                     project: query.project.clone(),
                     task_queue: query.task_queue.clone(),
                     name: query.name.clone(),
-                    status: query.status.as_ref().map(shapes::word),
+                    status: query.status.map(shapes::Translate::translate),
                     before: place_by(before, read)?,
                     limit: rows(limit) + 1,
                 };
