@@ -9,15 +9,17 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::PgConnection;
 
+use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::id::WorkspaceId;
 
 /// One line.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Entry {
     /// Its place.
     pub id: i64,
     /// When.
+    #[sqlx(try_from = "At")]
     pub at: Timestamp,
     /// Who.
     pub actor: String,
@@ -48,16 +50,6 @@ pub struct Filter {
     pub limit: i64,
 }
 
-type Row = (
-    i64,
-    jiff_sqlx::Timestamp,
-    String,
-    String,
-    Option<WorkspaceId>,
-    String,
-    Value,
-);
-
 /// Lines, newest first.
 pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Entry>, db::Error> {
     let mut session = database.session().await?;
@@ -69,18 +61,9 @@ pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Entry>, db
         .bind(filter.before.unwrap_or(i64::MAX))
         .bind(filter.limit)
         .persistent(false);
-    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
+    let entries = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;
-    let entry = |(id, at, actor, action, workspace_id, subject, detail): Row| Entry {
-        id,
-        at: at.to_jiff(),
-        actor,
-        action,
-        workspace_id,
-        subject,
-        detail,
-    };
-    Ok(rows.into_iter().map(entry).collect())
+    Ok(entries)
 }
 
 /// Lines forgotten by one statement.

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::graph::{Graph, GraphError};
 use crate::id::{DefinitionId, VersionId, WorkspaceId};
@@ -101,10 +102,10 @@ pub struct Workspace {
     /// Items ready to be admitted; counted up to 10,001.
     pub ready: i64,
     /// When it was made.
-    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    #[sqlx(try_from = "At")]
     pub created_at: Timestamp,
     /// When it was last changed.
-    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    #[sqlx(try_from = "At")]
     pub updated_at: Timestamp,
 }
 
@@ -149,10 +150,10 @@ pub struct Definition {
     /// The graph of that version, as JSON text.
     pub graph: Option<String>,
     /// When it was made.
-    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    #[sqlx(try_from = "At")]
     pub created_at: Timestamp,
     /// When it was last changed.
-    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    #[sqlx(try_from = "At")]
     pub updated_at: Timestamp,
 }
 
@@ -497,7 +498,7 @@ pub struct Version {
     /// Its graph, as JSON text.
     pub graph: String,
     /// When it was made.
-    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    #[sqlx(try_from = "At")]
     pub created_at: Timestamp,
 }
 

@@ -139,6 +139,12 @@ pub async fn within<T>(call: impl Future<Output = Result<T, sqlx::Error>>) -> Re
     }
 }
 
+/// Reads a word that a function of the database answered.
+pub(crate) fn word<W: FromStr<Err = crate::words::UnknownWord>>(text: &str) -> Result<W, Error> {
+    text.parse()
+        .map_err(|unknown: crate::words::UnknownWord| Error::Sql(sqlx::Error::Decode(unknown.into())))
+}
+
 /// A pool of connections, and the address for those who need a connection of their own. A copy made by
 /// [`Database::on_behalf`] acts for somebody: see [`crate::session`].
 #[derive(Debug, Clone)]

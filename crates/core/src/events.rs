@@ -17,6 +17,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::id::WorkspaceId;
 
@@ -26,11 +27,12 @@ const BATCH: i64 = 1000;
 const MOST: i64 = 2_000_000;
 
 /// Something that happened.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Event {
     /// Its place among all events, without gaps.
     pub position: i64,
     /// When it happened.
+    #[sqlx(try_from = "At")]
     pub at: Timestamp,
     /// What, as a family and a name: `execution.claimed`, `queue.retried`, `audit.workspace.change`.
     pub kind: String,
@@ -74,8 +76,6 @@ pub async fn kept(database: &Database) -> Result<Kept, db::Error> {
     within(sqlx::query_as(statement!("events/kept")).fetch_one(database.pool())).await
 }
 
-type Row = (i64, jiff_sqlx::Timestamp, String, Option<WorkspaceId>, Value);
-
 /// Events after a position and up to another, oldest first; only of these workspaces, when they are limited.
 pub async fn after(
     database: &Database,
@@ -90,16 +90,9 @@ pub async fn after(
         .bind(up_to)
         .bind(workspaces)
         .bind(limit);
-    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
+    let events = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;
-    let event = |(position, at, kind, workspace_id, detail): Row| Event {
-        position,
-        at: at.to_jiff(),
-        kind,
-        workspace_id,
-        detail,
-    };
-    Ok(rows.into_iter().map(event).collect())
+    Ok(events)
 }
 
 /// Forgets events that are older than this, and those beyond the most that is kept. Answers how many rows.

@@ -16,7 +16,8 @@
 //! * the lanes: [`executions`], [`alarms`]; [`signals`] and the [`dispatchers`] that route them
 //! * outside: [`engine`], [`wake`]
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
-//! * the rest: [`catalogue`], [`db`], [`schema`] (versions and parts), [`health`] (what can be seen of the database), [`observe`], and [`station`], which puts
+//! * the rest: [`catalogue`], [`db`], [`schema`] (versions and parts), `columns` and [`words`] (how rows are read), [`health`] (what
+//!   can be seen of the database), [`observe`], and [`station`], which puts
 //!   it all together
 
 pub mod access;
@@ -24,6 +25,7 @@ pub mod alarms;
 pub mod audit;
 pub mod capacity;
 pub mod catalogue;
+mod columns;
 pub mod db;
 pub mod dispatchers;
 mod duty;
@@ -46,3 +48,4 @@ pub mod signals;
 pub mod station;
 pub mod task;
 pub mod wake;
+pub mod words;

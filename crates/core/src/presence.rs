@@ -202,10 +202,10 @@ pub struct Server {
     /// Does it take new work?
     pub claiming: bool,
     /// When it started.
-    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    #[sqlx(try_from = "crate::columns::At")]
     pub started_at: jiff::Timestamp,
     /// Its last heartbeat.
-    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    #[sqlx(try_from = "crate::columns::At")]
     pub seen_at: jiff::Timestamp,
     /// Does its lease hold?
     pub alive: bool,

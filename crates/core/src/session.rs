@@ -69,6 +69,13 @@ impl Scope {
     }
 }
 
+impl From<Option<Vec<WorkspaceId>>> for Scope {
+    /// As the row of a token holds it: none means all.
+    fn from(workspaces: Option<Vec<WorkspaceId>>) -> Self {
+        workspaces.map_or(Self::All, Self::Only)
+    }
+}
+
 /// For whom.
 #[derive(Debug)]
 pub(crate) struct Behalf {

@@ -6,49 +6,31 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::id::{TokenId, WorkspaceId};
 use crate::session::Scope;
+use crate::words::words;
 
 pub mod answers;
 pub mod secret;
 
 pub use secret::Secret;
 
-/// What a token may do; each role includes the ones before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Look.
-    Viewer,
-    /// Enqueue, cancel, retry, complete, pause.
-    Operator,
-    /// Change the catalogue, make and revoke tokens, read the audit.
-    Admin,
-}
-
-impl Role {
-    /// Its name.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-        }
-    }
-
-    fn parse(text: &str) -> Self {
-        match text {
-            "admin" => Self::Admin,
-            "operator" => Self::Operator,
-            // The table allows nothing else; the least is the safe answer.
-            _ => Self::Viewer,
-        }
+words! {
+    /// What a token may do; each role includes the ones before it.
+    pub enum Role {
+        /// Look.
+        Viewer = "viewer",
+        /// Enqueue, cancel, retry, complete, pause.
+        Operator = "operator",
+        /// Change the catalogue, make and revoke tokens, read the audit.
+        Admin = "admin",
     }
 }
 
 /// A token, without its secret.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Token {
     /// Its id.
     pub id: TokenId,
@@ -59,16 +41,21 @@ pub struct Token {
     /// What it may do.
     pub role: Role,
     /// Where.
+    #[sqlx(rename = "workspaces", try_from = "Option<Vec<WorkspaceId>>")]
     pub scope: Scope,
     /// When it was made.
+    #[sqlx(try_from = "At")]
     pub created_at: Timestamp,
     /// By whom.
     pub created_by: String,
     /// When it ends; none: never.
+    #[sqlx(try_from = "At")]
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
+    #[sqlx(try_from = "At")]
     pub revoked_at: Option<Timestamp>,
     /// When it was last used, to the minute.
+    #[sqlx(try_from = "At")]
     pub last_used_at: Option<Timestamp>,
     /// Does it open the door now?
     pub active: bool,
@@ -104,40 +91,6 @@ pub enum Error {
     Database(#[from] db::Error),
 }
 
-#[derive(sqlx::FromRow)]
-struct Row {
-    id: TokenId,
-    name: String,
-    hint: String,
-    role: String,
-    workspaces: Option<Vec<WorkspaceId>>,
-    created_at: jiff_sqlx::Timestamp,
-    created_by: String,
-    expires_at: Option<jiff_sqlx::Timestamp>,
-    revoked_at: Option<jiff_sqlx::Timestamp>,
-    last_used_at: Option<jiff_sqlx::Timestamp>,
-    active: bool,
-}
-
-impl From<Row> for Token {
-    fn from(row: Row) -> Self {
-        let time = |time: Option<jiff_sqlx::Timestamp>| time.map(jiff_sqlx::Timestamp::to_jiff);
-        Self {
-            id: row.id,
-            name: row.name,
-            hint: row.hint,
-            role: Role::parse(&row.role),
-            scope: row.workspaces.map_or(Scope::All, Scope::Only),
-            created_at: row.created_at.to_jiff(),
-            created_by: row.created_by,
-            expires_at: time(row.expires_at),
-            revoked_at: time(row.revoked_at),
-            last_used_at: time(row.last_used_at),
-            active: row.active,
-        }
-    }
-}
-
 /// Makes a token. The secret is in the answer, and nowhere else.
 pub async fn create(database: &Database, new: &NewToken, by: &str) -> Result<(Token, Secret), Error> {
     let length = new.name.chars().count();
@@ -158,18 +111,18 @@ pub async fn create(database: &Database, new: &NewToken, by: &str) -> Result<(To
     }
     let secret = Secret::generate();
     let mut transaction = acting(database, by).await?;
-    let query = sqlx::query_as::<_, Row>(statement!("access/create"))
+    let query = sqlx::query_as(statement!("access/create"))
         .bind(&new.name)
         .bind(secret.hash().to_vec())
         .bind(secret.hint())
-        .bind(new.role.as_str())
+        .bind(new.role)
         .bind(new.scope.limited())
         .bind(new.expires_at.map(jiff_sqlx::Timestamp::from))
         .bind(by);
     match within(query.fetch_one(&mut *transaction)).await {
-        Ok(row) => {
+        Ok(token) => {
             within(transaction.commit()).await?;
-            Ok((row.into(), secret))
+            Ok((token, secret))
         }
         Err(error) if error.code().as_deref() == Some("23505") => Err(Error::NameTaken(new.name.clone())),
         Err(error) => Err(error.into()),
@@ -178,44 +131,38 @@ pub async fn create(database: &Database, new: &NewToken, by: &str) -> Result<(To
 
 /// Tokens in the order of their ids, after `after`.
 pub async fn list(database: &Database, after: Option<TokenId>, limit: i64) -> Result<Vec<Token>, db::Error> {
-    let query = sqlx::query_as::<_, Row>(statement!("access/list"))
+    let query = sqlx::query_as(statement!("access/list"))
         .bind(after.map_or(Uuid::nil(), |id| id.0))
         .bind(limit)
         .bind(None::<Uuid>);
-    let rows = within(query.fetch_all(database.pool())).await?;
-    Ok(rows.into_iter().map(Token::from).collect())
+    within(query.fetch_all(database.pool())).await
 }
 
 /// One token.
 pub async fn token(database: &Database, id: TokenId) -> Result<Option<Token>, db::Error> {
-    let query = sqlx::query_as::<_, Row>(statement!("access/list"))
+    let query = sqlx::query_as(statement!("access/list"))
         .bind(Uuid::nil())
         .bind(1_i64)
         .bind(id);
-    Ok(within(query.fetch_optional(database.pool()))
-        .await?
-        .map(Token::from))
+    within(query.fetch_optional(database.pool())).await
 }
 
 /// Revokes a token by its id or by its name; every server forgets it within seconds. Revoking it again changes nothing.
 pub async fn revoke(database: &Database, which: &str, by: &str) -> Result<Token, Error> {
     let mut transaction = acting(database, by).await?;
-    let query = sqlx::query_as::<_, Row>(statement!("access/revoke"))
+    let query = sqlx::query_as(statement!("access/revoke"))
         .bind(which.parse::<Uuid>().ok())
         .bind(which)
         .bind(by);
-    let row = within(query.fetch_optional(&mut *transaction)).await?;
+    let token = within(query.fetch_optional(&mut *transaction)).await?;
     within(transaction.commit()).await?;
-    row.map(Token::from)
-        .ok_or_else(|| Error::NotFound(which.to_owned()))
+    token.ok_or_else(|| Error::NotFound(which.to_owned()))
 }
 
 /// Who holds this secret; also one that was revoked or has expired, so that the refusal can say so.
 pub async fn find(database: &Database, secret: &Secret) -> Result<Option<Token>, db::Error> {
-    let query = sqlx::query_as::<_, Row>(statement!("access/find")).bind(secret.hash().to_vec());
-    Ok(within(query.fetch_optional(database.pool()))
-        .await?
-        .map(Token::from))
+    let query = sqlx::query_as(statement!("access/find")).bind(secret.hash().to_vec());
+    within(query.fetch_optional(database.pool())).await
 }
 
 /// Notes that a token was used; at most once a minute, whoever asks.

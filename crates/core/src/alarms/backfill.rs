@@ -5,13 +5,21 @@ use serde::Serialize;
 
 use super::inspect::Alarm;
 use super::operate::{Error, get, lock, note};
-use super::terms::{Schedule, Upcoming};
+use super::terms::{AlarmStatus, OccurrenceStatus, Schedule, Upcoming};
 use crate::db::{Database, statement, within};
 use crate::id::AlarmId;
 use std::collections::HashMap;
 
 /// The most that one backfill makes.
 pub const MOST: usize = 1_000;
+
+/// What stands so is not fired again.
+const FIRED_OR_WILL_BE: [OccurrenceStatus; 4] = [
+    OccurrenceStatus::Fired,
+    OccurrenceStatus::Pending,
+    OccurrenceStatus::Claimed,
+    OccurrenceStatus::Retrying,
+];
 
 /// One occurrence of the range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -20,8 +28,8 @@ pub struct Planned {
     pub scheduled_for: Timestamp,
     /// What a change of the clocks does to it.
     pub note: Option<String>,
-    /// How it stands: `none` when it is not on record.
-    pub status: String,
+    /// How it stands; `None` when it is not on record.
+    pub status: Option<OccurrenceStatus>,
     /// Will it be fired?
     pub fires: bool,
 }
@@ -40,19 +48,19 @@ pub async fn preview(
     let query = sqlx::query_as(statement!("alarms/on_record"))
         .bind(id)
         .bind(instants);
-    let rows: Vec<(jiff_sqlx::Timestamp, String)> = within(query.fetch_all(&mut *session)).await?;
+    let rows: Vec<(jiff_sqlx::Timestamp, OccurrenceStatus)> = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;
-    let known: HashMap<Timestamp, String> = rows
+    let known: HashMap<Timestamp, OccurrenceStatus> = rows
         .into_iter()
         .map(|(at, status)| (at.to_jiff(), status))
         .collect();
     let planned = fires.into_iter().map(|fire| {
-        let status = known.get(&fire.at).map_or("none", String::as_str);
+        let status = known.get(&fire.at).copied();
         Planned {
             scheduled_for: fire.at,
             note: fire.note,
-            fires: !matches!(status, "fired" | "pending" | "claimed" | "retrying"),
-            status: status.to_owned(),
+            fires: !status.is_some_and(|status| FIRED_OR_WILL_BE.contains(&status)),
+            status,
         }
     });
     Ok(planned.collect())
@@ -70,7 +78,7 @@ pub async fn backfill(
     let locked = lock(&mut transaction, id).await?;
     let alarm = get(&mut transaction, id).await?;
     let fires = fires(&alarm, from, to)?;
-    if locked.status == "cancelled" {
+    if locked.status == AlarmStatus::Cancelled {
         return Err(Error::WrongState(format!("alarm {id} is cancelled")));
     }
     let instants: Vec<jiff_sqlx::Timestamp> = fires.iter().map(|fire| fire.at.into()).collect();

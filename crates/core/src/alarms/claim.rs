@@ -10,10 +10,13 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
+use stationmaster_schedule::DstPolicy;
 
 use super::Shared;
 use super::plan::{Late, Missed, Step};
-use super::terms::{Misfire, Overlap, Terms, Upcoming, Written, due};
+use super::terms::{
+    AlarmKind, AlarmStatus, Misfire, MisfirePolicy, Origin, Overlap, Terms, Upcoming, Written, due,
+};
 use crate::capacity::LowWater;
 use crate::db::{self, statement, within};
 use crate::id::{AlarmId, ServerId, Token, WorkspaceId};
@@ -42,7 +45,7 @@ pub(crate) struct Claim {
     pub(crate) attempts: u32,
     pub(crate) recoveries: u32,
     pub(crate) max_failures: u32,
-    pub(crate) origin: String,
+    pub(crate) origin: Origin,
     pub(crate) workspace_id: WorkspaceId,
     pub(crate) target_url: Option<String>,
     pub(crate) user_id: Option<String>,
@@ -60,14 +63,15 @@ struct Candidate {
     free_at: Option<jiff_sqlx::Timestamp>,
     note: Option<String>,
     last_fired_at: Option<jiff_sqlx::Timestamp>,
-    kind: String,
+    kind: AlarmKind,
     cron_expr: Option<String>,
     timezone: Option<String>,
-    dst: String,
-    misfire: String,
+    #[sqlx(try_from = "String")]
+    dst: DstPolicy,
+    misfire: MisfirePolicy,
     catch_up: i32,
     misfire_window: Option<f64>,
-    overlap: String,
+    overlap: Overlap,
     jitter: f64,
     start_at: Option<jiff_sqlx::Timestamp>,
     end_at: Option<jiff_sqlx::Timestamp>,
@@ -79,7 +83,7 @@ struct Candidate {
 struct Leased {
     alarm_id: AlarmId,
     scheduled_for: jiff_sqlx::Timestamp,
-    origin: String,
+    origin: Origin,
     attempts: i32,
     recoveries: i32,
     token: Token,
@@ -103,7 +107,7 @@ struct Moves {
     follows_at: Vec<jiff_sqlx::Timestamp>,
     held: Vec<bool>,
     notes: Vec<Option<String>>,
-    statuses: Vec<&'static str>,
+    statuses: Vec<AlarmStatus>,
     errors: Vec<Option<String>>,
     made: Made,
     missed: Vec<(AlarmId, Missed)>,
@@ -359,19 +363,19 @@ impl Claimer {
             civil_at: None,
             cron_expr: candidate.cron_expr.clone(),
             timezone: candidate.timezone.clone(),
-            dst: candidate.dst.clone(),
+            dst: candidate.dst,
             start_at: candidate.start_at.map(jiff_sqlx::Timestamp::to_jiff),
             end_at: candidate.end_at.map(jiff_sqlx::Timestamp::to_jiff),
             anchor_at: candidate.created_at.to_jiff(),
         };
         let terms = Terms {
-            misfire: Misfire::named(&candidate.misfire, u32::try_from(candidate.catch_up).unwrap_or(1))?,
+            misfire: Misfire::named(candidate.misfire, u32::try_from(candidate.catch_up).unwrap_or(1)),
             window: candidate
                 .misfire_window
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
                 .unwrap_or(settings.misfire_window),
             grace: settings.misfire_grace,
-            overlap: candidate.overlap.parse()?,
+            overlap: candidate.overlap,
             jitter: Duration::try_from_secs_f64(candidate.jitter).unwrap_or_default(),
         };
         let schedule = written.read()?;
@@ -396,9 +400,12 @@ impl Moves {
         let stamp = jiff_sqlx::Timestamp::from;
         let over = step.next.is_none() && step.fire.is_empty();
         let (status, error) = match (over, candidate.last_fired_at) {
-            (false, _) => ("active", None),
-            (true, Some(_)) => ("fired", None),
-            (true, None) => ("failed", step.missed.last().map(|missed| missed.reason.clone())),
+            (false, _) => (AlarmStatus::Active, None),
+            (true, Some(_)) => (AlarmStatus::Fired, None),
+            (true, None) => (
+                AlarmStatus::Failed,
+                step.missed.last().map(|missed| missed.reason.clone()),
+            ),
         };
         self.alarms.push(alarm);
         self.next_fire_at
@@ -409,8 +416,9 @@ impl Moves {
                 .map(|next| stamp(due(alarm, next.at, terms.jitter))),
         );
         self.follows_at.push(stamp(step.follows));
-        self.held
-            .push(terms.overlap != Overlap::Allow && !step.fire.is_empty() && candidate.kind == "cron");
+        self.held.push(
+            terms.overlap != Overlap::Allow && !step.fire.is_empty() && candidate.kind == AlarmKind::Cron,
+        );
         self.notes.push(step.next.and_then(|next| next.note));
         self.statuses.push(status);
         self.errors.push(error);

@@ -3,6 +3,7 @@
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
+use super::AlarmStatus;
 use crate::db::{Error, statement};
 use crate::id::{AlarmId, ServerId};
 
@@ -33,7 +34,7 @@ pub async fn claim_by_hand(connection: &mut PgConnection, batch: usize) -> Resul
         .bind(&nominal)
         .bind(vec![false; due.len()])
         .bind(&no_words)
-        .bind(vec!["active"; due.len()])
+        .bind(vec![AlarmStatus::Active; due.len()])
         .bind(&alarms)
         .bind(&nominal)
         .bind(&due_at)

@@ -14,10 +14,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use url::Url;
 
-use super::Shared;
 use super::claim::Claim;
 use super::ladder;
 use super::settle::{Settlement, Verdict};
+use super::{Origin, Shared};
 use crate::id::AlarmId;
 use crate::task::panic_message;
 use crate::wake::answer::Class;
@@ -40,7 +40,7 @@ struct Body<'a> {
     alarm_id: AlarmId,
     scheduled_for: Timestamp,
     attempt: u32,
-    origin: &'a str,
+    origin: Origin,
 }
 
 /// Delivers what a claim holds.
@@ -107,7 +107,7 @@ async fn decide(shared: &Shared, claim: &Claim) -> Verdict {
             message: format!("the wake panicked: {}", panic_message(&*panic)),
         });
     let class = Class::of(&outcome);
-    shared.metrics.alarms.answered(class.as_str(), asked_at.elapsed());
+    shared.metrics.alarms.answered(class, asked_at.elapsed());
     let change = pass.over(class != Class::Unreachable);
     tell(shared, &name, change);
     judge(claim, outcome, class)
@@ -146,7 +146,7 @@ fn body(claim: &Claim) -> Vec<u8> {
         alarm_id: claim.alarm_id,
         scheduled_for: claim.scheduled_for,
         attempt: claim.attempts + 1,
-        origin: &claim.origin,
+        origin: claim.origin,
     };
     // Strings, numbers and JSON that was parsed before: there is nothing in it that could not be written.
     serde_json::to_vec(&body).unwrap_or_default()

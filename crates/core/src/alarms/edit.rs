@@ -14,7 +14,7 @@ use super::inspect::Alarm;
 use super::operate::{self, Locked, get, lock, note, ring};
 use super::planner::{Plan, write_plans};
 use super::set::{self, When, check_schedule, check_target, small};
-use super::terms::{Misfire, Overlap, Written};
+use super::terms::{AlarmKind, AlarmStatus, Misfire, Overlap, Written};
 use crate::db::{self, Database, statement, within};
 use crate::id::AlarmId;
 
@@ -116,16 +116,16 @@ async fn carry_out(
     if let Some(Some(target)) = &edit.target_url {
         check_target(target)?;
     }
-    if !matches!(locked.status.as_str(), "active" | "paused") {
+    if !matches!(locked.status, AlarmStatus::Active | AlarmStatus::Paused) {
         let message = format!("alarm {id} is {}: set another one", locked.status);
         return Err(operate::Error::WrongState(message).into());
     }
     let moves = edit.moves();
-    if moves && alarm.kind == "once" && locked.under_way {
+    if moves && alarm.kind == AlarmKind::Once && locked.under_way {
         let message = format!("alarm {id} is being fired: its time cannot be changed any more");
         return Err(operate::Error::WrongState(message).into());
     }
-    let (now, before) = (locked.now(), alarm.clone());
+    let (now, before) = (locked.now, alarm.clone());
     change(&mut alarm, edit, now)?;
     let written = alarm.written();
     check(edit, &written)?;
@@ -173,12 +173,10 @@ fn change(alarm: &mut Alarm, edit: &Edit, now: Timestamp) -> Result<(), Error> {
             Some(delay) => Some(after_delay(delay)?),
             None => columns.fire_at,
         };
-        let kind = if columns.expression.is_some() {
-            "cron"
-        } else {
-            "once"
+        alarm.kind = match columns.expression {
+            Some(_) => AlarmKind::Cron,
+            None => AlarmKind::Once,
         };
-        kind.clone_into(&mut alarm.kind);
         alarm.cron_expr = columns.expression.map(str::to_owned);
         alarm.timezone = columns.zone.map(str::to_owned);
         alarm.civil_at = columns.civil_at;
@@ -197,18 +195,14 @@ fn change(alarm: &mut Alarm, edit: &Edit, now: Timestamp) -> Result<(), Error> {
     if let Some(after) = edit.pause_after {
         alarm.pause_after = small(after);
     }
+    put(&mut alarm.overlap, edit.overlap.as_ref());
+    put(&mut alarm.dst, edit.dst.as_ref());
     if let Some(misfire) = edit.misfire {
-        misfire.as_str().clone_into(&mut alarm.misfire);
+        alarm.misfire = misfire.name();
         alarm.catch_up = small(misfire.how_many()).unwrap_or(alarm.catch_up);
     }
     if let Some(window) = edit.misfire_window {
         alarm.misfire_window = window.map(|window| window.as_secs_f64());
-    }
-    if let Some(overlap) = edit.overlap {
-        overlap.as_str().clone_into(&mut alarm.overlap);
-    }
-    if let Some(dst) = edit.dst {
-        dst.as_str().clone_into(&mut alarm.dst);
     }
     if let Some(jitter) = edit.jitter {
         alarm.jitter = jitter.as_secs_f64();
@@ -259,16 +253,16 @@ async fn write(transaction: &mut sqlx::PgConnection, alarm: &Alarm) -> Result<()
         .bind(&alarm.user_id)
         .bind(&alarm.conversation_id)
         .bind(alarm.max_failures)
-        .bind(&alarm.misfire)
+        .bind(alarm.misfire)
         .bind(alarm.catch_up)
         .bind(alarm.misfire_window)
-        .bind(&alarm.overlap)
-        .bind(&alarm.dst)
+        .bind(alarm.overlap)
+        .bind(alarm.dst.as_str())
         .bind(alarm.jitter)
         .bind(stamp(alarm.start_at))
         .bind(stamp(alarm.end_at))
         .bind(alarm.pause_after)
-        .bind(&alarm.kind);
+        .bind(alarm.kind);
     within(query.execute(transaction))
         .await
         .map_err(|error| set::Error::of(error, alarm.workspace_id))?;

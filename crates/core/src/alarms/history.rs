@@ -3,15 +3,17 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::id::AlarmId;
 
 /// A try that was not confirmed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Try {
     /// Counted from 1.
     pub attempt: i32,
     /// When.
+    #[sqlx(try_from = "At")]
     pub at: Timestamp,
     /// What kind of failure.
     pub class: String,
@@ -29,37 +31,22 @@ pub async fn tries(
     alarm: AlarmId,
     scheduled_for: Timestamp,
 ) -> Result<Vec<Try>, db::Error> {
-    type Row = (
-        i32,
-        jiff_sqlx::Timestamp,
-        String,
-        Option<i32>,
-        Option<String>,
-        Option<String>,
-    );
     let query = sqlx::query_as(statement!("alarms/tries"))
         .bind(alarm)
         .bind(jiff_sqlx::Timestamp::from(scheduled_for));
     let mut session = database.session().await?;
-    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
+    let tries = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;
-    let tries = rows
-        .into_iter()
-        .map(|(attempt, at, class, answer_status, answer, error)| Try {
-            attempt,
-            at: at.to_jiff(),
-            class,
-            answer_status,
-            answer,
-            error,
-        });
-    Ok(tries.collect())
+    Ok(tries)
 }
 
 /// Something that was done to an alarm.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Event {
+    /// Its number; grows.
+    pub id: i64,
     /// When.
+    #[sqlx(try_from = "At")]
     pub at: Timestamp,
     /// What.
     pub event: String,
@@ -69,46 +56,19 @@ pub struct Event {
     pub detail: Option<String>,
 }
 
-/// What was done to an alarm, newest first, each with its number; `before` is where the last page ended.
+/// What was done to an alarm, newest first; `before` is where the last page ended.
 pub async fn history(
     database: &Database,
     alarm: AlarmId,
     before: Option<i64>,
     limit: i64,
-) -> Result<Vec<(i64, Event)>, db::Error> {
+) -> Result<Vec<Event>, db::Error> {
     let query = sqlx::query_as(statement!("alarms/history"))
         .bind(alarm)
         .bind(before.unwrap_or(i64::MAX))
         .bind(limit);
     let mut session = database.session().await?;
-    let rows: Vec<(i64, jiff_sqlx::Timestamp, String, String, Option<String>)> =
-        within(query.fetch_all(&mut *session)).await?;
+    let events = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;
-    let event = |(id, at, event, actor, detail): (i64, jiff_sqlx::Timestamp, _, _, _)| {
-        let at = at.to_jiff();
-        let event = Event {
-            at,
-            event,
-            actor,
-            detail,
-        };
-        (id, event)
-    };
-    Ok(rows.into_iter().map(event).collect())
-}
-
-/// What was done to an alarm, oldest first.
-pub async fn events(database: &Database, alarm: AlarmId) -> Result<Vec<Event>, db::Error> {
-    let query = sqlx::query_as(statement!("alarms/events")).bind(alarm);
-    let mut session = database.session().await?;
-    let rows: Vec<(jiff_sqlx::Timestamp, String, String, Option<String>)> =
-        within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    let events = rows.into_iter().map(|(at, event, actor, detail)| Event {
-        at: at.to_jiff(),
-        event,
-        actor,
-        detail,
-    });
-    Ok(events.collect())
+    Ok(events)
 }

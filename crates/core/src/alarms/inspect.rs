@@ -3,11 +3,14 @@
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use stationmaster_schedule::{Cron, Fire};
+use stationmaster_schedule::{Cron, DstPolicy, Fire};
 use uuid::Uuid;
 
-pub use super::history::{Event, Try, events, history, tries};
-use super::terms::{Schedule, Written};
+pub use super::history::{Event, Try, history, tries};
+use super::terms::{
+    AlarmKind, AlarmStatus, MisfirePolicy, OccurrenceStatus, Origin, Overlap, Schedule, Written,
+};
+use crate::columns::{At, Json};
 use crate::db::{self, Database, statement, within};
 use crate::id::{AlarmId, WorkspaceId};
 
@@ -17,21 +20,17 @@ pub struct Filter {
     /// Of this workspace.
     pub workspace: Option<WorkspaceId>,
     /// In this status.
-    pub status: Option<String>,
-    /// `once` or `cron`.
-    pub kind: Option<String>,
+    pub status: Option<AlarmStatus>,
+    /// Of this kind.
+    pub kind: Option<AlarmKind>,
     /// Older than this id: where the last page ended.
     pub before: Option<AlarmId>,
     /// How many.
     pub limit: i64,
 }
 
-fn optional(time: Option<jiff_sqlx::Timestamp>) -> Option<Timestamp> {
-    time.map(jiff_sqlx::Timestamp::to_jiff)
-}
-
 /// An alarm.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Alarm {
     /// Its id.
     pub id: AlarmId,
@@ -39,23 +38,27 @@ pub struct Alarm {
     pub workspace_id: WorkspaceId,
     /// What people call it.
     pub label: String,
-    /// `once` or `cron`.
-    pub kind: String,
-    /// active, paused, fired, cancelled or failed.
-    pub status: String,
+    /// Once, or again and again.
+    pub kind: AlarmKind,
+    /// How it stands.
+    pub status: AlarmStatus,
     /// The expression, of kind `cron`.
     pub cron_expr: Option<String>,
     /// The expression in words.
+    #[sqlx(skip)]
     pub description: Option<String>,
     /// The IANA zone of the expression or of the local time.
     pub timezone: Option<String>,
     /// The local time, when it was given as one.
     pub civil_at: Option<String>,
     /// The instant, of kind `once`.
+    #[sqlx(try_from = "At")]
     pub fire_at: Option<Timestamp>,
     /// The nominal instant of the next occurrence.
+    #[sqlx(try_from = "At")]
     pub next_fire_at: Option<Timestamp>,
     /// When a wake was last accepted.
+    #[sqlx(try_from = "At")]
     pub last_fired_at: Option<Timestamp>,
     /// Tries that failed since then.
     pub failure_count: i32,
@@ -72,24 +75,28 @@ pub struct Alarm {
     /// In the wake.
     pub message: Option<String>,
     /// In the wake.
+    #[sqlx(try_from = "Json")]
     pub payload: Option<Box<RawValue>>,
     /// Tries before an occurrence fails; none: the server's setting.
     pub max_failures: Option<i32>,
-    /// coalesce, `catch_up` or skip.
-    pub misfire: String,
+    /// What happens to missed occurrences.
+    pub misfire: MisfirePolicy,
     /// How many are caught up with, for `catch_up`.
     pub catch_up: i32,
     /// How far back missed occurrences are made up for, in seconds; none: the server's setting.
     pub misfire_window: Option<f64>,
-    /// allow, queue or skip.
-    pub overlap: String,
-    /// vixie, skip or both.
-    pub dst: String,
+    /// What happens while an earlier occurrence is not settled.
+    pub overlap: Overlap,
+    /// What happens to local times that do not exist or come twice.
+    #[sqlx(try_from = "String")]
+    pub dst: DstPolicy,
     /// In seconds.
     pub jitter: f64,
     /// Not before.
+    #[sqlx(try_from = "At")]
     pub start_at: Option<Timestamp>,
     /// Not after.
+    #[sqlx(try_from = "At")]
     pub end_at: Option<Timestamp>,
     /// Failed occurrences in a row after which it is paused.
     pub pause_after: Option<i32>,
@@ -100,97 +107,13 @@ pub struct Alarm {
     /// Who set it.
     pub set_by: String,
     /// When it was set.
+    #[sqlx(try_from = "At")]
     pub created_at: Timestamp,
     /// When it was changed last.
+    #[sqlx(try_from = "At")]
     pub updated_at: Timestamp,
     /// No server has worked out its next fire yet.
     pub unplanned: bool,
-}
-
-#[derive(sqlx::FromRow)]
-struct AlarmRow {
-    id: AlarmId,
-    workspace_id: WorkspaceId,
-    label: String,
-    kind: String,
-    cron_expr: Option<String>,
-    timezone: Option<String>,
-    civil_at: Option<String>,
-    fire_at: Option<jiff_sqlx::Timestamp>,
-    next_fire_at: Option<jiff_sqlx::Timestamp>,
-    status: String,
-    failure_count: i32,
-    failed_in_a_row: i32,
-    last_error: Option<String>,
-    last_fired_at: Option<jiff_sqlx::Timestamp>,
-    dst: String,
-    misfire: String,
-    catch_up: i32,
-    misfire_window: Option<f64>,
-    overlap: String,
-    jitter: f64,
-    start_at: Option<jiff_sqlx::Timestamp>,
-    end_at: Option<jiff_sqlx::Timestamp>,
-    target_url: Option<String>,
-    user_id: Option<String>,
-    conversation_id: Option<String>,
-    message: Option<String>,
-    payload: Option<String>,
-    max_failures: Option<i32>,
-    pause_after: Option<i32>,
-    idempotency_key: Option<String>,
-    traceparent: Option<String>,
-    set_by: String,
-    created_at: jiff_sqlx::Timestamp,
-    updated_at: jiff_sqlx::Timestamp,
-    unplanned: bool,
-}
-
-impl From<AlarmRow> for Alarm {
-    fn from(row: AlarmRow) -> Self {
-        let cron = row
-            .cron_expr
-            .as_deref()
-            .and_then(|expression| Cron::parse(expression).ok());
-        Self {
-            id: row.id,
-            workspace_id: row.workspace_id,
-            label: row.label,
-            kind: row.kind,
-            status: row.status,
-            description: cron.map(|cron| cron.describe()),
-            cron_expr: row.cron_expr,
-            timezone: row.timezone,
-            civil_at: row.civil_at,
-            fire_at: optional(row.fire_at),
-            next_fire_at: optional(row.next_fire_at),
-            last_fired_at: optional(row.last_fired_at),
-            failure_count: row.failure_count,
-            failed_in_a_row: row.failed_in_a_row,
-            last_error: row.last_error,
-            target_url: row.target_url,
-            user_id: row.user_id,
-            conversation_id: row.conversation_id,
-            message: row.message,
-            payload: row.payload.and_then(|text| RawValue::from_string(text).ok()),
-            max_failures: row.max_failures,
-            misfire: row.misfire,
-            catch_up: row.catch_up,
-            misfire_window: row.misfire_window,
-            overlap: row.overlap,
-            dst: row.dst,
-            jitter: row.jitter,
-            start_at: optional(row.start_at),
-            end_at: optional(row.end_at),
-            pause_after: row.pause_after,
-            idempotency_key: row.idempotency_key,
-            traceparent: row.traceparent,
-            set_by: row.set_by,
-            created_at: row.created_at.to_jiff(),
-            updated_at: row.updated_at.to_jiff(),
-            unplanned: row.unplanned,
-        }
-    }
 }
 
 impl Alarm {
@@ -201,7 +124,7 @@ impl Alarm {
             civil_at: self.civil_at.clone(),
             cron_expr: self.cron_expr.clone(),
             timezone: self.timezone.clone(),
-            dst: self.dst.clone(),
+            dst: self.dst,
             start_at: self.start_at,
             end_at: self.end_at,
             anchor_at: self.created_at,
@@ -211,7 +134,7 @@ impl Alarm {
     /// Its coming fires after an instant, at most `count`, with notes where the clocks change.
     #[must_use]
     pub fn upcoming(&self, after: Timestamp, count: usize) -> Vec<Fire> {
-        if !matches!(self.status.as_str(), "active" | "paused") {
+        if !matches!(self.status, AlarmStatus::Active | AlarmStatus::Paused) {
             return Vec::new();
         }
         match self.written().read() {
@@ -297,40 +220,49 @@ async fn read(
 ) -> Result<Vec<Alarm>, db::Error> {
     let query = sqlx::query_as(statement!("alarms/get"))
         .bind(filter.workspace)
-        .bind(&filter.status)
-        .bind(&filter.kind)
+        .bind(filter.status)
+        .bind(filter.kind)
         .bind(filter.before.map_or(Uuid::max(), |before| before.0))
         .bind(filter.limit)
         .bind(only)
         .bind(&among.workspaces)
         .bind(&among.text)
         .persistent(false);
-    let rows: Vec<AlarmRow> = within(query.fetch_all(connection)).await?;
-    Ok(rows.into_iter().map(Alarm::from).collect())
+    let mut alarms: Vec<Alarm> = within(query.fetch_all(connection)).await?;
+    for alarm in &mut alarms {
+        let cron = alarm.cron_expr.as_deref().map(Cron::parse);
+        alarm.description = cron.and_then(Result::ok).map(|cron| cron.describe());
+    }
+    Ok(alarms)
 }
 
 /// One nominal instant of an alarm, or a long row of missed ones.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Occurrence {
     /// Of which alarm.
     pub alarm_id: AlarmId,
     /// The nominal instant.
+    #[sqlx(try_from = "At")]
     pub scheduled_for: Timestamp,
-    /// pending, claimed, retrying, fired, failed, skipped, coalesced or cancelled.
-    pub status: String,
-    /// schedule, manual or backfill.
-    pub origin: String,
+    /// How it stands.
+    pub status: OccurrenceStatus,
+    /// Where it comes from.
+    pub origin: Origin,
     /// Tries that were not confirmed.
     pub attempts: i32,
     /// Servers that were lost with it in their hands.
     pub recoveries: i32,
     /// When it was due, with its jitter.
+    #[sqlx(try_from = "At")]
     pub due_at: Timestamp,
     /// When it is tried again.
+    #[sqlx(try_from = "At")]
     pub retry_at: Option<Timestamp>,
     /// When its wake was accepted.
+    #[sqlx(try_from = "At")]
     pub fired_at: Option<Timestamp>,
     /// When it was settled.
+    #[sqlx(try_from = "At")]
     pub finished_at: Option<Timestamp>,
     /// Why it did not fire.
     pub reason: Option<String>,
@@ -345,59 +277,15 @@ pub struct Occurrence {
     /// How many occurrences this speaks for; none: very many.
     pub covers: Option<i64>,
     /// Of a long row: the first instant that is no part of it.
+    #[sqlx(try_from = "At")]
     pub until: Option<Timestamp>,
-}
-
-#[derive(sqlx::FromRow)]
-struct OccurrenceRow {
-    alarm_id: AlarmId,
-    scheduled_for: jiff_sqlx::Timestamp,
-    status: String,
-    origin: String,
-    attempts: i32,
-    recoveries: i32,
-    last_error: Option<String>,
-    fired_at: Option<jiff_sqlx::Timestamp>,
-    reason: Option<String>,
-    retry_at: Option<jiff_sqlx::Timestamp>,
-    due_at: jiff_sqlx::Timestamp,
-    finished_at: Option<jiff_sqlx::Timestamp>,
-    answer_status: Option<i32>,
-    answer: Option<String>,
-    note: Option<String>,
-    covers: Option<i64>,
-    until: Option<jiff_sqlx::Timestamp>,
-}
-
-impl From<OccurrenceRow> for Occurrence {
-    fn from(row: OccurrenceRow) -> Self {
-        Self {
-            alarm_id: row.alarm_id,
-            scheduled_for: row.scheduled_for.to_jiff(),
-            status: row.status,
-            origin: row.origin,
-            attempts: row.attempts,
-            recoveries: row.recoveries,
-            due_at: row.due_at.to_jiff(),
-            retry_at: optional(row.retry_at),
-            fired_at: optional(row.fired_at),
-            finished_at: optional(row.finished_at),
-            reason: row.reason,
-            last_error: row.last_error,
-            answer_status: row.answer_status,
-            answer: row.answer,
-            note: row.note,
-            covers: row.covers,
-            until: optional(row.until),
-        }
-    }
 }
 
 /// The occurrences of an alarm, newest first; `before` is where the last page ended.
 pub async fn occurrences(
     database: &Database,
     alarm: AlarmId,
-    status: Option<&str>,
+    status: Option<OccurrenceStatus>,
     before: Option<Timestamp>,
     limit: i64,
 ) -> Result<Vec<Occurrence>, db::Error> {
@@ -407,7 +295,7 @@ pub async fn occurrences(
         .bind(status)
         .bind(jiff_sqlx::Timestamp::from(before.unwrap_or(Timestamp::MAX)))
         .bind(limit);
-    let rows: Vec<OccurrenceRow> = within(query.fetch_all(&mut *session)).await?;
+    let occurrences = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;
-    Ok(rows.into_iter().map(Occurrence::from).collect())
+    Ok(occurrences)
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::Settings;
+use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::wake::signature::Secret;
 use crate::wake::targets::target_of;
@@ -146,30 +147,21 @@ fn made(master: &Secret, target: String, generation: i32) -> Made {
 }
 
 /// A target that has a secret of its own.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Key {
     /// Scheme, host and port.
     pub target: String,
     /// Counted from 1.
     pub generation: i32,
     /// When the present one was made.
+    #[sqlx(try_from = "At")]
     pub rotated_at: Timestamp,
     /// Until when the one before counts as well.
+    #[sqlx(try_from = "At")]
     pub previous_until: Option<Timestamp>,
 }
 
 /// The targets that have a secret of their own.
 pub async fn list(database: &Database) -> Result<Vec<Key>, db::Error> {
-    type Row = (String, i32, jiff_sqlx::Timestamp, Option<jiff_sqlx::Timestamp>);
-    let rows: Vec<Row> =
-        within(sqlx::query_as(statement!("alarms/key_list")).fetch_all(database.pool())).await?;
-    let keys = rows
-        .into_iter()
-        .map(|(target, generation, rotated_at, previous_until)| Key {
-            target,
-            generation,
-            rotated_at: rotated_at.to_jiff(),
-            previous_until: previous_until.map(jiff_sqlx::Timestamp::to_jiff),
-        });
-    Ok(keys.collect())
+    within(sqlx::query_as(statement!("alarms/key_list")).fetch_all(database.pool())).await
 }

@@ -54,7 +54,7 @@ pub(crate) use lane::AlarmsLane;
 use lane::BACKLOG;
 pub(crate) use planner::Planner;
 pub(crate) use recover::Recover;
-pub use terms::{Misfire, Overlap};
+pub use terms::{AlarmKind, AlarmStatus, Misfire, MisfirePolicy, OccurrenceStatus, Origin, Overlap};
 
 /// The path of the router that wakes go to.
 const ROUTER_PATH: &str = "internal/wake";

@@ -10,7 +10,8 @@ use super::claim::record_missed;
 use super::inspect::{self, Alarm};
 use super::plan::row;
 use super::planner::{Plan, write_plans};
-use super::terms::Schedule;
+use super::terms::{AlarmStatus, OccurrenceStatus, Schedule};
+use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::id::AlarmId;
 
@@ -37,17 +38,13 @@ pub enum Error {
 /// How an alarm stands while it is locked.
 #[derive(sqlx::FromRow)]
 pub(super) struct Locked {
-    pub(super) status: String,
-    next_fire_at: Option<jiff_sqlx::Timestamp>,
-    now: jiff_sqlx::Timestamp,
+    pub(super) status: AlarmStatus,
+    #[sqlx(try_from = "At")]
+    next_fire_at: Option<Timestamp>,
+    #[sqlx(try_from = "At")]
+    pub(super) now: Timestamp,
     /// An occurrence of the schedule is open.
     pub(super) under_way: bool,
-}
-
-impl Locked {
-    pub(super) fn now(&self) -> Timestamp {
-        self.now.to_jiff()
-    }
 }
 
 /// Locks an alarm.
@@ -91,8 +88,8 @@ pub(super) async fn get(transaction: &mut sqlx::PgConnection, id: AlarmId) -> Re
 /// What a caller expects of an alarm before it is changed; asked under its lock.
 pub type Expectation<'a> = &'a (dyn Fn(&Alarm) -> bool + Send + Sync);
 
-/// Cancels an alarm for good. Answers the status that it has now: `cancelled`, or the one in which it had ended before.
-pub async fn cancel(database: &Database, id: AlarmId, by: &str) -> Result<String, Error> {
+/// Cancels an alarm for good. Answers the status that it has now: cancelled, or the one in which it had ended before.
+pub async fn cancel(database: &Database, id: AlarmId, by: &str) -> Result<AlarmStatus, Error> {
     cancel_if(database, id, by, None).await
 }
 
@@ -102,7 +99,7 @@ pub async fn cancel_if(
     id: AlarmId,
     by: &str,
     expected: Option<Expectation<'_>>,
-) -> Result<String, Error> {
+) -> Result<AlarmStatus, Error> {
     let mut transaction = database.transaction().await?;
     if let Some(expected) = expected {
         lock(&mut transaction, id).await?;
@@ -126,9 +123,9 @@ pub async fn cancel_if(
 pub async fn pause(database: &Database, id: AlarmId, by: &str) -> Result<(), Error> {
     let mut transaction = database.transaction().await?;
     let locked = lock(&mut transaction, id).await?;
-    match locked.status.as_str() {
-        "paused" => return Ok(()),
-        "active" => {}
+    match locked.status {
+        AlarmStatus::Paused => return Ok(()),
+        AlarmStatus::Active => {}
         status => {
             return Err(Error::WrongState(format!(
                 "alarm {id} is {status}: there is nothing to pause"
@@ -151,9 +148,9 @@ pub async fn resume(database: &Database, id: AlarmId, by: &str) -> Result<(), Er
     let mut transaction = database.transaction().await?;
     let locked = lock(&mut transaction, id).await?;
     let alarm = get(&mut transaction, id).await?;
-    match locked.status.as_str() {
-        "active" => return Ok(()),
-        "paused" => {}
+    match locked.status {
+        AlarmStatus::Active => return Ok(()),
+        AlarmStatus::Paused => {}
         status => {
             return Err(Error::WrongState(format!(
                 "alarm {id} is {status}: there is nothing to resume"
@@ -174,15 +171,21 @@ pub async fn resume(database: &Database, id: AlarmId, by: &str) -> Result<(), Er
 }
 
 async fn go_on(transaction: &mut sqlx::PgConnection, alarm: &Alarm, locked: &Locked) -> Result<(), Error> {
-    let Some(next) = locked.next_fire_at.map(jiff_sqlx::Timestamp::to_jiff) else {
+    let Some(next) = locked.next_fire_at else {
         return Ok(());
     };
-    let now = locked.now();
+    let now = locked.now;
     let schedule = alarm.written().read().map_err(Error::WrongState)?;
     let (upcoming, follows) = match &schedule {
         Schedule::Cron(series) => {
             if next <= now {
-                let missed = row(series, next, now, "skipped", "the alarm was paused");
+                let missed = row(
+                    series,
+                    next,
+                    now,
+                    OccurrenceStatus::Skipped,
+                    "the alarm was paused",
+                );
                 let missed: Vec<_> = missed.into_iter().map(|missed| (alarm.id, missed)).collect();
                 record_missed(transaction, &missed).await?;
             }
@@ -209,7 +212,7 @@ async fn go_on(transaction: &mut sqlx::PgConnection, alarm: &Alarm, locked: &Loc
 pub async fn fire(database: &Database, id: AlarmId, by: &str) -> Result<Timestamp, Error> {
     let mut transaction = database.transaction().await?;
     let locked = lock(&mut transaction, id).await?;
-    if locked.status == "cancelled" {
+    if locked.status == AlarmStatus::Cancelled {
         return Err(Error::WrongState(format!("alarm {id} is cancelled")));
     }
     let query = sqlx::query_scalar(statement!("alarms/fire")).bind(id);

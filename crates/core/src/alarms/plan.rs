@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use stationmaster_schedule::Series;
 
-use super::terms::{Misfire, Overlap, Schedule, Terms, Upcoming, due};
+use super::terms::{Misfire, OccurrenceStatus, Overlap, Schedule, Terms, Upcoming, due};
 use crate::id::AlarmId;
 
 /// Up to this many missed occurrences are written down one by one.
@@ -31,7 +31,7 @@ pub(crate) struct Missed {
     pub(crate) until: Option<Timestamp>,
     /// `None`: very many.
     pub(crate) covers: Option<u64>,
-    pub(crate) status: &'static str,
+    pub(crate) status: OccurrenceStatus,
     pub(crate) reason: String,
 }
 
@@ -90,7 +90,7 @@ impl Late<'_> {
             from: first,
             until: None,
             covers: Some(1),
-            status: "skipped",
+            status: OccurrenceStatus::Skipped,
             reason: self.too_late(),
         };
         Step {
@@ -116,7 +116,7 @@ impl Late<'_> {
             && first.at < free_at
         {
             let reason = "an earlier occurrence was still under way";
-            missed.extend(row(series, first.at, free_at, "skipped", reason));
+            missed.extend(row(series, first.at, free_at, OccurrenceStatus::Skipped, reason));
             let next = series.next_after(just_before(free_at)).map(Upcoming::from);
             match next {
                 Some(next) if self.is_due(next.at) => first = next,
@@ -137,7 +137,7 @@ impl Late<'_> {
                 from: fire.at,
                 until: None,
                 covers: Some(1),
-                status: "skipped",
+                status: OccurrenceStatus::Skipped,
                 reason: format!("overlaps with {}", newest[0].at),
             }));
             fire = newest;
@@ -235,7 +235,7 @@ impl Late<'_> {
             return Vec::new();
         }
         if self.terms.misfire == Misfire::Skip {
-            return row(series, first, until, "skipped", &self.too_late());
+            return row(series, first, until, OccurrenceStatus::Skipped, &self.too_late());
         }
         let mut missed = Vec::new();
         let mut from = Some(first);
@@ -246,7 +246,7 @@ impl Late<'_> {
                 series,
                 first,
                 end.unwrap_or(until).min(until),
-                "skipped",
+                OccurrenceStatus::Skipped,
                 &reason,
             ));
             from = end;
@@ -255,9 +255,12 @@ impl Late<'_> {
             return missed;
         };
         let (status, reason) = match (self.terms.misfire, into) {
-            (Misfire::CatchUp(many), _) => ("skipped", format!("only the newest {many} are caught up with")),
-            (_, Some(into)) => ("coalesced", format!("coalesced into {}", into.at)),
-            (_, None) => ("skipped", self.too_late()),
+            (Misfire::CatchUp(many), _) => (
+                OccurrenceStatus::Skipped,
+                format!("only the newest {many} are caught up with"),
+            ),
+            (_, Some(into)) => (OccurrenceStatus::Coalesced, format!("coalesced into {}", into.at)),
+            (_, None) => (OccurrenceStatus::Skipped, self.too_late()),
         };
         missed.extend(row(series, from, until, status, &reason));
         missed
@@ -269,7 +272,7 @@ pub(crate) fn row(
     series: &Series,
     first: Timestamp,
     until: Timestamp,
-    status: &'static str,
+    status: OccurrenceStatus,
     reason: &str,
 ) -> Vec<Missed> {
     let mut fires = std::iter::once(first)

@@ -53,7 +53,7 @@ fn fired(step: &Step) -> Vec<Timestamp> {
     step.fire.iter().map(|fire| fire.at).collect()
 }
 
-fn missed(step: &Step) -> Vec<(Timestamp, &str)> {
+fn missed(step: &Step) -> Vec<(Timestamp, OccurrenceStatus)> {
     step.missed
         .iter()
         .map(|missed| (missed.from, missed.status))
@@ -94,9 +94,9 @@ fn after_an_outage_coalesce_fires_the_newest_once_and_records_the_others() {
     assert_eq!(
         missed(&step),
         [
-            (at("12:00:00"), "coalesced"),
-            (at("12:05:00"), "coalesced"),
-            (at("12:10:00"), "coalesced")
+            (at("12:00:00"), OccurrenceStatus::Coalesced),
+            (at("12:05:00"), OccurrenceStatus::Coalesced),
+            (at("12:10:00"), OccurrenceStatus::Coalesced)
         ]
     );
     assert_eq!(step.missed[0].reason, "coalesced into 2026-03-01T12:15:00Z");
@@ -126,7 +126,10 @@ fn catching_up_fires_the_newest_in_order_and_records_the_others() {
     assert_eq!(fired(&step), [at("12:10:00"), at("12:15:00")]);
     assert_eq!(
         missed(&step),
-        [(at("12:00:00"), "skipped"), (at("12:05:00"), "skipped")]
+        [
+            (at("12:00:00"), OccurrenceStatus::Skipped),
+            (at("12:05:00"), OccurrenceStatus::Skipped)
+        ]
     );
     assert_eq!(next(&step), Some(at("12:20:00")));
     let all = super::tests::step(
@@ -167,7 +170,10 @@ fn what_lies_before_the_window_is_not_made_up_for() {
     assert_eq!(fired(&step), [at("12:10:00"), at("12:15:00")]);
     assert_eq!(
         missed(&step),
-        [(at("12:00:00"), "skipped"), (at("12:05:00"), "skipped")]
+        [
+            (at("12:00:00"), OccurrenceStatus::Skipped),
+            (at("12:05:00"), OccurrenceStatus::Skipped)
+        ]
     );
     assert!(
         step.missed[0].reason.contains("window of 10 min"),
@@ -220,7 +226,7 @@ fn for_once_it_fires_however_late_it_is_unless_it_is_to_be_skipped() {
     let skipped = step(&once, terms(Misfire::Skip), "00:00:00", "23:00:00");
     assert_eq!(
         (fired(&skipped), missed(&skipped)),
-        (vec![], vec![(at("00:00:00"), "skipped")])
+        (vec![], vec![(at("00:00:00"), OccurrenceStatus::Skipped)])
     );
 }
 

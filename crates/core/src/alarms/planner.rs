@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use stationmaster_schedule::DstPolicy;
+
 use super::Shared;
 use super::claim::fail;
 use super::terms::{Upcoming, Written, due};
@@ -34,7 +36,8 @@ struct Unplanned {
     cron_expr: Option<String>,
     civil_at: Option<String>,
     timezone: Option<String>,
-    dst: String,
+    #[sqlx(try_from = "String")]
+    dst: DstPolicy,
     jitter: f64,
     start_at: Option<jiff_sqlx::Timestamp>,
     end_at: Option<jiff_sqlx::Timestamp>,
@@ -143,7 +146,7 @@ fn plan_of(row: &Unplanned) -> Result<Plan, String> {
         civil_at: row.civil_at.clone(),
         cron_expr: row.cron_expr.clone(),
         timezone: row.timezone.clone(),
-        dst: row.dst.clone(),
+        dst: row.dst,
         start_at: row.start_at.map(jiff_sqlx::Timestamp::to_jiff),
         end_at: row.end_at.map(jiff_sqlx::Timestamp::to_jiff),
         anchor_at: row.created_at.to_jiff(),

@@ -252,7 +252,7 @@ pub async fn set(database: &Database, request: &SetAlarm, by: &str) -> Result<An
         civil_at: columns.civil_at.clone(),
         cron_expr: columns.expression.map(str::to_owned),
         timezone: columns.zone.map(str::to_owned),
-        dst: request.dst.as_str().to_owned(),
+        dst: request.dst,
         start_at: request.start_at,
         end_at: request.end_at,
         anchor_at: Timestamp::UNIX_EPOCH,
@@ -314,10 +314,10 @@ async fn insert(
         .bind(&request.conversation_id)
         .bind(&request.idempotency_key)
         .bind(small(request.max_failures))
-        .bind(request.misfire.as_str())
+        .bind(request.misfire.name())
         .bind(small(request.misfire.how_many()))
         .bind(request.misfire_window.map(|window| window.as_secs_f64()))
-        .bind(request.overlap.as_str())
+        .bind(request.overlap)
         .bind(request.dst.as_str())
         .bind(request.jitter.as_secs_f64())
         .bind(stamp(request.start_at))

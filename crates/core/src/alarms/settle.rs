@@ -14,6 +14,7 @@ use crate::db::{self, statement, within};
 use crate::id::AlarmId;
 use crate::task::chain;
 use crate::wake::answer::Class;
+use crate::words::words;
 
 /// Above this size a batch is one line in the log instead of a line for each alarm.
 const SAY_EACH: usize = 20;
@@ -167,11 +168,7 @@ async fn write_once(shared: &Shared, batch: &[Settlement]) -> Result<Vec<Line>, 
                     .map(|row| row.answer.map(|(_, body)| body.as_str()))
                     .collect::<Vec<_>>(),
             )
-            .bind(
-                rows.iter()
-                    .map(|row| row.class.map(Class::as_str))
-                    .collect::<Vec<_>>(),
-            )
+            .bind(rows.iter().map(|row| row.class).collect::<Vec<_>>())
             .bind(
                 rows.iter()
                     .map(|row| row.class == Some(Class::Gone))
@@ -183,9 +180,23 @@ async fn write_once(shared: &Shared, batch: &[Settlement]) -> Result<Vec<Line>, 
     .await
 }
 
+words! {
+    /// What a verdict does to the row.
+    enum Outcome {
+        /// [`Verdict::Fired`].
+        Fired = "fired",
+        /// [`Verdict::Retry`].
+        Retry = "retry",
+        /// [`Verdict::Failed`].
+        Failed = "failed",
+        /// [`Verdict::Released`].
+        Released = "released",
+    }
+}
+
 /// A verdict as the statement takes it.
 struct Row<'a> {
-    outcome: &'static str,
+    outcome: Outcome,
     wait: Duration,
     error: Option<&'a str>,
     answer: Option<&'a Answer>,
@@ -205,7 +216,7 @@ impl<'a> Row<'a> {
             Verdict::Fired { answer } => Self {
                 answer: Some(answer),
                 class: Some(Class::Accepted),
-                ..row("fired")
+                ..row(Outcome::Fired)
             },
             Verdict::Retry {
                 wait,
@@ -217,7 +228,7 @@ impl<'a> Row<'a> {
                 error: Some(message),
                 answer: answer.as_ref(),
                 class: Some(*class),
-                ..row("retry")
+                ..row(Outcome::Retry)
             },
             Verdict::Failed {
                 class,
@@ -227,14 +238,14 @@ impl<'a> Row<'a> {
                 error: Some(message),
                 answer: answer.as_ref(),
                 class: Some(*class),
-                ..row("failed")
+                ..row(Outcome::Failed)
             },
             Verdict::Released { wait, message, .. } => Self {
                 wait: *wait,
                 error: message.as_deref(),
-                ..row("released")
+                ..row(Outcome::Released)
             },
-            Verdict::Abandoned => row("released"),
+            Verdict::Abandoned => row(Outcome::Released),
         }
     }
 }
@@ -268,7 +279,7 @@ fn report(shared: &Shared, over: &[Settlement], written: &Written) {
                 );
             }
             Verdict::Failed { class, message, .. } => {
-                metrics.failed(class.as_str());
+                metrics.failed(*class);
                 tracing::error!(
                     %alarm, %scheduled_for, attempt = claim.attempts + 1, error = message, "Alarm failed"
                 );

@@ -5,11 +5,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{DispatcherId, Epoch};
+use crate::columns::{At, Json};
 use crate::db::{self, Database, statement, within};
 use crate::id::{ServerId, WorkspaceId};
 
 /// A dispatcher as people see it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Dispatcher {
     /// Its id.
     pub id: DispatcherId,
@@ -17,8 +18,8 @@ pub struct Dispatcher {
     pub project: String,
     /// Its task queue.
     pub task_queue: String,
-    /// `owned`, or `vacant` when no lease holds.
-    pub state: &'static str,
+    /// Does its owner's lease hold?
+    pub owned: bool,
     /// Who owns it, now or last.
     pub owner: Option<ServerId>,
     /// What the owner is called.
@@ -26,67 +27,29 @@ pub struct Dispatcher {
     /// Its epoch.
     pub epoch: Epoch,
     /// Until when the lease holds.
+    #[sqlx(try_from = "At")]
     pub lease_until: Option<Timestamp>,
     /// Where its run is.
     pub engine: Option<String>,
     /// The first run of this epoch.
     pub run_id: Option<String>,
     /// When its owner took it.
+    #[sqlx(try_from = "At")]
     pub taken_at: Option<Timestamp>,
     /// When its run was started.
+    #[sqlx(try_from = "At")]
     pub run_started_at: Option<Timestamp>,
     /// The last heartbeat, when heartbeats are kept in PostgreSQL.
+    #[sqlx(try_from = "At")]
     pub heartbeat_at: Option<Timestamp>,
     /// Signals that wait, counted up to 1,000.
     pub waiting: i64,
     /// Since when the oldest of them has waited.
+    #[sqlx(try_from = "At")]
     pub oldest_waiting_at: Option<Timestamp>,
     /// The servers that stand by, the owner among them.
+    #[sqlx(try_from = "Json")]
     pub servers: Option<Box<RawValue>>,
-}
-
-#[derive(sqlx::FromRow)]
-struct Row {
-    id: DispatcherId,
-    project: String,
-    task_queue: String,
-    owner: Option<ServerId>,
-    owner_name: Option<String>,
-    epoch: Epoch,
-    lease_until: Option<jiff_sqlx::Timestamp>,
-    owned: bool,
-    engine: Option<String>,
-    run_id: Option<String>,
-    taken_at: Option<jiff_sqlx::Timestamp>,
-    run_started_at: Option<jiff_sqlx::Timestamp>,
-    waiting: i64,
-    oldest_waiting_at: Option<jiff_sqlx::Timestamp>,
-    heartbeat_at: Option<jiff_sqlx::Timestamp>,
-    servers: String,
-}
-
-impl From<Row> for Dispatcher {
-    fn from(row: Row) -> Self {
-        let time = |time: Option<jiff_sqlx::Timestamp>| time.map(jiff_sqlx::Timestamp::to_jiff);
-        Self {
-            id: row.id,
-            project: row.project,
-            task_queue: row.task_queue,
-            state: if row.owned { "owned" } else { "vacant" },
-            owner: row.owner,
-            owner_name: row.owner_name,
-            epoch: row.epoch,
-            lease_until: time(row.lease_until),
-            engine: row.engine,
-            run_id: row.run_id,
-            taken_at: time(row.taken_at),
-            run_started_at: time(row.run_started_at),
-            heartbeat_at: time(row.heartbeat_at),
-            waiting: row.waiting,
-            oldest_waiting_at: time(row.oldest_waiting_at),
-            servers: RawValue::from_string(row.servers).ok(),
-        }
-    }
 }
 
 /// The dispatchers there are, of a project or all.
@@ -138,9 +101,9 @@ pub async fn select(
         .bind(which.among)
         .bind(which.after)
         .persistent(false);
-    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
+    let dispatchers = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;
-    Ok(rows.into_iter().map(Dispatcher::from).collect())
+    Ok(dispatchers)
 }
 
 /// Something that happened to a dispatcher: `fresh`, `takeover`, `handover` (taken after a hand-over), `handed_over`,
@@ -150,7 +113,7 @@ pub struct Event {
     /// Its number; grows.
     pub id: i64,
     /// When.
-    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    #[sqlx(try_from = "At")]
     pub at: Timestamp,
     /// To which dispatcher.
     pub dispatcher_id: DispatcherId,
@@ -165,29 +128,8 @@ pub struct Event {
     /// Who did it: a server, or a person.
     pub actor: String,
     /// More, as a JSON object.
-    #[sqlx(try_from = "String")]
-    pub detail: Detail,
-}
-
-/// JSON as it was written.
-#[derive(Debug, Clone, Serialize)]
-#[serde(transparent)]
-pub struct Detail(Box<RawValue>);
-
-impl Detail {
-    /// The JSON.
-    #[must_use]
-    pub fn get(&self) -> &str {
-        self.0.get()
-    }
-}
-
-impl TryFrom<String> for Detail {
-    type Error = serde_json::Error;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        RawValue::from_string(text).map(Self)
-    }
+    #[sqlx(try_from = "Json")]
+    pub detail: Box<RawValue>,
 }
 
 /// What happened, newest first: to one dispatcher or to all.

@@ -13,6 +13,7 @@ use super::{DispatcherId, Epoch, Tenure};
 use crate::db::{self, statement, within};
 use crate::id::ServerId;
 use crate::task::{Next, Pass};
+use crate::words::words;
 
 /// The most that one round takes.
 const TAKE: i64 = 100;
@@ -20,29 +21,15 @@ const TAKE: i64 = 100;
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 const SHORTEST_WAIT: Duration = Duration::from_millis(20);
 
-/// How a dispatcher came to its owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Fresh,
-    Handover,
-    Takeover,
-}
-
-impl Kind {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Fresh => "fresh",
-            Self::Handover => "handover",
-            Self::Takeover => "takeover",
-        }
-    }
-
-    fn read(text: &str) -> Self {
-        match text {
-            "fresh" => Self::Fresh,
-            "handover" => Self::Handover,
-            _ => Self::Takeover,
-        }
+words! {
+    /// How a dispatcher came to its owner.
+    pub(super) enum Kind {
+        /// Nobody had it before.
+        Fresh = "fresh",
+        /// Its owner had handed it over.
+        Handover = "handover",
+        /// Its owner's lease had run out.
+        Takeover = "takeover",
     }
 }
 
@@ -161,7 +148,7 @@ struct Taken {
     task_queue: String,
     epoch: Epoch,
     former_owner: Option<ServerId>,
-    kind: String,
+    kind: Kind,
     vacant_for: f64,
 }
 
@@ -250,7 +237,7 @@ impl Keep {
             .bind(shared.engine.name());
         let taken: Vec<Taken> = within(query.fetch_all(shared.database.pool())).await?;
         for row in &taken {
-            let kind = Kind::read(&row.kind);
+            let kind = row.kind;
             tracing::info!(
                 dispatcher = %row.id, epoch = row.epoch.0, former = row.former_owner.map(|id| id.to_string()),
                 vacant_for = row.vacant_for, "Dispatcher {}", if kind == Kind::Fresh { "started" } else { "taken over" }

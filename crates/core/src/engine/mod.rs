@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::graph::Graph;
 use crate::id::{DefinitionId, ExecutionId, Token, VersionId, WorkspaceId};
+use crate::words::words;
 
 pub mod breaker;
 pub mod embedded;
@@ -85,32 +86,19 @@ pub enum RunState {
     NotFound,
 }
 
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CloseStatus {
-    /// It returned a result.
-    Completed,
-    /// It failed.
-    Failed,
-    /// It was cancelled and agreed.
-    Cancelled,
-    /// It was terminated.
-    Terminated,
-    /// It ran out of time.
-    TimedOut,
-}
-
-impl CloseStatus {
-    /// The execution status it becomes, as it is spelled in the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "COMPLETED",
-            Self::Failed => "FAILED",
-            Self::Cancelled => "CANCELLED",
-            Self::Terminated => "TERMINATED",
-            Self::TimedOut => "TIMED_OUT",
-        }
+words! {
+    /// How a run ended; the status of its execution from then on.
+    pub enum CloseStatus {
+        /// It returned a result.
+        Completed = "COMPLETED",
+        /// It failed.
+        Failed = "FAILED",
+        /// It was cancelled and agreed.
+        Cancelled = "CANCELLED",
+        /// It was terminated.
+        Terminated = "TERMINATED",
+        /// It ran out of time.
+        TimedOut = "TIMED_OUT",
     }
 }
 

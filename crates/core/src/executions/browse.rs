@@ -8,7 +8,8 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::inspect::{Execution, ExecutionRow, Item, ItemRow};
+use super::inspect::{Execution, Item};
+use super::{ExecutionStatus, ItemStatus};
 use crate::db::{self, Database, statement, within};
 use crate::id::{DefinitionId, WorkspaceId};
 use crate::session::Session;
@@ -17,14 +18,14 @@ use crate::session::Session;
 pub const WINDOW: i64 = 5_000;
 
 /// Which rows; every field that is given must match.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
+#[derive(Debug, Clone)]
+pub struct Filter<Status> {
     /// Of these workspaces.
     pub workspaces: Option<Vec<WorkspaceId>>,
     /// Of this definition.
     pub definition: Option<DefinitionId>,
     /// In this status.
-    pub status: Option<String>,
+    pub status: Option<Status>,
     /// Items: enqueued at or after. Executions: ended at or after.
     pub after: Option<Timestamp>,
     /// Items: enqueued before. Executions: ended before.
@@ -46,10 +47,31 @@ pub struct Page<T> {
     pub next: Option<Uuid>,
 }
 
-impl Filter {
+impl<Status> Default for Filter<Status> {
+    fn default() -> Self {
+        Self {
+            workspaces: None,
+            definition: None,
+            status: None,
+            after: None,
+            before: None,
+            text: None,
+            below: None,
+            limit: 0,
+        }
+    }
+}
+
+impl<Status: Copy + Into<&'static str>> Filter<Status> {
+    fn status(&self) -> Option<&'static str> {
+        self.status.map(Into::into)
+    }
+
     /// Does an index tell everything, so that every candidate is on the page?
     fn is_plain(&self) -> bool {
-        self.definition.is_none() && self.text.is_none() && self.status.as_deref() != Some("DISPATCHED")
+        self.definition.is_none()
+            && self.text.is_none()
+            && self.status() != Some(ItemStatus::Dispatched.as_str())
     }
 
     fn window(&self) -> i64 {
@@ -68,51 +90,48 @@ impl Filter {
 }
 
 /// Items, newest first.
-pub async fn items(database: &Database, filter: &Filter) -> Result<Page<Item>, db::Error> {
+pub async fn items(database: &Database, filter: &Filter<ItemStatus>) -> Result<Page<Item>, db::Error> {
     let mut session = database.session().await?;
     let ids = candidates(&mut session, statement!("browse/item_candidates"), filter).await?;
     let query = sqlx::query_as(statement!("browse/items"))
         .bind(&ids)
         .bind(filter.definition)
-        .bind(&filter.status)
+        .bind(filter.status())
         .bind(filter.pattern())
         .bind(i64::try_from(filter.limit).unwrap_or(WINDOW) + 1)
         .persistent(false);
-    let rows: Vec<ItemRow> = within(query.fetch_all(&mut *session)).await?;
+    let rows: Vec<Item> = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;
-    Ok(page(
-        rows.into_iter().map(Item::from).collect(),
-        |item| item.id.0,
-        &ids,
-        filter,
-    ))
+    Ok(page(rows, |item| item.id.0, &ids, filter))
 }
 
 /// Executions, newest first.
-pub async fn executions(database: &Database, filter: &Filter) -> Result<Page<Execution>, db::Error> {
+pub async fn executions(
+    database: &Database,
+    filter: &Filter<ExecutionStatus>,
+) -> Result<Page<Execution>, db::Error> {
     let mut session = database.session().await?;
     let ids = candidates(&mut session, statement!("browse/execution_candidates"), filter).await?;
     let query = sqlx::query_as(statement!("browse/executions"))
         .bind(&ids)
         .bind(filter.definition)
-        .bind(&filter.status)
+        .bind(filter.status())
         .bind(filter.pattern())
         .bind(i64::try_from(filter.limit).unwrap_or(WINDOW) + 1)
         .persistent(false);
-    let rows: Vec<ExecutionRow> = within(query.fetch_all(&mut *session)).await?;
+    let rows: Vec<Execution> = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;
-    let rows = rows.into_iter().map(Execution::from).collect();
     Ok(page(rows, |execution| execution.id.0, &ids, filter))
 }
 
-async fn candidates(
+async fn candidates<Status: Copy + Into<&'static str>>(
     session: &mut Session,
     statement: &'static str,
-    filter: &Filter,
+    filter: &Filter<Status>,
 ) -> Result<Vec<Uuid>, db::Error> {
     let query = sqlx::query_scalar(statement)
         .bind(&filter.workspaces)
-        .bind(&filter.status)
+        .bind(filter.status())
         .bind(filter.after.map(jiff_sqlx::Timestamp::from))
         .bind(filter.before.map(jiff_sqlx::Timestamp::from))
         .bind(filter.below.unwrap_or(Uuid::max()))
@@ -121,7 +140,12 @@ async fn candidates(
     within(query.fetch_all(&mut **session)).await
 }
 
-fn page<T>(mut rows: Vec<T>, id: impl Fn(&T) -> Uuid, candidates: &[Uuid], filter: &Filter) -> Page<T> {
+fn page<T, Status: Copy + Into<&'static str>>(
+    mut rows: Vec<T>,
+    id: impl Fn(&T) -> Uuid,
+    candidates: &[Uuid],
+    filter: &Filter<Status>,
+) -> Page<T> {
     if rows.len() > filter.limit {
         rows.truncate(filter.limit);
         let next = rows.last().map(&id);

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use super::ItemStatus;
 use super::operate::{self, Cancelled};
 use crate::audit;
 use crate::db::{self, Database, statement, within};
@@ -33,8 +34,8 @@ pub struct Cancellable {
     pub workspaces: Option<Vec<WorkspaceId>>,
     /// Of this definition.
     pub definition: Option<DefinitionId>,
-    /// In this status: `PENDING`, `CLAIMED` or `DISPATCHED`.
-    pub status: Option<String>,
+    /// In this status, of those in which something can be cancelled.
+    pub status: Option<ItemStatus>,
     /// Enqueued at or after.
     pub after: Option<Timestamp>,
     /// Enqueued before.
@@ -142,7 +143,7 @@ async fn cancellable(
     let query = sqlx::query_scalar(statement!("operate/cancellable"))
         .bind(&filter.workspaces)
         .bind(filter.definition)
-        .bind(&filter.status)
+        .bind(filter.status)
         .bind(filter.after.map(jiff_sqlx::Timestamp::from))
         .bind(filter.before.map(jiff_sqlx::Timestamp::from))
         .bind(after)

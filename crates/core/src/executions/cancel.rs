@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use super::Shared;
 use super::operate::{self, Cancelled};
 use super::start::{answered, away};
+use super::{ExecutionStatus, Shared};
 use crate::db::{self, statement, within};
 use crate::engine::{Reach, RunState};
 use crate::id::{ExecutionId, ItemId, ServerId, WorkspaceId};
@@ -26,7 +26,7 @@ struct Wanted {
     execution_id: ExecutionId,
     actor: String,
     reason: Option<String>,
-    state: Option<String>,
+    state: Option<ExecutionStatus>,
     holder: Option<ServerId>,
     item_id: Option<ItemId>,
     workspace_id: Option<WorkspaceId>,
@@ -57,8 +57,8 @@ impl Cancels {
     /// Answers whether the wish is dealt with.
     async fn carry_out(&self, wish: Wanted) -> Result<bool, db::Error> {
         let shared = &self.shared;
-        match wish.state.as_deref() {
-            Some("RUNNING") => {}
+        match wish.state {
+            Some(ExecutionStatus::Running) => {}
             Some(_) => return Ok(false),
             None => return self.cancel_waiting(&wish).await,
         }

@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 
 use super::load::Loader;
 use super::lost::Lost;
-use super::{Hold, Shared};
+use super::{EndReason, Hold, Shared};
 use crate::capacity::{Demand, share};
 use crate::db::{self, statement, within};
 use crate::engine::StartRequest;
@@ -66,7 +66,7 @@ pub(crate) struct Claim {
 pub(crate) enum Work {
     Ready(Box<StartRequest>),
     /// What it needs was deleted since it was enqueued.
-    Gone(&'static str),
+    Gone(EndReason),
 }
 
 #[derive(sqlx::FromRow)]

@@ -120,7 +120,7 @@ async fn write_closes(shared: &Shared, closes: &[Close]) -> Result<HashSet<Execu
     let busy: HashSet<ExecutionId> = finished.busy.into_iter().collect();
     for end in &ends {
         if ended.contains(&end.execution_id) {
-            tracing::debug!(execution = %end.execution_id, status = end.status, "The engine closed a run");
+            tracing::debug!(execution = %end.execution_id, status = %end.status, "The engine closed a run");
             shared.metrics.finished(end.status);
         } else if end.token.is_some() && !busy.contains(&end.execution_id) {
             // Under a token that is not the row's any more; without a token it would only be a repeat.

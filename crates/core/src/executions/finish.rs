@@ -1,7 +1,8 @@
 //! Finish: the end of executions, whoever says so, in batches. Frees the slots in the same statement.
 
+use super::{EndReason, ItemStatus};
 use crate::db::{self, Database, statement, within};
-use crate::engine::Close;
+use crate::engine::{Close, CloseStatus};
 use crate::id::{ExecutionId, Token, WorkspaceId};
 
 /// One end.
@@ -12,9 +13,9 @@ pub(crate) struct End {
     pub(crate) token: Option<Token>,
     /// Whose slot it holds, where that is known: it need not be looked up then.
     pub(crate) workspace_id: Option<WorkspaceId>,
-    pub(crate) item_status: &'static str,
-    pub(crate) status: &'static str,
-    pub(crate) reason: Option<String>,
+    pub(crate) item_status: ItemStatus,
+    pub(crate) status: CloseStatus,
+    pub(crate) reason: Option<EndReason>,
     pub(crate) last_error: Option<String>,
     pub(crate) error: Option<String>,
     pub(crate) output: Option<String>,
@@ -29,8 +30,8 @@ impl End {
             execution_id: close.execution_id,
             token: close.token,
             workspace_id: None,
-            item_status: "DISPATCHED",
-            status: close.status.as_str(),
+            item_status: ItemStatus::Dispatched,
+            status: close.status,
             reason: None,
             last_error: None,
             error: close.error.map(|error| error.get().to_owned()),
@@ -135,7 +136,7 @@ async fn write_in(
             .bind(column(ends, |end| end.token))
             .bind(column(ends, |end| end.item_status))
             .bind(column(ends, |end| end.status))
-            .bind(column(ends, |end| end.reason.as_deref()))
+            .bind(column(ends, |end| end.reason))
             .bind(column(ends, |end| end.last_error.as_deref()))
             .bind(column(ends, |end| end.error.as_deref()))
             .bind(column(ends, |end| end.output.as_deref()))

@@ -5,19 +5,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::{ExecutionStatus, ItemStatus, Stage, WaitsFor};
+use crate::columns::{At, Json};
 use crate::db::{self, Database, statement, within};
 use crate::id::{DefinitionId, ExecutionId, ItemId, VersionId, WorkspaceId};
 
-fn optional_time(time: Option<jiff_sqlx::Timestamp>) -> Option<Timestamp> {
-    time.map(jiff_sqlx::Timestamp::to_jiff)
-}
-
-fn json(text: Option<String>) -> Option<Box<RawValue>> {
-    text.and_then(|text| RawValue::from_string(text).ok())
-}
-
 /// An item of the queue.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Item {
     /// Its id.
     pub id: ItemId,
@@ -27,21 +21,25 @@ pub struct Item {
     pub workflow_definition_id: DefinitionId,
     /// Its execution, once there is one.
     pub execution_id: Option<ExecutionId>,
-    /// PENDING, CLAIMED, DISPATCHED, FAILED or CANCELLED.
-    pub status: String,
+    /// How it stands.
+    pub status: ItemStatus,
     /// Higher goes first.
     pub priority: i32,
     /// Not before.
+    #[sqlx(try_from = "At")]
     pub run_at: Option<Timestamp>,
     /// Starts that the engine refused.
     pub attempt_count: i32,
     /// Servers that were lost with it in their hands.
     pub recovery_count: i32,
     /// When it was enqueued.
+    #[sqlx(try_from = "At")]
     pub created_at: Timestamp,
     /// When it was claimed last.
+    #[sqlx(try_from = "At")]
     pub claimed_at: Option<Timestamp>,
     /// When its execution was started.
+    #[sqlx(try_from = "At")]
     pub dispatched_at: Option<Timestamp>,
     /// What went wrong last.
     pub last_error: Option<String>,
@@ -52,56 +50,12 @@ pub struct Item {
     /// Who enqueued it.
     pub enqueued_by: String,
     /// What was asked.
+    #[sqlx(try_from = "Json")]
     pub input: Option<Box<RawValue>>,
 }
 
-#[derive(sqlx::FromRow)]
-pub(super) struct ItemRow {
-    id: ItemId,
-    workspace_id: WorkspaceId,
-    workflow_definition_id: DefinitionId,
-    execution_id: Option<ExecutionId>,
-    status: String,
-    priority: i32,
-    run_at: Option<jiff_sqlx::Timestamp>,
-    attempt_count: i32,
-    recovery_count: i32,
-    created_at: jiff_sqlx::Timestamp,
-    claimed_at: Option<jiff_sqlx::Timestamp>,
-    dispatched_at: Option<jiff_sqlx::Timestamp>,
-    last_error: Option<String>,
-    idempotency_key: Option<String>,
-    correlation_id: Option<String>,
-    enqueued_by: String,
-    input: Option<String>,
-}
-
-impl From<ItemRow> for Item {
-    fn from(row: ItemRow) -> Self {
-        Self {
-            id: row.id,
-            workspace_id: row.workspace_id,
-            workflow_definition_id: row.workflow_definition_id,
-            execution_id: row.execution_id,
-            status: row.status,
-            priority: row.priority,
-            run_at: optional_time(row.run_at),
-            attempt_count: row.attempt_count,
-            recovery_count: row.recovery_count,
-            created_at: row.created_at.to_jiff(),
-            claimed_at: optional_time(row.claimed_at),
-            dispatched_at: optional_time(row.dispatched_at),
-            last_error: row.last_error,
-            idempotency_key: row.idempotency_key,
-            correlation_id: row.correlation_id,
-            enqueued_by: row.enqueued_by,
-            input: json(row.input),
-        }
-    }
-}
-
 /// An execution.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Execution {
     /// Its id.
     pub id: ExecutionId,
@@ -113,13 +67,16 @@ pub struct Execution {
     pub workflow_definition_id: DefinitionId,
     /// Which version of it.
     pub workflow_definition_version_id: Option<VersionId>,
-    /// PENDING, STARTING, RUNNING, COMPLETED, FAILED, CANCELLED, TERMINATED or `TIMED_OUT`.
-    pub status: String,
+    /// How it stands.
+    pub status: ExecutionStatus,
     /// When it was claimed last.
+    #[sqlx(try_from = "At")]
     pub claimed_at: Option<Timestamp>,
     /// When the engine started it.
+    #[sqlx(try_from = "At")]
     pub started_at: Option<Timestamp>,
     /// When it ended.
+    #[sqlx(try_from = "At")]
     pub completed_at: Option<Timestamp>,
     /// Where it runs.
     pub engine: Option<String>,
@@ -132,68 +89,24 @@ pub struct Execution {
     /// Servers that were lost with it in their hands.
     pub recoveries: i32,
     /// What was asked.
+    #[sqlx(try_from = "Json")]
     pub input: Option<Box<RawValue>>,
     /// What came of it.
+    #[sqlx(try_from = "Json")]
     pub output: Option<Box<RawValue>>,
     /// What went wrong.
+    #[sqlx(try_from = "Json")]
     pub error: Option<Box<RawValue>>,
-}
-
-#[derive(sqlx::FromRow)]
-pub(super) struct ExecutionRow {
-    id: ExecutionId,
-    queue_item_id: ItemId,
-    workspace_id: WorkspaceId,
-    workflow_definition_id: DefinitionId,
-    workflow_definition_version_id: Option<VersionId>,
-    status: String,
-    claimed_at: Option<jiff_sqlx::Timestamp>,
-    started_at: Option<jiff_sqlx::Timestamp>,
-    completed_at: Option<jiff_sqlx::Timestamp>,
-    engine: Option<String>,
-    run_id: Option<String>,
-    reason: Option<String>,
-    attempts: i32,
-    recoveries: i32,
-    input: Option<String>,
-    output: Option<String>,
-    error: Option<String>,
-}
-
-impl From<ExecutionRow> for Execution {
-    fn from(row: ExecutionRow) -> Self {
-        Self {
-            id: row.id,
-            queue_item_id: row.queue_item_id,
-            workspace_id: row.workspace_id,
-            workflow_definition_id: row.workflow_definition_id,
-            workflow_definition_version_id: row.workflow_definition_version_id,
-            status: row.status,
-            claimed_at: optional_time(row.claimed_at),
-            started_at: optional_time(row.started_at),
-            completed_at: optional_time(row.completed_at),
-            engine: row.engine,
-            run_id: row.run_id,
-            reason: row.reason,
-            attempts: row.attempts,
-            recoveries: row.recoveries,
-            input: json(row.input),
-            output: json(row.output),
-            error: json(row.error),
-        }
-    }
 }
 
 /// One item.
 pub async fn item(database: &Database, id: ItemId) -> Result<Option<Item>, db::Error> {
-    let row: Option<ItemRow> = one(database, statement!("inspect/item"), id.0).await?;
-    Ok(row.map(Item::from))
+    one(database, statement!("inspect/item"), id.0).await
 }
 
 /// One execution.
 pub async fn execution(database: &Database, id: ExecutionId) -> Result<Option<Execution>, db::Error> {
-    let row: Option<ExecutionRow> = one(database, statement!("inspect/execution"), id.0).await?;
-    Ok(row.map(Execution::from))
+    one(database, statement!("inspect/execution"), id.0).await
 }
 
 async fn one<R>(database: &Database, statement: &'static str, id: Uuid) -> Result<Option<R>, db::Error>
@@ -240,7 +153,7 @@ pub async fn overview(database: &Database, of: Option<&[WorkspaceId]>) -> Result
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Minute {
     /// Its beginning.
-    #[sqlx(try_from = "jiff_sqlx::Timestamp")]
+    #[sqlx(try_from = "At")]
     pub at: Timestamp,
     /// Executions completed.
     pub completed: i64,
@@ -265,9 +178,10 @@ pub async fn minutes(
 }
 
 /// One step in the life of an item.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Step {
     /// When.
+    #[sqlx(try_from = "At")]
     pub at: Timestamp,
     /// What.
     pub event: String,
@@ -281,27 +195,11 @@ pub struct Step {
 
 /// The life of an item, oldest first.
 pub async fn history(database: &Database, item: ItemId) -> Result<Vec<Step>, db::Error> {
-    type Row = (
-        jiff_sqlx::Timestamp,
-        String,
-        String,
-        Option<ExecutionId>,
-        Option<String>,
-    );
     let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("inspect/history")).bind(item);
-    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
+    let steps = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;
-    let steps = rows
-        .into_iter()
-        .map(|(at, event, actor, execution_id, detail)| Step {
-            at: at.to_jiff(),
-            event,
-            actor,
-            execution_id,
-            detail,
-        });
-    Ok(steps.collect())
+    Ok(steps)
 }
 
 /// Why a pending item waits.
@@ -348,9 +246,10 @@ pub enum Waiting {
 
 #[derive(sqlx::FromRow)]
 struct Facts {
-    stage: String,
-    run_at: Option<jiff_sqlx::Timestamp>,
-    waits_for: Option<String>,
+    stage: Stage,
+    #[sqlx(try_from = "At")]
+    run_at: Option<Timestamp>,
+    waits_for: Option<WaitsFor>,
     last_error: Option<String>,
     workspace_paused: bool,
     definition_paused: bool,
@@ -373,16 +272,18 @@ pub async fn waiting(database: &Database, item: ItemId) -> Result<Option<Waiting
 
 /// The first obstacle on the item's way; later ones would not matter yet.
 fn reason(facts: Facts) -> Waiting {
-    let until = optional_time(facts.run_at);
+    let until = facts.run_at;
     match facts {
         Facts {
-            stage,
-            waits_for: Some(what),
+            stage: Stage::Later,
+            waits_for: Some(WaitsFor::Schedule),
             ..
-        } if stage == "later" && what == "schedule" => Waiting::Scheduled { until },
+        } => Waiting::Scheduled { until },
         Facts {
-            stage, last_error, ..
-        } if stage == "later" => Waiting::BackingOff {
+            stage: Stage::Later,
+            last_error,
+            ..
+        } => Waiting::BackingOff {
             until,
             error: last_error,
         },

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use serde_json::value::RawValue;
 
-use super::Shared;
 use super::claim::{Admitted, Claim, Work};
+use super::{EndReason, Shared};
 use crate::db::{self, statement, within};
 use crate::engine::StartRequest;
 use crate::graph::Graph;
@@ -26,6 +26,34 @@ struct Definition {
     max_attempts: Option<i32>,
     exists: bool,
     workspace_exists: bool,
+}
+
+/// An item that a claim took.
+struct Taken {
+    workspace_id: WorkspaceId,
+    execution_id: ExecutionId,
+    item_id: ItemId,
+    definition_id: DefinitionId,
+    version_id: VersionId,
+    attempts: i32,
+    /// An earlier try may have started it.
+    again: bool,
+}
+
+impl Taken {
+    /// `None`: the row tells how a workspace stands.
+    fn of(row: Admitted) -> Option<Self> {
+        let item_id = row.item_id?;
+        Some(Self {
+            workspace_id: row.workspace_id,
+            execution_id: row.execution_id.unwrap_or(ExecutionId(item_id.0)),
+            item_id,
+            definition_id: row.workflow_definition_id?,
+            version_id: row.workflow_definition_version_id?,
+            attempts: row.attempts?,
+            again: row.execution_id.is_some(),
+        })
+    }
 }
 
 /// See the module.
@@ -54,81 +82,63 @@ impl Loader {
         began: Instant,
         rows: Vec<Admitted>,
     ) -> Result<Vec<Claim>, db::Error> {
-        let rows: Vec<_> = rows
-            .into_iter()
-            .filter_map(|row| {
-                let item_id = row.item_id?;
-                Some((
-                    row.workspace_id,
-                    row.execution_id.unwrap_or(ExecutionId(item_id.0)),
-                    item_id,
-                    row.workflow_definition_id?,
-                    row.workflow_definition_version_id?,
-                    row.attempts?,
-                    row.execution_id.is_some(),
-                ))
-            })
-            .collect();
+        let rows: Vec<Taken> = rows.into_iter().filter_map(Taken::of).collect();
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let items: Vec<ItemId> = rows.iter().map(|row| row.2).collect();
+        let items: Vec<ItemId> = rows.iter().map(|row| row.item_id).collect();
         let mut inputs = self.load_inputs(&items).await?;
         let reads_input = self.shared.engine.reads_input();
         let definitions = self
-            .load_definitions(rows.iter().map(|row| (row.3, row.0)))
+            .load_definitions(rows.iter().map(|row| (row.definition_id, row.workspace_id)))
             .await?;
-        let graphs = self.load_graphs(rows.iter().map(|row| row.4)).await?;
+        let graphs = self.load_graphs(rows.iter().map(|row| row.version_id)).await?;
         let settings = &self.shared.settings;
         let valid_until = began + settings.claim_lease;
-        let claims = rows.into_iter().map(
-            |(workspace_id, execution_id, item_id, definition, version, attempts, again)| {
-                let known = definitions.get(&definition);
-                let max_attempts = known.and_then(|definition| definition.max_attempts);
-                let input = inputs.remove(&item_id);
-                let input = input.or_else(|| (!reads_input).then(|| (RawValue::NULL.to_owned(), None)));
-                let work = match (known, graphs.get(&version), input) {
-                    (Some(known), Some(graph), Some((input, traceparent))) if known.exists => {
-                        Work::Ready(Box::new(StartRequest {
-                            execution_id,
-                            token,
-                            again,
-                            workspace_id,
-                            definition_id: definition,
-                            version_id: version,
-                            workflow_type: known
-                                .workflow_type
-                                .clone()
-                                .unwrap_or_else(|| settings.workflow_type.clone()),
-                            task_queue: known
-                                .task_queue
-                                .clone()
-                                .unwrap_or_else(|| settings.task_queue.clone()),
-                            graph: Arc::clone(graph),
-                            input,
-                            traceparent,
-                        }))
-                    }
-                    (Some(known), ..) if !known.workspace_exists => Work::Gone("workspace_gone"),
-                    (Some(known), ..) if known.exists => Work::Gone("version_gone"),
-                    _ => Work::Gone("definition_gone"),
-                };
-                Claim {
-                    execution_id,
-                    item_id,
-                    workspace_id,
-                    token,
-                    holder,
-                    _hold: self.shared.in_flight.take(execution_id, token),
-                    valid_until,
-                    attempts: u32::try_from(attempts).unwrap_or_default(),
-                    max_attempts: max_attempts
-                        .and_then(|most| u32::try_from(most).ok())
-                        .unwrap_or(settings.max_attempts),
-                    work,
+        let claims = rows.into_iter().map(|row| {
+            let known = definitions.get(&row.definition_id);
+            let max_attempts = known.and_then(|definition| definition.max_attempts);
+            let input = inputs.remove(&row.item_id);
+            let input = input.or_else(|| (!reads_input).then(|| (RawValue::NULL.to_owned(), None)));
+            let work = match (known, graphs.get(&row.version_id), input) {
+                (Some(known), Some(graph), Some((input, traceparent))) if known.exists => {
+                    Work::Ready(Box::new(StartRequest {
+                        execution_id: row.execution_id,
+                        token,
+                        again: row.again,
+                        workspace_id: row.workspace_id,
+                        definition_id: row.definition_id,
+                        version_id: row.version_id,
+                        workflow_type: known
+                            .workflow_type
+                            .as_ref()
+                            .unwrap_or(&settings.workflow_type)
+                            .clone(),
+                        task_queue: known.task_queue.as_ref().unwrap_or(&settings.task_queue).clone(),
+                        graph: Arc::clone(graph),
+                        input,
+                        traceparent,
+                    }))
                 }
-            },
-        );
+                (Some(known), ..) if !known.workspace_exists => Work::Gone(EndReason::WorkspaceGone),
+                (Some(known), ..) if known.exists => Work::Gone(EndReason::VersionGone),
+                _ => Work::Gone(EndReason::DefinitionGone),
+            };
+            Claim {
+                execution_id: row.execution_id,
+                item_id: row.item_id,
+                workspace_id: row.workspace_id,
+                token,
+                holder,
+                _hold: self.shared.in_flight.take(row.execution_id, token),
+                valid_until,
+                attempts: u32::try_from(row.attempts).unwrap_or_default(),
+                max_attempts: max_attempts
+                    .and_then(|most| u32::try_from(most).ok())
+                    .unwrap_or(settings.max_attempts),
+                work,
+            }
+        });
         Ok(claims.collect())
     }
 

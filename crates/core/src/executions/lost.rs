@@ -4,8 +4,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::Shared;
 use super::settle::{Release, give_back};
+use super::{Shared, WaitsFor};
 use crate::db::{self, statement, within};
 use crate::id::{ExecutionId, ServerId, Token};
 
@@ -46,7 +46,7 @@ impl Lost {
             wait: Duration::ZERO,
             attempts: 0,
             recoveries: 0,
-            event: "released",
+            event: WaitsFor::Released,
             detail: "the answer to the claim was lost".to_owned(),
         };
         let releases: Vec<Release> = executions.iter().map(|_| release()).collect();

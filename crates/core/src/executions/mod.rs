@@ -27,6 +27,7 @@ use crate::listen::Bells;
 use crate::observe::Metrics;
 use crate::presence::Presence;
 use crate::retry::Backoff;
+use crate::words::words;
 
 pub mod browse;
 pub mod bulk;
@@ -55,6 +56,97 @@ pub(crate) use housekeeping::Housekeeping;
 pub(crate) use lane::ExecutionsLane;
 pub(crate) use reconcile::Reconcile;
 pub(crate) use recover::{Prober, Recover, Renew};
+
+words! {
+    /// How an item of the queue stands.
+    pub enum ItemStatus {
+        /// It waits.
+        Pending = "PENDING",
+        /// A server is starting it.
+        Claimed = "CLAIMED",
+        /// Its execution was started.
+        Dispatched = "DISPATCHED",
+        /// It cannot be started.
+        Failed = "FAILED",
+        /// Somebody cancelled it before it was started.
+        Cancelled = "CANCELLED",
+    }
+
+    /// How an execution stands.
+    pub enum ExecutionStatus {
+        /// Between two tries to start it.
+        Pending = "PENDING",
+        /// A server is starting it; it holds a slot.
+        Starting = "STARTING",
+        /// The engine runs it; it holds a slot.
+        Running = "RUNNING",
+        /// It returned a result.
+        Completed = "COMPLETED",
+        /// It failed, or could not be started.
+        Failed = "FAILED",
+        /// It was cancelled.
+        Cancelled = "CANCELLED",
+        /// It was terminated.
+        Terminated = "TERMINATED",
+        /// It ran out of time.
+        TimedOut = "TIMED_OUT",
+    }
+
+    /// Why this program ended an execution, when it was not the engine that did.
+    pub enum EndReason {
+        /// The engine refused to start it, as often as it may.
+        Refused = "refused",
+        /// Too many servers were lost while they started it.
+        Quarantined = "quarantined",
+        /// Its workspace was deleted.
+        WorkspaceGone = "workspace_gone",
+        /// Its definition was deleted.
+        DefinitionGone = "definition_gone",
+        /// Its version was deleted.
+        VersionGone = "version_gone",
+        /// The engine does not know its run any more.
+        EngineLost = "engine_lost",
+        /// The engine's word of its end had been lost, and was found.
+        Reconciled = "reconciled",
+        /// Somebody said how it ended.
+        CompletedByRequest = "completed_by_request",
+    }
+
+    /// Where an item stands while it waits.
+    pub enum Stage {
+        /// It can be claimed.
+        Ready = "ready",
+        /// Its time has not come.
+        Later = "later",
+        /// Its definition is paused.
+        Parked = "parked",
+    }
+
+    /// What an item waits for when it is not ready; of what was given back, also the event in its history.
+    pub enum WaitsFor {
+        /// The time that its request named.
+        Schedule = "schedule",
+        /// Another try, after the engine refused.
+        Backoff = "backoff",
+        /// It was claimed and not sent.
+        Released = "released",
+        /// Its server was shut down.
+        HandedOver = "handed_over",
+        /// Its server was lost.
+        Recovered = "recovered",
+    }
+}
+
+impl EndReason {
+    /// Why an item fails without ever having been started.
+    pub const NOT_STARTED: [Self; 5] = [
+        Self::Refused,
+        Self::Quarantined,
+        Self::WorkspaceGone,
+        Self::DefinitionGone,
+        Self::VersionGone,
+    ];
+}
 
 /// How the lane behaves. Validated by whoever makes it; the defaults are the product's.
 #[derive(Debug, Clone)]
@@ -159,7 +251,7 @@ pub(crate) async fn hand_over(
         wait: Duration::ZERO,
         attempts: 0,
         recoveries: 0,
-        event: "handed_over",
+        event: WaitsFor::HandedOver,
         detail: "the server was shut down".to_owned(),
     };
     let rows: Vec<settle::Release> = held.iter().map(|_| row()).collect();

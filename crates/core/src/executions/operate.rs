@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use super::finish::{End, finish_in};
+use super::{EndReason, ExecutionStatus, ItemStatus};
 use crate::audit;
 use crate::db::{self, Database, statement, within};
 use crate::engine::CloseStatus;
@@ -39,7 +40,7 @@ pub enum Cancelled {
     /// It holds a slot: the engine will be asked, and the slot is free when the run has closed.
     Requested,
     /// It had ended before, in this status.
-    EndedBefore(String),
+    EndedBefore(CloseStatus),
 }
 
 /// Cancels by the id of an item or of its execution. An item shares its id with its first execution; it means the item.
@@ -100,8 +101,10 @@ pub(super) async fn cancel_in(
     .await;
     match answer {
         Ok(answer) if answer == "CANCELLING" => Ok(Cancelled::Requested),
-        Ok(answer) if answer == "CANCELLED" => Ok(Cancelled::AtOnce),
-        Ok(status) => Ok(Cancelled::EndedBefore(status)),
+        Ok(answer) => Ok(match db::word(&answer)? {
+            CloseStatus::Cancelled => Cancelled::AtOnce,
+            status => Cancelled::EndedBefore(status),
+        }),
         Err(error) if error.code().as_deref() == Some("P0002") => Err(Error::NotFound(id)),
         Err(error) => Err(error.into()),
     }
@@ -114,7 +117,7 @@ pub async fn retry(database: &Database, item: ItemId, actor: &str) -> Result<(),
     }
     let query = "select status from stationmaster.workflow_execution_queue where id = $1";
     let mut session = database.session().await?;
-    let status: Option<String> =
+    let status: Option<ItemStatus> =
         within(sqlx::query_scalar(query).bind(item).fetch_optional(&mut *session)).await?;
     session.finish().await?;
     match status {
@@ -122,7 +125,7 @@ pub async fn retry(database: &Database, item: ItemId, actor: &str) -> Result<(),
             tracing::warn!(%item, "Execution not found for retry");
             Err(Error::NotFound(item.0))
         }
-        Some(status) if status == "DISPATCHED" => Err(Error::WrongState(format!(
+        Some(ItemStatus::Dispatched) => Err(Error::WrongState(format!(
             "item {item} was dispatched and its execution has not failed: only what ended badly can be retried"
         ))),
         Some(status) => Err(Error::WrongState(format!(
@@ -174,8 +177,8 @@ pub struct Filter {
     pub workspaces: Option<Vec<WorkspaceId>>,
     /// Of this definition.
     pub definition: Option<DefinitionId>,
-    /// In this status: `FAILED`, `CANCELLED`, `TERMINATED`, `TIMED_OUT`.
-    pub status: Option<String>,
+    /// In this status, of the execution or of the item.
+    pub status: Option<CloseStatus>,
     /// For this reason: `refused`, `quarantined`, `definition_gone` and so on.
     pub reason: Option<String>,
     /// Ended at or after.
@@ -223,7 +226,7 @@ pub(super) async fn matching(
     let query = sqlx::query_scalar(statement!("operate/matching"))
         .bind(filter.workspace)
         .bind(filter.definition)
-        .bind(&filter.status)
+        .bind(filter.status)
         .bind(&filter.reason)
         .bind(filter.after.map(jiff_sqlx::Timestamp::from))
         .bind(filter.before.map(jiff_sqlx::Timestamp::from))
@@ -304,9 +307,9 @@ pub async fn complete(
         execution_id: execution,
         workspace_id: None,
         token: None,
-        item_status: "DISPATCHED",
-        status: completion.status.as_str(),
-        reason: Some("completed_by_request".to_owned()),
+        item_status: ItemStatus::Dispatched,
+        status: completion.status,
+        reason: Some(EndReason::CompletedByRequest),
         last_error: None,
         error: completion.error.map(|error| error.get().to_owned()),
         output: completion.output.map(|output| output.get().to_owned()),
@@ -352,7 +355,7 @@ pub async fn complete(
 async fn not_active(database: &Database, execution: ExecutionId) -> Result<Error, db::Error> {
     let query = "select status from stationmaster.workflow_executions where id = $1";
     let mut session = database.session().await?;
-    let status: Option<String> = within(
+    let status: Option<ExecutionStatus> = within(
         sqlx::query_scalar(query)
             .bind(execution)
             .fetch_optional(&mut *session),

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::Shared;
 use super::finish::{End, finish};
 use super::start::{answered, away};
+use super::{EndReason, ItemStatus, Shared};
 use crate::db::{self, statement, within};
 use crate::duty;
-use crate::engine::{EngineUnavailable, OpenRun, RunState};
+use crate::engine::{CloseStatus, EngineUnavailable, OpenRun, RunState};
 use crate::id::{ExecutionId, WorkspaceId};
 use crate::task::{Next, Pass};
 
@@ -133,7 +133,7 @@ impl Reconcile {
         for ((id, missed_before), state) in absent.iter().zip(states) {
             match state {
                 RunState::Closed(close) => ends.push(End {
-                    reason: Some("reconciled".to_owned()),
+                    reason: Some(EndReason::Reconciled),
                     ..End::of(close)
                 }),
                 RunState::Running { .. } if *missed_before => found.push(*id),
@@ -168,7 +168,7 @@ impl Reconcile {
 
     async fn engine_side(&mut self, open: &[OpenRun]) -> Result<(), db::Error> {
         let ids: Vec<ExecutionId> = open.iter().map(|run| run.execution_id).collect();
-        let ended: Vec<(ExecutionId, Option<String>, WorkspaceId)> = within(
+        let ended: Vec<(ExecutionId, Option<CloseStatus>, WorkspaceId)> = within(
             sqlx::query_as(statement!("reconcile/ended"))
                 .bind(ids)
                 .bind(self.shared.settings.reconcile_interval.as_secs_f64())
@@ -182,7 +182,7 @@ impl Reconcile {
                     suspects.insert(run.run_id.clone());
                     continue;
                 }
-                self.terminate(run, status.as_deref().unwrap_or("FAILED"), workspace)
+                self.terminate(run, status.unwrap_or(CloseStatus::Failed), workspace)
                     .await?;
             }
         }
@@ -190,13 +190,18 @@ impl Reconcile {
         Ok(())
     }
 
-    async fn terminate(&self, run: &OpenRun, status: &str, workspace: WorkspaceId) -> Result<(), db::Error> {
+    async fn terminate(
+        &self,
+        run: &OpenRun,
+        status: CloseStatus,
+        workspace: WorkspaceId,
+    ) -> Result<(), db::Error> {
         let reason = format!("stationmaster recorded this execution as {status}");
         if let Err(error) = self.shared.engine.terminate(run, &reason).await {
             away(&self.shared, &error.0);
             return Ok(());
         }
-        tracing::warn!(execution = %run.execution_id, run = run.run_id, status, "Terminated a run that had ended by our record");
+        tracing::warn!(execution = %run.execution_id, run = run.run_id, %status, "Terminated a run that had ended by our record");
         let detail = serde_json::json!({ "run_id": run.run_id, "status": status });
         within(
             sqlx::query(statement!("reconcile/audit"))
@@ -218,11 +223,11 @@ fn vanished(execution_id: ExecutionId) -> End {
         execution_id,
         workspace_id: None,
         token: None,
-        item_status: "DISPATCHED",
-        status: "FAILED",
-        reason: Some("engine_lost".to_owned()),
+        item_status: ItemStatus::Dispatched,
+        status: CloseStatus::Failed,
+        reason: Some(EndReason::EngineLost),
         last_error: Some(message.to_owned()),
-        error: Some(serde_json::json!({ "message": message, "reason": "engine_lost" }).to_string()),
+        error: Some(serde_json::json!({ "message": message, "reason": EndReason::EngineLost }).to_string()),
         output: None,
         attempts: 0,
         run_id: None,

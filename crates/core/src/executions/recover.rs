@@ -6,13 +6,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::Shared;
 use super::exclusive::{Exclusive, Mutual, RECOVERY_LOCK};
 use super::finish::{End, finish};
 use super::settle::{Release, give_back};
 use super::start::{answered, away};
+use super::{EndReason, ExecutionStatus, ItemStatus, Shared, WaitsFor};
 use crate::db::{self, statement, within};
-use crate::engine::RunState;
+use crate::engine::{CloseStatus, RunState};
 use crate::id::{ExecutionId, ItemId, ServerId, Token, WorkspaceId};
 use crate::retry::Backoff;
 use crate::task::{Next, Pass};
@@ -50,7 +50,7 @@ struct Orphan {
     workspace_id: WorkspaceId,
     token: Token,
     recoveries: i32,
-    state: String,
+    state: ExecutionStatus,
     lost_by: ServerId,
 }
 
@@ -194,7 +194,7 @@ impl Recover {
 
     fn is_suspect(&self, orphan: &Orphan) -> bool {
         u32::try_from(orphan.recoveries).unwrap_or_default() + 1 >= self.shared.settings.max_recoveries
-            && orphan.state == "STARTING"
+            && orphan.state == ExecutionStatus::Starting
     }
 
     async fn settle_running(&self, running: &[(Orphan, String)]) -> Result<(), db::Error> {
@@ -237,7 +237,7 @@ impl Recover {
                 },
                 attempts: 0,
                 recoveries: 1,
-                event: "recovered",
+                event: WaitsFor::Recovered,
                 detail: format!("server {} was lost with this in its hands", orphan.lost_by),
             })
             .collect();
@@ -282,7 +282,7 @@ impl Recover {
         for (workspace, items) in failed {
             tracing::warn!(%workspace, items, "Workspace not found");
             for _ in 0..items {
-                self.shared.metrics.failed("workspace_gone");
+                self.shared.metrics.failed(EndReason::WorkspaceGone);
             }
         }
         Ok(())
@@ -297,10 +297,10 @@ fn quarantine(orphan: &Orphan) -> End {
         execution_id: orphan.execution_id,
         workspace_id: Some(orphan.workspace_id),
         token: Some(orphan.token),
-        item_status: "FAILED",
-        status: "FAILED",
-        reason: Some("quarantined".to_owned()),
-        error: Some(serde_json::json!({ "message": &message, "reason": "quarantined" }).to_string()),
+        item_status: ItemStatus::Failed,
+        status: CloseStatus::Failed,
+        reason: Some(EndReason::Quarantined),
+        error: Some(serde_json::json!({ "message": &message, "reason": EndReason::Quarantined }).to_string()),
         last_error: Some(message),
         output: None,
         attempts: 0,

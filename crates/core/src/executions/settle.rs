@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::Shared;
 use super::claim::Claim;
 use super::finish::{End, finish};
+use super::{EndReason, ItemStatus, Shared, WaitsFor};
 use crate::db::{self, statement, within};
-use crate::engine::Close;
+use crate::engine::{Close, CloseStatus};
 use crate::id::ExecutionId;
 use crate::task::chain;
 
@@ -35,7 +35,7 @@ pub(crate) enum Verdict {
     Ended(Close),
     /// It cannot be started: for good.
     Failed {
-        reason: &'static str,
+        reason: EndReason,
         message: String,
         attempts: i32,
     },
@@ -208,9 +208,9 @@ fn end_of(settlement: &Settlement) -> End {
             execution_id: settlement.claim.execution_id,
             token,
             workspace_id,
-            item_status: "FAILED",
-            status: "FAILED",
-            reason: Some((*reason).to_owned()),
+            item_status: ItemStatus::Failed,
+            status: CloseStatus::Failed,
+            reason: Some(*reason),
             last_error: Some(message.replace('\0', "")),
             error: Some(serde_json::json!({ "message": message, "reason": reason }).to_string()),
             output: None,
@@ -232,14 +232,14 @@ async fn write_released(shared: &Shared, batch: &[Settlement]) -> Result<Written
                 wait: *wait,
                 attempts: 1,
                 recoveries: 0,
-                event: "backoff",
+                event: WaitsFor::Backoff,
                 detail: message.replace('\0', ""),
             },
             Verdict::Released { message } => Release {
                 wait: Duration::ZERO,
                 attempts: 0,
                 recoveries: 0,
-                event: "released",
+                event: WaitsFor::Released,
                 detail: message.replace('\0', ""),
             },
             _ => unreachable!("only releases are released"),
@@ -253,7 +253,7 @@ pub(crate) struct Release {
     pub(crate) wait: Duration,
     pub(crate) attempts: i32,
     pub(crate) recoveries: i32,
-    pub(crate) event: &'static str,
+    pub(crate) event: WaitsFor,
     pub(crate) detail: String,
 }
 
@@ -326,10 +326,10 @@ fn report(shared: &Shared, over: &[Settlement], written: &Written) {
                     );
                 }
                 if let Verdict::Ended(close) = &settlement.verdict {
-                    shared.metrics.finished(close.status.as_str());
+                    shared.metrics.finished(close.status);
                 }
             }
-            Verdict::Failed { reason, .. } => shared.metrics.failed(reason),
+            Verdict::Failed { reason, .. } => shared.metrics.failed(*reason),
             Verdict::Retry { .. } => shared.metrics.retried(),
             Verdict::Released { .. } => shared.metrics.released(),
             Verdict::Abandoned => {}

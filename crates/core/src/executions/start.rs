@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 
-use super::Shared;
 use super::claim::{Claim, Work};
 use super::settle::{Settlement, Verdict};
+use super::{EndReason, Shared};
 use crate::engine::breaker::Change;
 use crate::engine::{RunState, StartOutcome, StartRequest};
 use crate::id::ExecutionId;
@@ -29,12 +29,12 @@ const DOUBT_LIMIT: Duration = Duration::from_mins(1);
 pub(crate) async fn start(shared: &Shared, claim: Claim) -> Settlement {
     let verdict = match &claim.work {
         Work::Gone(reason) => {
-            if *reason == "workspace_gone" {
+            if *reason == EndReason::WorkspaceGone {
                 tracing::warn!(workspace = %claim.workspace_id, item = %claim.item_id, "Workspace not found");
             }
             Verdict::Failed {
-                reason,
-                message: gone_message(reason).to_owned(),
+                reason: *reason,
+                message: gone_message(*reason).to_owned(),
                 attempts: 0,
             }
         }
@@ -43,10 +43,10 @@ pub(crate) async fn start(shared: &Shared, claim: Claim) -> Settlement {
     Settlement { claim, verdict }
 }
 
-fn gone_message(reason: &str) -> &'static str {
+fn gone_message(reason: EndReason) -> &'static str {
     match reason {
-        "workspace_gone" => "the workspace was deleted",
-        "definition_gone" => "the workflow definition was deleted",
+        EndReason::WorkspaceGone => "the workspace was deleted",
+        EndReason::DefinitionGone => "the workflow definition was deleted",
         _ => "the version of the workflow definition was deleted",
     }
 }
@@ -114,7 +114,7 @@ fn refused(shared: &Shared, claim: &Claim, message: String) -> Verdict {
     if attempt >= claim.max_attempts {
         tracing::error!(item = %claim.item_id, error = %message, attempt, "Error processing queue item");
         Verdict::Failed {
-            reason: "refused",
+            reason: EndReason::Refused,
             message,
             attempts: 1,
         }

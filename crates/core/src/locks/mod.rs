@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use sqlx::AssertSqlSafe;
 
+use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::id::Token;
 use crate::observe::Metrics;
@@ -116,7 +117,7 @@ pub enum Unlocked {
 }
 
 /// A lock as people see it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Lock {
     /// Its name.
     pub name: String,
@@ -125,8 +126,10 @@ pub struct Lock {
     /// Who holds it, or held it last.
     pub by: String,
     /// When that one took it.
+    #[sqlx(try_from = "At")]
     pub since: Option<Timestamp>,
     /// Until when it is held; in the past: when it became free; nothing: for ever.
+    #[sqlx(try_from = "At")]
     pub until: Option<Timestamp>,
     /// The token of that holder; none: an application that knows no tokens.
     pub token: Option<i64>,
@@ -166,15 +169,6 @@ pub struct Locks {
 
 /// Token, holder, until, and whether the holder's clock is odd.
 type Asked = (Option<Token>, String, Option<jiff_sqlx::Timestamp>, bool);
-/// Name, holder, held, since, until, token.
-type Listed = (
-    String,
-    String,
-    bool,
-    Option<jiff_sqlx::Timestamp>,
-    Option<jiff_sqlx::Timestamp>,
-    Option<i64>,
-);
 
 impl Locks {
     /// The locks of this table. Nothing is asked of the database yet.
@@ -316,22 +310,13 @@ impl Locks {
     }
 
     async fn rows(&self, name: Option<&str>) -> Result<Vec<Lock>, Error> {
-        let query = sqlx::query_as::<_, Listed>(AssertSqlSafe(self.statements.list.as_str()))
+        let query = sqlx::query_as(AssertSqlSafe(self.statements.list.as_str()))
             .bind(name.map(without_nul))
             .bind(LIST);
-        let rows = match within(query.fetch_all(self.database.pool())).await {
-            Ok(rows) => rows,
-            Err(error) => return Err(self.explain(error).await),
-        };
-        let lock = |(name, by, held, since, until, token): Listed| Lock {
-            name,
-            held,
-            by,
-            since: since.map(jiff_sqlx::Timestamp::to_jiff),
-            until: until.map(jiff_sqlx::Timestamp::to_jiff),
-            token,
-        };
-        Ok(rows.into_iter().map(lock).collect())
+        match within(query.fetch_all(self.database.pool())).await {
+            Ok(locks) => Ok(locks),
+            Err(error) => Err(self.explain(error).await),
+        }
     }
 
     /// Frees a lock on behalf of a person, whoever holds it, provided that it is still `seen`; in the audit as `actor`.

@@ -10,7 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::wake::answer::{CLASSES, Class};
+use crate::alarms::OccurrenceStatus;
+use crate::wake::answer::Class;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByClass {
@@ -137,17 +138,20 @@ impl AlarmMetrics {
     }
 
     pub(super) fn show_zeroes(&self) {
-        for class in CLASSES.map(Class::as_str) {
-            drop(self.wakes.get_or_create(&ByClass { class }));
-            if class != "accepted" {
-                drop(self.failed.get_or_create(&ByClass { class }));
+        for class in Class::ALL {
+            let by = ByClass {
+                class: class.as_str(),
+            };
+            drop(self.wakes.get_or_create(&by));
+            if *class != Class::Accepted {
+                drop(self.failed.get_or_create(&by));
             }
         }
         for reason in ["full", "unreachable", "stopped"] {
             drop(self.released.get_or_create(&ByReason { reason }));
         }
-        for status in ["skipped", "coalesced"] {
-            drop(self.missed.get_or_create(&ByStatus { status }));
+        for status in [OccurrenceStatus::Skipped, OccurrenceStatus::Coalesced] {
+            self.missed(status, 0);
         }
     }
 
@@ -161,8 +165,11 @@ impl AlarmMetrics {
         self.lateness.observe(seconds.max(0.0));
     }
 
-    pub(crate) fn answered(&self, class: &'static str, took: Duration) {
-        self.wakes.get_or_create(&ByClass { class }).inc();
+    pub(crate) fn answered(&self, class: Class, took: Duration) {
+        let by = ByClass {
+            class: class.as_str(),
+        };
+        self.wakes.get_or_create(&by).inc();
         self.wake_seconds.observe(took.as_secs_f64());
     }
 
@@ -170,8 +177,11 @@ impl AlarmMetrics {
         self.fired.inc_by(occurrences);
     }
 
-    pub(crate) fn failed(&self, class: &'static str) {
-        self.failed.get_or_create(&ByClass { class }).inc();
+    pub(crate) fn failed(&self, class: Class) {
+        let by = ByClass {
+            class: class.as_str(),
+        };
+        self.failed.get_or_create(&by).inc();
     }
 
     pub(crate) fn retried(&self) {
@@ -182,10 +192,11 @@ impl AlarmMetrics {
         self.released.get_or_create(&ByReason { reason }).inc();
     }
 
-    pub(crate) fn missed(&self, status: &'static str, occurrences: u64) {
-        self.missed
-            .get_or_create(&ByStatus { status })
-            .inc_by(occurrences);
+    pub(crate) fn missed(&self, status: OccurrenceStatus, occurrences: u64) {
+        let by = ByStatus {
+            status: status.as_str(),
+        };
+        self.missed.get_or_create(&by).inc_by(occurrences);
     }
 
     pub(crate) fn recovered(&self, occurrences: usize) {

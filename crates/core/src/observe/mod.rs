@@ -19,6 +19,9 @@ mod dispatchers;
 use alarms::AlarmMetrics;
 use dispatchers::DispatcherMetrics;
 
+use crate::engine::CloseStatus;
+use crate::executions::EndReason;
+
 /// The reasons for which an item may fail; a bounded set, so that the label stays bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Reason {
@@ -238,17 +241,15 @@ impl Metrics {
 
     /// What has not happened yet is shown as zero, so that an alert can tell it from a metric that is not there.
     fn show_zeroes(&self) {
-        for reason in [
-            "refused",
-            "quarantined",
-            "workspace_gone",
-            "definition_gone",
-            "version_gone",
-        ] {
-            drop(self.failed.get_or_create(&Reason { reason }));
+        for reason in EndReason::NOT_STARTED {
+            drop(self.failed.get_or_create(&Reason {
+                reason: reason.as_str(),
+            }));
         }
-        for status in ["COMPLETED", "FAILED", "CANCELLED", "TERMINATED", "TIMED_OUT"] {
-            drop(self.finished.get_or_create(&Status { status }));
+        for status in CloseStatus::ALL {
+            drop(self.finished.get_or_create(&Status {
+                status: status.as_str(),
+            }));
         }
         self.alarms.show_zeroes();
         for write in [
@@ -292,8 +293,12 @@ impl Metrics {
         self.at_capacity.inc();
     }
 
-    pub(crate) fn failed(&self, reason: &'static str) {
-        self.failed.get_or_create(&Reason { reason }).inc();
+    pub(crate) fn failed(&self, reason: EndReason) {
+        self.failed
+            .get_or_create(&Reason {
+                reason: reason.as_str(),
+            })
+            .inc();
     }
 
     pub(crate) fn retried(&self) {
@@ -304,8 +309,12 @@ impl Metrics {
         self.released.inc();
     }
 
-    pub(crate) fn finished(&self, status: &'static str) {
-        self.finished.get_or_create(&Status { status }).inc();
+    pub(crate) fn finished(&self, status: CloseStatus) {
+        self.finished
+            .get_or_create(&Status {
+                status: status.as_str(),
+            })
+            .inc();
     }
 
     pub(crate) fn recovered(&self, items: usize) {

@@ -4,6 +4,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::{DeadReason, SignalStatus};
+use crate::columns::{At, Json};
 use crate::db::{self, Database, statement, within};
 use crate::id::{ExecutionId, ItemId, WorkspaceId};
 
@@ -16,8 +18,8 @@ pub struct Filter {
     pub task_queue: Option<String>,
     /// With this name.
     pub name: Option<String>,
-    /// PENDING, ROUTED or DEAD.
-    pub status: Option<String>,
+    /// In this status.
+    pub status: Option<SignalStatus>,
     /// Older than this position: where the last page ended.
     pub before: Option<i64>,
     /// How many.
@@ -38,7 +40,7 @@ impl Default for Filter {
 }
 
 /// A signal as people see it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Signal {
     /// The sender's id of it.
     pub id: String,
@@ -48,18 +50,20 @@ pub struct Signal {
     pub task_queue: String,
     /// Its name.
     pub name: String,
-    /// PENDING, ROUTED or DEAD.
-    pub status: String,
+    /// How it stands.
+    pub status: SignalStatus,
     /// The execution that it led to, once there is one.
     pub execution_id: Option<ExecutionId>,
     /// The queue item that it became.
     pub queue_item_id: Option<ItemId>,
     /// When it came in.
+    #[sqlx(try_from = "At")]
     pub received_at: Timestamp,
     /// When it was routed or put aside.
+    #[sqlx(try_from = "At")]
     pub settled_at: Option<Timestamp>,
     /// Why it was put aside: a word.
-    pub reason: Option<String>,
+    pub reason: Option<DeadReason>,
     /// Why it was put aside: a sentence.
     pub detail: Option<String>,
     /// The sender's own reference.
@@ -73,56 +77,11 @@ pub struct Signal {
     /// How often it was put back into the inbox.
     pub replays: i32,
     /// Its place in the order of arrival; pages go by it.
+    #[sqlx(rename = "seq")]
     pub position: i64,
     /// What it carries.
+    #[sqlx(try_from = "Json")]
     pub payload: Option<Box<RawValue>>,
-}
-
-#[derive(sqlx::FromRow)]
-struct Row {
-    id: String,
-    project: String,
-    task_queue: String,
-    name: String,
-    status: String,
-    execution_id: Option<ExecutionId>,
-    queue_item_id: Option<ItemId>,
-    received_at: jiff_sqlx::Timestamp,
-    payload: String,
-    correlation_id: Option<String>,
-    sent_by: String,
-    dispatcher_id: String,
-    seq: i64,
-    reason: Option<String>,
-    detail: Option<String>,
-    epoch: Option<i64>,
-    settled_at: Option<jiff_sqlx::Timestamp>,
-    replays: i32,
-}
-
-impl From<Row> for Signal {
-    fn from(row: Row) -> Self {
-        Self {
-            id: row.id,
-            project: row.project,
-            task_queue: row.task_queue,
-            name: row.name,
-            status: row.status,
-            execution_id: row.execution_id,
-            queue_item_id: row.queue_item_id,
-            received_at: row.received_at.to_jiff(),
-            settled_at: row.settled_at.map(jiff_sqlx::Timestamp::to_jiff),
-            reason: row.reason,
-            detail: row.detail,
-            correlation_id: row.correlation_id,
-            sent_by: row.sent_by,
-            dispatcher_id: row.dispatcher_id,
-            epoch: row.epoch,
-            replays: row.replays,
-            position: row.seq,
-            payload: RawValue::from_string(row.payload).ok(),
-        }
-    }
 }
 
 /// Signals, newest first.
@@ -169,13 +128,13 @@ async fn select(
         .bind(&filter.project)
         .bind(&filter.task_queue)
         .bind(&filter.name)
-        .bind(&filter.status)
+        .bind(filter.status)
         .bind(filter.before.unwrap_or(i64::MAX))
         .bind(filter.limit)
         .bind(only)
         .bind(workspaces)
         .persistent(false);
-    let rows: Vec<Row> = within(query.fetch_all(&mut *session)).await?;
+    let signals = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;
-    Ok(rows.into_iter().map(Signal::from).collect())
+    Ok(signals)
 }

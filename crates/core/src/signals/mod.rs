@@ -20,6 +20,8 @@ pub mod schema;
 pub mod send;
 pub mod triggers;
 
+use crate::words::words;
+
 pub(crate) use housekeeping::Housekeeping;
 pub(crate) use route::route_batch;
 
@@ -29,40 +31,28 @@ pub const MAX_NAME: usize = 200;
 /// The task queue of signals that name none.
 pub const DEFAULT_TASK_QUEUE: &str = "default";
 
-/// Why a signal became a dead letter; a bounded set, so that the label of the metric stays bounded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DeadReason {
-    /// No trigger has its name.
-    UnknownSignal,
-    /// The payload does not fit the schema of the trigger.
-    InvalidPayload,
-    /// The schema of the trigger cannot be read.
-    InvalidSchema,
-    /// The definition has no published version.
-    NoVersion,
-    /// The queue would not take it.
-    Refused,
-}
+words! {
+    /// How a signal stands.
+    pub enum SignalStatus {
+        /// It waits for its dispatcher.
+        Pending = "PENDING",
+        /// It became a queue item.
+        Routed = "ROUTED",
+        /// It was put aside, with a reason.
+        Dead = "DEAD",
+    }
 
-impl DeadReason {
-    /// Every reason there is.
-    pub const ALL: [Self; 5] = [
-        Self::UnknownSignal,
-        Self::InvalidPayload,
-        Self::InvalidSchema,
-        Self::NoVersion,
-        Self::Refused,
-    ];
-
-    /// As it is spelled in the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::UnknownSignal => "unknown_signal",
-            Self::InvalidPayload => "invalid_payload",
-            Self::InvalidSchema => "invalid_schema",
-            Self::NoVersion => "no_version",
-            Self::Refused => "refused",
-        }
+    /// Why a signal became a dead letter; a bounded set, so that the label of the metric stays bounded.
+    pub enum DeadReason {
+        /// No trigger has its name.
+        UnknownSignal = "unknown_signal",
+        /// The payload does not fit the schema of the trigger.
+        InvalidPayload = "invalid_payload",
+        /// The schema of the trigger cannot be read.
+        InvalidSchema = "invalid_schema",
+        /// The definition has no published version.
+        NoVersion = "no_version",
+        /// The queue would not take it.
+        Refused = "refused",
     }
 }

@@ -1,6 +1,6 @@
 //! Replay: dead letters go back into the inbox, one or all that match. Whoever mended the trigger does it by hand.
 
-use super::inspect;
+use super::{SignalStatus, inspect};
 use crate::db::{self, Database, statement, within};
 use crate::executions::bulk::{COUNTED, Done, MOST};
 use crate::id::WorkspaceId;
@@ -22,7 +22,7 @@ pub enum Error {
         /// Which.
         id: String,
         /// What it is.
-        status: String,
+        status: SignalStatus,
     },
     /// The database did not do it.
     #[error(transparent)]

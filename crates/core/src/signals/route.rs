@@ -136,9 +136,9 @@ fn obstacle(
 
 async fn write(database: &Database, tenure: &Tenure, verdicts: &[Verdict]) -> Result<Batch, db::Error> {
     let column = |get: fn(&Verdict) -> &str| verdicts.iter().map(get).collect::<Vec<_>>();
-    let reasons: Vec<Option<&str>> = verdicts
+    let reasons: Vec<Option<DeadReason>> = verdicts
         .iter()
-        .map(|verdict| verdict.dead.as_ref().map(|(reason, _)| reason.as_str()))
+        .map(|verdict| verdict.dead.as_ref().map(|(reason, _)| *reason))
         .collect();
     let details: Vec<Option<&str>> = verdicts
         .iter()

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::MAX_NAME;
 use super::schema::Schema;
 use crate::catalogue;
+use crate::columns::{At, Json};
 use crate::db::{self, Database, statement, within};
 use crate::id::{DefinitionId, WorkspaceId};
 use crate::session::Session;
@@ -32,7 +33,7 @@ pub struct NewTrigger {
 }
 
 /// A rule as people see it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Trigger {
     /// The project.
     pub project: String,
@@ -45,44 +46,16 @@ pub struct Trigger {
     /// Whose project it is.
     pub workspace_id: WorkspaceId,
     /// What the payload must look like.
+    #[sqlx(try_from = "Json")]
     pub payload_schema: Option<Box<RawValue>>,
     /// The priority of the items.
     pub priority: i32,
     /// When it was made.
+    #[sqlx(try_from = "At")]
     pub created_at: Timestamp,
     /// When it was last changed.
+    #[sqlx(try_from = "At")]
     pub updated_at: Timestamp,
-}
-
-#[derive(sqlx::FromRow)]
-struct Row {
-    project: String,
-    task_queue: Option<String>,
-    name: String,
-    workflow_definition_id: DefinitionId,
-    workspace_id: WorkspaceId,
-    payload_schema: Option<String>,
-    priority: i32,
-    created_at: jiff_sqlx::Timestamp,
-    updated_at: jiff_sqlx::Timestamp,
-}
-
-impl From<Row> for Trigger {
-    fn from(row: Row) -> Self {
-        Self {
-            project: row.project,
-            task_queue: row.task_queue,
-            name: row.name,
-            workflow_definition_id: row.workflow_definition_id,
-            workspace_id: row.workspace_id,
-            payload_schema: row
-                .payload_schema
-                .and_then(|text| RawValue::from_string(text).ok()),
-            priority: row.priority,
-            created_at: row.created_at.to_jiff(),
-            updated_at: row.updated_at.to_jiff(),
-        }
-    }
 }
 
 /// Why a trigger could not be set or removed.
@@ -277,8 +250,7 @@ async fn read(session: &mut Session, which: &Which<'_>, limit: i64) -> Result<Ve
         .bind(which.after.map(|(_, task_queue, _)| task_queue))
         .bind(which.after.map(|(_, _, name)| name))
         .persistent(false);
-    let rows: Vec<Row> = within(query.fetch_all(&mut **session)).await?;
-    Ok(rows.into_iter().map(Trigger::from).collect())
+    within(query.fetch_all(&mut **session)).await
 }
 
 /// Removes a trigger. Signals of its name become dead letters from then on.

@@ -3,42 +3,32 @@
 use std::time::Duration;
 
 use super::Outcome;
+use crate::words::words;
 
 /// However long a target asks us to stay away, we come back after this.
 pub const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
-/// What came of a try, as far as it decides what follows. A bounded set: it is a label of metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// 2xx: confirmed.
-    Accepted,
-    /// 408, 425, 429: not now.
-    Busy,
-    /// 3xx: redirects are not followed.
-    Redirected,
-    /// 5xx, and whatever no HTTP server should say.
-    Broken,
-    /// No answer.
-    Unreachable,
-    /// 410: never again.
-    Gone,
-    /// Other 4xx: the same request will be refused again.
-    Refused,
-    /// Not sent: the guard forbids the target.
-    Forbidden,
+words! {
+    /// What came of a try, as far as it decides what follows. A bounded set: it is a label of metrics.
+    pub enum Class {
+        /// 2xx: confirmed.
+        Accepted = "accepted",
+        /// 408, 425, 429: not now.
+        Busy = "busy",
+        /// 3xx: redirects are not followed.
+        Redirected = "redirected",
+        /// 5xx, and whatever no HTTP server should say.
+        Broken = "broken",
+        /// No answer.
+        Unreachable = "unreachable",
+        /// 410: never again.
+        Gone = "gone",
+        /// Other 4xx: the same request will be refused again.
+        Refused = "refused",
+        /// Not sent: the guard forbids the target.
+        Forbidden = "forbidden",
+    }
 }
-
-/// Every class.
-pub const CLASSES: [Class; 8] = [
-    Class::Accepted,
-    Class::Busy,
-    Class::Redirected,
-    Class::Broken,
-    Class::Unreachable,
-    Class::Gone,
-    Class::Refused,
-    Class::Forbidden,
-];
 
 impl Class {
     /// The class of what came of a try.
@@ -66,21 +56,6 @@ impl Class {
     #[must_use]
     pub fn is_permanent(self) -> bool {
         matches!(self, Self::Gone | Self::Refused | Self::Forbidden)
-    }
-
-    /// As rows and metrics name it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Busy => "busy",
-            Self::Redirected => "redirected",
-            Self::Broken => "broken",
-            Self::Unreachable => "unreachable",
-            Self::Gone => "gone",
-            Self::Refused => "refused",
-            Self::Forbidden => "forbidden",
-        }
     }
 }
 

@@ -26,7 +26,7 @@ async fn the_whole_ladder_is_climbed_under_one_id_and_then_the_alarm_has_failed(
             let all = bed.occurrences(id).await;
             all[..]
                 .first()
-                .is_some_and(|one| one.status == "retrying" && one.attempts == attempt)
+                .is_some_and(|one| one.status.as_str() == "retrying" && one.attempts == attempt)
         })
         .await;
         let query = format!(
@@ -150,7 +150,7 @@ async fn a_target_that_asks_for_time_gets_it() {
             bed.occurrences(id)
                 .await
                 .first()
-                .is_some_and(|one| one.attempts == attempt && one.status == "retrying")
+                .is_some_and(|one| one.attempts == attempt && one.status.as_str() == "retrying")
         })
         .await;
         let query = format!(
@@ -186,7 +186,7 @@ async fn a_failed_occurrence_of_a_series_is_recorded_and_the_series_goes_on() {
     })
     .await;
     let alarm = bed.alarm(id).await;
-    assert_eq!(alarm.status, "active");
+    assert_eq!(alarm.status.as_str(), "active");
     assert!(alarm.next_fire_at.is_some());
     assert!(
         bed.statuses(id).await[..3]
@@ -214,7 +214,7 @@ async fn a_series_that_keeps_failing_is_paused_when_it_asked_for_that() {
     let id = bed.set(request).await;
     let alarm = bed.until(id, "paused").await;
     assert_eq!(alarm.failed_in_a_row, 2);
-    let events = inspect::events(&bed.testbed.database, id).await.unwrap();
+    let events = bed.events(id).await;
     let last = events.last().unwrap();
     assert_eq!(
         (last.event.as_str(), last.actor.as_str()),

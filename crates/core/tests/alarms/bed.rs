@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use stationmaster_core::alarms::Settings;
-use stationmaster_core::alarms::inspect::{self, Alarm, Occurrence};
+use stationmaster_core::alarms::inspect::{self, Alarm, Event, Occurrence};
 use stationmaster_core::alarms::set::{SetAlarm, When, set};
 use stationmaster_core::id::{AlarmId, WorkspaceId};
 
@@ -86,7 +86,7 @@ impl Bed {
     }
 
     pub(crate) async fn status(&self, id: AlarmId) -> String {
-        self.alarm(id).await.status
+        self.alarm(id).await.status.to_string()
     }
 
     pub(crate) async fn until(&self, id: AlarmId, status: &str) -> Alarm {
@@ -106,11 +106,20 @@ impl Bed {
         all
     }
 
+    /// What was done to it, oldest first.
+    pub(crate) async fn events(&self, id: AlarmId) -> Vec<Event> {
+        let mut all = inspect::history(&self.testbed.database, id, None, 1000)
+            .await
+            .unwrap();
+        all.reverse();
+        all
+    }
+
     pub(crate) async fn statuses(&self, id: AlarmId) -> Vec<String> {
         self.occurrences(id)
             .await
             .into_iter()
-            .map(|occurrence| occurrence.status)
+            .map(|occurrence| occurrence.status.to_string())
             .collect()
     }
 
@@ -126,7 +135,7 @@ impl Bed {
         eventually(&format!("try {attempts} has failed"), async || {
             let all = self.occurrences(id).await;
             all.last()
-                .is_some_and(|last| last.status == "retrying" && last.attempts == attempts)
+                .is_some_and(|last| last.status.as_str() == "retrying" && last.attempts == attempts)
         })
         .await;
         self.hurry(id).await;

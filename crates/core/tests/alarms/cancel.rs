@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use stationmaster_core::alarms::operate;
 use stationmaster_core::alarms::set::When;
+use stationmaster_core::alarms::{AlarmStatus, operate};
 
 use crate::bed::Bed;
 use crate::common::eventually;
@@ -21,7 +21,7 @@ async fn an_alarm_that_waits_for_its_next_try_is_cancelled_with_it() {
         operate::cancel(&bed.testbed.database, id, "tester")
             .await
             .unwrap(),
-        "cancelled"
+        AlarmStatus::Cancelled
     );
     assert_eq!(bed.statuses(id).await, ["cancelled"]);
     let fired = bed.now("/good").await;
@@ -30,7 +30,7 @@ async fn an_alarm_that_waits_for_its_next_try_is_cancelled_with_it() {
         operate::cancel(&bed.testbed.database, fired, "tester")
             .await
             .unwrap(),
-        "fired"
+        AlarmStatus::Fired
     );
     server.stop().await;
     assert_eq!(bed.receiver.at("/bad").len(), 1);
@@ -88,7 +88,7 @@ async fn cancels_that_race_with_fires_leave_each_alarm_in_one_state_with_a_true_
         })
         .await;
         let status = bed.status(id).await;
-        assert_eq!(status, answer, "what cancel said is so");
+        assert_eq!(status, answer.as_str(), "what cancel said is so");
         let prefix = format!("{id}:");
         let wakes = bed
             .receiver

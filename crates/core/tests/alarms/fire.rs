@@ -142,7 +142,7 @@ async fn a_cron_alarm_fires_and_moves_on() {
     let id = bed.set(bed.cron("* * * * * *", "/tick")).await;
     let wakes = bed.wakes("/tick", 3).await;
     let alarm = bed.alarm(id).await;
-    assert_eq!(alarm.status, "active");
+    assert_eq!(alarm.status.as_str(), "active");
     assert!(alarm.next_fire_at.is_some() && alarm.last_fired_at.is_some());
     let mut instants: Vec<String> = wakes
         .iter()

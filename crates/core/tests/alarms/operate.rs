@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use stationmaster_core::alarms::edit::{self, Edit, edit};
-use stationmaster_core::alarms::inspect;
 use stationmaster_core::alarms::operate::{self, fire, pause, resume};
 use stationmaster_core::alarms::set::When;
 use stationmaster_core::id::AlarmId;
@@ -28,17 +27,18 @@ async fn a_paused_alarm_does_not_fire_and_a_resumed_one_goes_on_from_now() {
     assert!(bed.receiver.at("/paused").is_empty());
     resume(database, id, "tester").await.unwrap();
     let alarm = bed.alarm(id).await;
-    assert_eq!(alarm.status, "active");
+    assert_eq!(alarm.status.as_str(), "active");
     assert!(alarm.next_fire_at > Some(jiff::Timestamp::now()));
     let all = bed.occurrences(id).await;
     assert!(all.len() >= 3, "{all:?}");
     assert!(
         all.iter()
-            .all(|one| one.status == "skipped" && one.reason.as_deref() == Some("the alarm was paused"))
+            .all(|one| one.status.as_str() == "skipped"
+                && one.reason.as_deref() == Some("the alarm was paused"))
     );
-    let events: Vec<String> = inspect::events(database, id)
+    let events: Vec<String> = bed
+        .events(id)
         .await
-        .unwrap()
         .into_iter()
         .map(|event| event.event)
         .collect();

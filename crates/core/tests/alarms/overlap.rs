@@ -27,7 +27,10 @@ async fn by_default_an_occurrence_in_retry_neither_delays_nor_loses_the_followin
         ("retrying", 1),
         "{all:?}"
     );
-    assert!(all[1..3].iter().all(|one| one.status == "fired"), "{all:?}");
+    assert!(
+        all[1..3].iter().all(|one| one.status.as_str() == "fired"),
+        "{all:?}"
+    );
     let gaps = all.windows(2).map(|pair| {
         pair[1]
             .scheduled_for
@@ -98,7 +101,7 @@ async fn skipped_occurrences_are_on_record_and_the_series_goes_on() {
         .iter()
         .filter(|one| one.reason.as_deref() == Some("an earlier occurrence was still under way"));
     assert!(skipped.count() >= 2, "{all:?}");
-    assert_eq!(all[0].status, "fired");
+    assert_eq!(all[0].status.as_str(), "fired");
     server.stop().await;
 }
 
@@ -112,7 +115,10 @@ async fn an_occurrence_in_retry_holds_a_queue_up_and_lets_it_go_when_it_has_fail
     bed.next_try(id, 1).await;
     bed.wakes("/tick", 5).await;
     let all = bed.occurrences(id).await;
-    assert_eq!(all[0].status, "failed");
-    assert!(all[1..3].iter().all(|one| one.status == "fired"), "{all:?}");
+    assert_eq!(all[0].status.as_str(), "failed");
+    assert!(
+        all[1..3].iter().all(|one| one.status.as_str() == "fired"),
+        "{all:?}"
+    );
     server.stop().await;
 }

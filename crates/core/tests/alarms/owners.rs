@@ -18,7 +18,7 @@ async fn a_wake_in_the_hands_of_a_server_that_is_killed_fires_again_under_the_sa
     let id = bed.now("/held").await;
     eventually("the wake is under way", async || bed.receiver.arrived() == 1).await;
     let claimed = &bed.occurrences(id).await[0];
-    assert_eq!(claimed.status, "claimed");
+    assert_eq!(claimed.status.as_str(), "claimed");
     doomed.kill();
     let other = bed.server().await;
     bed.until(id, "fired").await;

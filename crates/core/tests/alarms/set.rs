@@ -259,8 +259,8 @@ async fn alarms_are_listed_by_page_and_filter() {
     .await;
     assert_eq!(rest.len(), 2);
     let only = |status: &str, kind: &str| Filter {
-        status: Some(status.to_owned()),
-        kind: Some(kind.to_owned()),
+        status: Some(status.parse().unwrap()),
+        kind: Some(kind.parse().unwrap()),
         limit: 10,
         ..Filter::default()
     };

@@ -1,6 +1,5 @@
 //! New time zone data: stored next fires are computed anew, once, and only by whoever has the newer data.
 
-use stationmaster_core::alarms::inspect;
 use stationmaster_core::alarms::set::{SetAlarm, When};
 
 use crate::bed::Bed;
@@ -34,7 +33,7 @@ async fn newer_zone_data_moves_stored_fires_and_says_so() {
         bed.alarm(id).await.next_fire_at == right
     })
     .await;
-    let events = inspect::events(&bed.testbed.database, id).await.unwrap();
+    let events = bed.events(id).await;
     let moved = events
         .iter()
         .find(|event| event.event == "moved")
@@ -43,7 +42,7 @@ async fn newer_zone_data_moves_stored_fires_and_says_so() {
         moved.detail.as_deref().unwrap().contains("zone data"),
         "{moved:?}"
     );
-    let others = inspect::events(&bed.testbed.database, untouched).await.unwrap();
+    let others = bed.events(untouched).await;
     assert!(others.iter().all(|event| event.event != "moved"));
     server.stop().await;
 }

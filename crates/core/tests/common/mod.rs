@@ -236,7 +236,7 @@ impl Testbed {
 
     /// The status of an item.
     pub(crate) async fn status(&self, item: ItemId) -> String {
-        self.item(item).await.status
+        self.item(item).await.status.to_string()
     }
 
     /// The execution of an item, which must have one.
@@ -260,7 +260,7 @@ impl Testbed {
     /// The status of an item's execution; `NONE` while it has none.
     pub(crate) async fn outcome(&self, item: ItemId) -> String {
         match self.item(item).await.execution_id {
-            Some(id) => self.execution_by_id(id).await.status,
+            Some(id) => self.execution_by_id(id).await.status.to_string(),
             None => "NONE".to_owned(),
         }
     }

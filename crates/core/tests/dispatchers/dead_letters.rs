@@ -3,7 +3,7 @@
 use stationmaster_core::catalogue::{self, DefinitionChange};
 use stationmaster_core::signals::replay::{self, Filter, replay, replay_matching};
 use stationmaster_core::signals::send::{Signal, send};
-use stationmaster_core::signals::{inspect, triggers};
+use stationmaster_core::signals::{DeadReason, inspect, triggers};
 
 use crate::common::{NOOP, Testbed, eventually, raw};
 use crate::support::Server;
@@ -43,7 +43,7 @@ async fn unknown_and_invalid_signals_are_put_aside_with_their_reasons_and_the_ot
             .unwrap()
             .unwrap();
         assert_eq!(
-            settled.reason.as_deref().unwrap_or_default(),
+            settled.reason.map_or("", DeadReason::as_str),
             *reason,
             "{settled:?}"
         );

@@ -129,8 +129,8 @@ async fn an_owner_that_was_superseded_notices_writes_nothing_and_counts_it() {
     server.stop().await;
     let dispatcher = testbed.dispatcher().await;
     assert_eq!(
-        (dispatcher.epoch.0, dispatcher.state),
-        (2, "owned"),
+        (dispatcher.epoch.0, dispatcher.owned),
+        (2, true),
         "its leaving changed nothing"
     );
 }

@@ -7,7 +7,7 @@ use crate::support::{LEASE, Server};
 
 async fn owned_by(testbed: &Testbed, server: &Server) -> bool {
     let dispatcher = testbed.dispatcher().await;
-    dispatcher.state == "owned"
+    dispatcher.owned
         && dispatcher.owner.is_some_and(|owner| owner.0 == server.id())
         && dispatcher.run_id.is_some()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::Connection as _;
-use stationmaster_core::engine::Engine;
+use stationmaster_core::engine::{CloseStatus, Engine};
 use stationmaster_core::executions::Settings;
 use stationmaster_core::executions::operate::{self, Cancelled, Error};
 use stationmaster_core::id::ItemId;
@@ -113,16 +113,16 @@ async fn what_has_ended_stays_as_it_ended_and_what_is_unknown_is_not_found() {
     testbed.reaches(failed, "FAILED").await;
     assert_eq!(
         cancel(&testbed, done.0).await,
-        Cancelled::EndedBefore("COMPLETED".to_owned())
+        Cancelled::EndedBefore(CloseStatus::Completed)
     );
     assert_eq!(
         cancel(&testbed, failed.0).await,
-        Cancelled::EndedBefore("FAILED".to_owned())
+        Cancelled::EndedBefore(CloseStatus::Failed)
     );
     let execution = testbed.execution(done).await.id;
     assert_eq!(
         cancel(&testbed, execution.0).await,
-        Cancelled::EndedBefore("COMPLETED".to_owned())
+        Cancelled::EndedBefore(CloseStatus::Completed)
     );
     let nothing = operate::cancel(&testbed.database, Uuid::now_v7(), None, "alice").await;
     assert!(matches!(nothing, Err(Error::NotFound(_))), "{nothing:?}");
@@ -137,7 +137,7 @@ async fn a_second_cancel_is_told_that_it_was_cancelled_before() {
     assert_eq!(cancel(&testbed, item.0).await, Cancelled::AtOnce);
     assert_eq!(
         cancel(&testbed, item.0).await,
-        Cancelled::EndedBefore("CANCELLED".to_owned())
+        Cancelled::EndedBefore(CloseStatus::Cancelled)
     );
 }
 
@@ -160,7 +160,7 @@ async fn to_cancel_a_former_execution_of_a_retried_item_does_nothing() {
     operate::retry(&testbed.database, item, "alice").await.unwrap();
     assert_eq!(
         cancel(&testbed, second.0).await,
-        Cancelled::EndedBefore("FAILED".to_owned())
+        Cancelled::EndedBefore(CloseStatus::Failed)
     );
     assert_eq!(testbed.status(item).await, "PENDING");
     assert_eq!(cancel(&testbed, item.0).await, Cancelled::AtOnce);

@@ -28,7 +28,7 @@ async fn a_completed_execution_keeps_its_result_and_its_slot_goes_to_the_next() 
         .await
         .unwrap();
     let ended = testbed.execution_by_id(execution).await;
-    assert_eq!(ended.status, "COMPLETED");
+    assert_eq!(ended.status.as_str(), "COMPLETED");
     assert_eq!(ended.output.unwrap().get(), r#"{"done": true}"#);
     assert_eq!(testbed.status(items[0]).await, "DISPATCHED");
     testbed.reaches(items[1], "RUNNING").await;

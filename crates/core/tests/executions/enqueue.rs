@@ -23,7 +23,7 @@ async fn an_item_keeps_what_was_asked_and_is_run() {
     let item = testbed.ask(request).await;
 
     let asked = testbed.item(item).await;
-    assert_eq!(asked.status, "PENDING");
+    assert_eq!(asked.status.as_str(), "PENDING");
     assert_eq!(asked.priority, 3);
     assert_eq!(asked.idempotency_key.as_deref(), Some("order-17"));
     assert_eq!(asked.correlation_id.as_deref(), Some("ours"));

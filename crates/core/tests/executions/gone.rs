@@ -42,7 +42,7 @@ async fn items_of_a_deleted_definition_fail_and_free_their_slot() {
     let server = testbed.server(brisk()).await;
     for item in items {
         failed_because(&testbed, item, "definition_gone").await;
-        assert_eq!(testbed.execution(item).await.status, "FAILED");
+        assert_eq!(testbed.execution(item).await.status.as_str(), "FAILED");
     }
     testbed.reaches(other, "COMPLETED").await;
     assert_eq!(

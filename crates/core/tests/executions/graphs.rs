@@ -109,7 +109,7 @@ async fn a_graph_that_the_database_accepts_can_be_run() {
         let over = async || matches!(testbed.outcome(item).await.as_str(), "COMPLETED" | "FAILED");
         crate::common::eventually("it has ended", over).await;
         let ended = testbed.execution(item).await;
-        if ended.status != "COMPLETED" {
+        if ended.status.as_str() != "COMPLETED" {
             misled.push((graph[..graph.len().min(60)].to_owned(), ended.reason));
         }
     }

@@ -151,7 +151,7 @@ async fn an_outcome_that_cannot_be_stored_does_not_keep_the_slot() {
         .await
         .unwrap();
     let ended = testbed.execution_by_id(execution).await;
-    assert_eq!(ended.status, "COMPLETED");
+    assert_eq!(ended.status.as_str(), "COMPLETED");
     assert!(ended.error.unwrap().get().contains("could not be stored"));
     server.stop().await;
 }

@@ -1,13 +1,13 @@
 //! Lists: newest first, filtered, a page at a time, each row once.
 
 use stationmaster_core::executions::browse::{self, Filter};
-use stationmaster_core::executions::{inspect, operate};
+use stationmaster_core::executions::{ExecutionStatus, ItemStatus, inspect, operate};
 use stationmaster_core::id::ItemId;
 use uuid::Uuid;
 
 use crate::common::{FAIL, NOOP, Testbed, brisk, eventually, wait};
 
-fn all() -> Filter {
+fn all<Status>() -> Filter<Status> {
     Filter {
         limit: 1000,
         ..Filter::default()
@@ -16,6 +16,13 @@ fn all() -> Filter {
 
 fn ids(items: &[inspect::Item]) -> Vec<ItemId> {
     items.iter().map(|item| item.id).collect()
+}
+
+fn status<Status>(status: Status) -> Filter<Status> {
+    Filter {
+        status: Some(status),
+        ..all()
+    }
 }
 
 #[tokio::test]
@@ -39,16 +46,14 @@ async fn items_and_executions_can_be_filtered_by_whatever_they_are() {
     })
     .await;
 
-    let items = async |filter: Filter| ids(&browse::items(&testbed.database, &filter).await.unwrap().rows);
-    let status = |status: &str| Filter {
-        status: Some(status.to_owned()),
-        ..all()
+    let items = async |filter: Filter<ItemStatus>| {
+        ids(&browse::items(&testbed.database, &filter).await.unwrap().rows)
     };
     assert_eq!(items(all()).await.len(), 7);
-    assert_eq!(items(status("PENDING")).await, [both[1]]);
-    assert_eq!(items(status("CANCELLED")).await, [both[2]]);
+    assert_eq!(items(status(ItemStatus::Pending)).await, [both[1]]);
+    assert_eq!(items(status(ItemStatus::Cancelled)).await, [both[2]]);
     assert_eq!(
-        items(status("DISPATCHED")).await.len(),
+        items(status(ItemStatus::Dispatched)).await.len(),
         5,
         "what the engine ran was dispatched, also when it failed"
     );
@@ -79,16 +84,20 @@ async fn items_and_executions_can_be_filtered_by_whatever_they_are() {
         []
     );
 
-    let executions =
-        async |filter: Filter| browse::executions(&testbed.database, &filter).await.unwrap().rows;
-    let completed = executions(status("COMPLETED")).await;
+    let executions = async |filter: Filter<ExecutionStatus>| {
+        browse::executions(&testbed.database, &filter).await.unwrap().rows
+    };
+    let completed = executions(status(ExecutionStatus::Completed)).await;
     assert_eq!(completed.len(), 3);
     assert!(
         completed
             .iter()
             .all(|execution| done.contains(&execution.queue_item_id))
     );
-    assert_eq!(executions(status("RUNNING")).await[0].queue_item_id, both[0]);
+    assert_eq!(
+        executions(status(ExecutionStatus::Running)).await[0].queue_item_id,
+        both[0]
+    );
     assert_eq!(
         executions(all()).await.len(),
         5,

@@ -41,7 +41,7 @@ async fn an_item_fails_after_exactly_as_many_starts_as_allowed_under_one_executi
         .fetch_one(testbed.pool())
         .await
         .unwrap();
-    if first.status == "PENDING" {
+    if first.status.as_str() == "PENDING" {
         assert_eq!(active, 0, "the slot is given back between two tries");
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use stationmaster_core::engine::CloseStatus;
 use stationmaster_core::executions::operate::{self, Error, Filter};
 use stationmaster_core::id::ItemId;
 use tracing_subscriber::fmt::MakeWriter;
@@ -185,7 +186,7 @@ async fn everything_that_a_filter_matches_is_retried_and_nothing_else() {
     assert_eq!(count(&here).await, 707);
     assert_eq!(
         count(&Filter {
-            status: Some("CANCELLED".to_owned()),
+            status: Some(CloseStatus::Cancelled),
             ..here.clone()
         })
         .await,

@@ -7,6 +7,7 @@ use serde::Serialize;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{BulkReplay, NewSignal, Signal, SignalQuery, SignalStatus};
 use stationmaster_core::signals::{DEFAULT_TASK_QUEUE, DeadReason};
+use stationmaster_core::words::UnknownWord;
 
 use super::Context;
 use super::arguments::{json, read, text};
@@ -138,16 +139,8 @@ impl From<Status> for SignalStatus {
     }
 }
 
-fn reason(text: &str) -> Result<String, String> {
-    let known = DeadReason::ALL.map(DeadReason::as_str);
-    if known.contains(&text) {
-        Ok(text.to_owned())
-    } else {
-        Err(format!(
-            "there is no such reason: the reasons are {}",
-            known.join(", ")
-        ))
-    }
+fn reason(text: &str) -> Result<String, UnknownWord> {
+    text.parse::<DeadReason>().map(|reason| reason.to_string())
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {

@@ -3,19 +3,18 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-use serde_json::json;
 use stationmaster_client::wire;
 use stationmaster_core::alarms::edit::{self, Edit};
 use stationmaster_core::alarms::inspect::{self, Alarm};
 use stationmaster_core::alarms::set::{self, SetAlarm, When};
-use stationmaster_core::alarms::{Misfire, Overlap, operate};
+use stationmaster_core::alarms::{Misfire, operate};
 use stationmaster_core::id::WorkspaceId;
 use stationmaster_core::wake::guard::Guard;
-use stationmaster_schedule::{DstPolicy, Fire, zone};
+use stationmaster_schedule::{Fire, zone};
 
 use super::etag::tag;
 use super::problem::{Kind, Problem};
+use super::words::Translate;
 
 /// Fires to come that are told with an alarm.
 const TOLD: usize = 10;
@@ -51,8 +50,8 @@ pub(crate) fn request(workspace: WorkspaceId, request: wire::NewAlarm) -> Result
             request.catch_up,
         ),
         misfire_window: seconds("/misfire_window", request.misfire_window)?,
-        overlap: request.overlap.map(overlap).unwrap_or_default(),
-        dst: dst(request.dst),
+        overlap: request.overlap.map(Translate::translate).unwrap_or_default(),
+        dst: request.dst.map(Translate::translate).unwrap_or_default(),
         jitter: seconds("/jitter", request.jitter)?.unwrap_or_default(),
         start_at: request.start_at,
         end_at: request.end_at,
@@ -93,8 +92,8 @@ pub(crate) fn change(alarm: &Alarm, change: wire::AlarmChange) -> Result<Edit, P
         max_failures: change.max_failures,
         misfire: change.misfire.map(|name| misfire(name, change.catch_up)),
         misfire_window: window.transpose()?,
-        overlap: change.overlap.map(overlap),
-        dst: change.dst.map(|name| dst(Some(name))),
+        overlap: change.overlap.map(Translate::translate),
+        dst: change.dst.map(Translate::translate),
         jitter: seconds("/jitter", change.jitter)?,
         start_at: change.start_at,
         end_at: change.end_at,
@@ -162,22 +161,6 @@ fn misfire(name: wire::Misfire, catch_up: Option<u32>) -> Misfire {
         wire::Misfire::Coalesce => Misfire::Coalesce,
         wire::Misfire::CatchUp => Misfire::CatchUp(catch_up.unwrap_or(CATCH_UP)),
         wire::Misfire::Skip => Misfire::Skip,
-    }
-}
-
-fn overlap(name: wire::Overlap) -> Overlap {
-    match name {
-        wire::Overlap::Allow => Overlap::Allow,
-        wire::Overlap::Queue => Overlap::Queue,
-        wire::Overlap::Skip => Overlap::Skip,
-    }
-}
-
-pub(super) fn dst(name: Option<wire::Dst>) -> DstPolicy {
-    match name {
-        None | Some(wire::Dst::Vixie) => DstPolicy::Vixie,
-        Some(wire::Dst::Skip) => DstPolicy::Skip,
-        Some(wire::Dst::Both) => DstPolicy::Both,
     }
 }
 
@@ -326,19 +309,14 @@ pub(super) fn upcoming(fire: Fire) -> wire::Upcoming {
     }
 }
 
-/// The value of the wire that a word of the inside is: the two are the same.
-fn read<T: DeserializeOwned>(word: &str, usual: T) -> T {
-    serde_json::from_value(json!(word)).unwrap_or(usual)
-}
-
 /// An alarm on the wire.
 pub(crate) fn alarm(alarm: Alarm) -> wire::Alarm {
     wire::Alarm {
         id: alarm.id.0,
         workspace_id: alarm.workspace_id.0,
         label: alarm.label,
-        kind: read(&alarm.kind, wire::AlarmKind::Once),
-        status: read(&alarm.status, wire::AlarmStatus::Active),
+        kind: alarm.kind.translate(),
+        status: alarm.status.translate(),
         cron_expr: alarm.cron_expr,
         description: alarm.description,
         timezone: alarm.timezone,
@@ -355,11 +333,11 @@ pub(crate) fn alarm(alarm: Alarm) -> wire::Alarm {
         message: alarm.message,
         payload: alarm.payload,
         max_failures: alarm.max_failures,
-        misfire: read(&alarm.misfire, wire::Misfire::Coalesce),
+        misfire: alarm.misfire.translate(),
         catch_up: alarm.catch_up,
         misfire_window: alarm.misfire_window,
-        overlap: read(&alarm.overlap, wire::Overlap::Allow),
-        dst: read(&alarm.dst, wire::Dst::Vixie),
+        overlap: alarm.overlap.translate(),
+        dst: alarm.dst.translate(),
         jitter: alarm.jitter,
         start_at: alarm.start_at,
         end_at: alarm.end_at,
@@ -376,8 +354,8 @@ pub(crate) fn occurrence(row: inspect::Occurrence) -> wire::Occurrence {
     wire::Occurrence {
         alarm_id: row.alarm_id.0,
         scheduled_for: row.scheduled_for,
-        status: read(&row.status, wire::OccurrenceStatus::Pending),
-        origin: row.origin,
+        status: row.status.translate(),
+        origin: row.origin.to_string(),
         attempts: row.attempts,
         recoveries: row.recoveries,
         due_at: row.due_at,

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use stationmaster_client::wire;
 use stationmaster_core::access::Role;
 use stationmaster_core::alarms::inspect::{self, Alarm, Among};
-use stationmaster_core::alarms::{backfill, edit, operate, set};
+use stationmaster_core::alarms::{AlarmStatus, OccurrenceStatus, backfill, edit, operate, set};
 use stationmaster_core::db::Database;
 use stationmaster_core::id::AlarmId;
 use stationmaster_schedule::{Cron, Fire, Series, zone};
@@ -22,8 +22,9 @@ use super::cursor::{self, List};
 use super::etag::{Expected, Tagged};
 use super::extract::{IdempotencyKey, Json, Path, Query};
 use super::problem::{Kind, Problem};
-use super::queue::{search, word};
+use super::queue::search;
 use super::routes::Routes;
+use super::words::Translate;
 
 /// Fires that a preview tells at most.
 const MOST_FIRES: u32 = 100;
@@ -102,8 +103,8 @@ async fn list(
     };
     let filter = inspect::Filter {
         workspace: None,
-        status: query.status.map(|status| word(&status)),
-        kind: query.kind.map(|kind| word(&kind)),
+        status: query.status.map(Translate::translate),
+        kind: query.kind.map(Translate::translate),
         before: list.position(query.cursor.as_deref(), cursor::uuid)?.map(AlarmId),
         limit: i64::from(limit) + 1,
     };
@@ -135,7 +136,7 @@ async fn next(
     let series = Series {
         cron,
         zone,
-        dst: alarm_terms::dst(query.dst),
+        dst: query.dst.map(Translate::translate).unwrap_or_default(),
         start: None,
         end: None,
         anchor: after,
@@ -208,8 +209,8 @@ async fn cancel(
     let holds = |before: &Alarm| expected.holds(Some(&alarm_tag(before)));
     let conditional = (expected != Expected::Anything).then_some(&holds as _);
     let cancelled = operate::cancel_if(&database, AlarmId(id), &caller.actor, conditional).await?;
-    match cancelled.as_str() {
-        "cancelled" => Ok(StatusCode::NO_CONTENT),
+    match cancelled {
+        AlarmStatus::Cancelled => Ok(StatusCode::NO_CONTENT),
         status => {
             let words = format!("alarm {id} has ended before: it is {status}");
             Err(Problem::new(Kind::Conflict, words))
@@ -287,15 +288,8 @@ async fn occurrences(
     let before = list.position(query.cursor.as_deref(), instant)?;
     let database = caller.database(&state);
     find(&database, &caller, AlarmId(id)).await?;
-    let status = query.status.map(|status| word(&status));
-    let rows = inspect::occurrences(
-        &database,
-        AlarmId(id),
-        status.as_deref(),
-        before,
-        i64::from(limit) + 1,
-    )
-    .await?;
+    let status = query.status.map(Translate::translate);
+    let rows = inspect::occurrences(&database, AlarmId(id), status, before, i64::from(limit) + 1).await?;
     let position = |row: &inspect::Occurrence| row.scheduled_for.as_microsecond().to_be_bytes().to_vec();
     let (rows, next) = cursor::cut(rows, limit, position);
     Ok(Answer(wire::Page {
@@ -320,9 +314,9 @@ async fn history(
     let database = caller.database(&state);
     find(&database, &caller, AlarmId(id)).await?;
     let rows = inspect::history(&database, AlarmId(id), before, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |(position, _)| position.to_be_bytes().to_vec());
-    let items = rows.into_iter().map(|(id, event)| wire::AlarmEvent {
-        id,
+    let (rows, next) = cursor::cut(rows, limit, |event| event.id.to_be_bytes().to_vec());
+    let items = rows.into_iter().map(|event| wire::AlarmEvent {
+        id: event.id,
         at: event.at,
         event: event.event,
         actor: event.actor,
@@ -370,7 +364,7 @@ pub(crate) fn backfill_item(planned: backfill::Planned) -> wire::BackfillItem {
     wire::BackfillItem {
         scheduled_for: planned.scheduled_for,
         note: planned.note,
-        status: planned.status,
+        status: planned.status.map_or("none", OccurrenceStatus::as_str).to_owned(),
         fires: planned.fires,
     }
 }

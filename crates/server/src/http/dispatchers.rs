@@ -157,7 +157,7 @@ pub(crate) fn dispatcher(row: Dispatcher) -> wire::Dispatcher {
         id: row.id.0,
         project: row.project,
         task_queue: row.task_queue,
-        state: if row.state == "owned" {
+        state: if row.owned {
             wire::DispatcherState::Owned
         } else {
             wire::DispatcherState::Vacant

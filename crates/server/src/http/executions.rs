@@ -4,11 +4,9 @@ use axum::Json as Answer;
 use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use serde_json::json;
 use stationmaster_client::wire;
 use stationmaster_core::access::Role;
 use stationmaster_core::db::Database;
-use stationmaster_core::engine::CloseStatus;
 use stationmaster_core::executions::enqueue::{self, Enqueue, Enqueued};
 use stationmaster_core::executions::inspect::{self, Execution};
 use stationmaster_core::executions::{browse, operate};
@@ -21,8 +19,9 @@ use super::caller::Caller;
 use super::cursor::{self, List};
 use super::extract::{IdempotencyKey, Json, MaybeJson, Path, Query};
 use super::problem::Problem;
-use super::queue::{cancel_by_id, ended_before, search, steps, word};
+use super::queue::{cancel_by_id, ended_before, search, steps};
 use super::routes::Routes;
+use super::words::Translate;
 
 /// Requests that one call may make.
 const MOST: usize = 1000;
@@ -96,7 +95,7 @@ async fn list(
     let filter = browse::Filter {
         workspaces: caller.among(query.workspace_id)?,
         definition: query.workflow_definition_id.map(DefinitionId),
-        status: query.status.map(|status| word(&status)),
+        status: query.status.map(Translate::translate),
         after: query.completed_after,
         before: query.completed_before,
         text: search(query.search.as_deref())?,
@@ -152,7 +151,7 @@ async fn complete(
     let database = caller.database(&state);
     find(&database, &caller, ExecutionId(id)).await?;
     let completion = operate::Completion {
-        status: close_status(end.status),
+        status: end.status.translate(),
         output: end.output,
         error: end.error,
     };
@@ -179,7 +178,7 @@ async fn cancel(
     let found = find(&database, &caller, ExecutionId(id)).await?;
     // Its item may have gone on since, under another execution that is not meant.
     if found.completed_at.is_some() {
-        return Err(ended_before(id, &found.status));
+        return Err(ended_before(id, found.status));
     }
     cancel_by_id(&database, &caller, id, why).await
 }
@@ -212,16 +211,6 @@ pub(crate) fn enqueued_wire(enqueued: Enqueued) -> wire::Enqueued {
     }
 }
 
-pub(crate) fn close_status(status: wire::CompleteStatus) -> CloseStatus {
-    match status {
-        wire::CompleteStatus::Completed => CloseStatus::Completed,
-        wire::CompleteStatus::Failed => CloseStatus::Failed,
-        wire::CompleteStatus::Cancelled => CloseStatus::Cancelled,
-        wire::CompleteStatus::Terminated => CloseStatus::Terminated,
-        wire::CompleteStatus::TimedOut => CloseStatus::TimedOut,
-    }
-}
-
 /// An execution on the wire.
 pub(crate) fn execution(execution: Execution) -> wire::Execution {
     wire::Execution {
@@ -230,7 +219,7 @@ pub(crate) fn execution(execution: Execution) -> wire::Execution {
         workspace_id: execution.workspace_id.0,
         workflow_definition_id: execution.workflow_definition_id.0,
         workflow_definition_version_id: execution.workflow_definition_version_id.map(|id| id.0),
-        status: serde_json::from_value(json!(execution.status)).unwrap_or(wire::ExecutionStatus::Pending),
+        status: execution.status.translate(),
         claimed_at: execution.claimed_at,
         started_at: execution.started_at,
         completed_at: execution.completed_at,

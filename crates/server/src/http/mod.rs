@@ -58,6 +58,7 @@ mod signals;
 mod tokens;
 mod triggers;
 mod wording;
+mod words;
 mod work;
 mod workflows;
 mod workspaces;

@@ -1,9 +1,10 @@
 //! `/v1/queue`: what waits, why, and what people do about it.
 
+use std::fmt::Display;
+
 use axum::extract::State as Shared;
 use axum::response::IntoResponse;
 use axum::{Json as Answer, http::StatusCode};
-use serde_json::json;
 use stationmaster_client::wire;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::inspect::{self, Item};
@@ -20,6 +21,7 @@ use super::etag::{Expected, Tagged, tag};
 use super::extract::{Json, MaybeJson, Path, Query};
 use super::problem::{Kind, Problem};
 use super::routes::Routes;
+use super::words::Translate;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
@@ -45,7 +47,7 @@ async fn list(
     let filter = browse::Filter {
         workspaces: caller.among(query.workspace_id)?,
         definition: query.workflow_definition_id.map(DefinitionId),
-        status: query.status.map(item_status),
+        status: query.status.map(Translate::translate),
         after: query.created_after,
         before: query.created_before,
         text: search(query.search.as_deref())?,
@@ -170,7 +172,7 @@ async fn retry_all(
     let filter = operate::Filter {
         workspaces: caller.among(request.workspace_id)?,
         definition: request.workflow_definition_id.map(DefinitionId),
-        status: request.status.map(|status| word(&status)),
+        status: request.status.map(Translate::translate),
         reason: request.reason,
         after: request.ended_after,
         before: request.ended_before,
@@ -197,7 +199,7 @@ async fn cancel_all(
     let filter = bulk::Cancellable {
         workspaces: caller.among(request.workspace_id)?,
         definition: request.workflow_definition_id.map(DefinitionId),
-        status: request.status.map(|status| word(&status)),
+        status: request.status.map(Translate::translate),
         after: request.created_after,
         before: request.created_before,
     };
@@ -220,12 +222,12 @@ pub(super) async fn cancel_by_id(
     let (status, result) = match operate::cancel(database, id, why.reason.as_deref(), &caller.actor).await? {
         Cancelled::AtOnce => (StatusCode::OK, wire::CancelledHow::Cancelled),
         Cancelled::Requested => (StatusCode::ACCEPTED, wire::CancelledHow::Requested),
-        Cancelled::EndedBefore(status) => return Err(ended_before(id, &status)),
+        Cancelled::EndedBefore(status) => return Err(ended_before(id, status)),
     };
     Ok((status, Answer(wire::Cancelled { id, result })))
 }
 
-pub(super) fn ended_before(id: Uuid, status: &str) -> Problem {
+pub(super) fn ended_before(id: Uuid, status: impl Display) -> Problem {
     Problem::new(Kind::Conflict, format!("{id} has ended before: it is {status}"))
 }
 
@@ -274,18 +276,6 @@ pub(super) fn search(text: Option<&str>) -> Result<Option<String>, Problem> {
     }
 }
 
-/// The word that a value of the wire is on the inside: the two are the same.
-pub(crate) fn word(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => String::new(),
-    }
-}
-
-fn item_status(status: wire::ItemStatus) -> String {
-    word(&status)
-}
-
 fn item_tag(item: &wire::QueueItem) -> String {
     tag(&(item.priority, item.status))
 }
@@ -305,7 +295,7 @@ pub(crate) fn item(item: Item) -> wire::QueueItem {
         workspace_id: item.workspace_id.0,
         workflow_definition_id: item.workflow_definition_id.0,
         execution_id: item.execution_id.map(|id| id.0),
-        status: serde_json::from_value(json!(item.status)).unwrap_or(wire::ItemStatus::Pending),
+        status: item.status.translate(),
         priority: item.priority,
         run_at: item.run_at,
         attempt_count: item.attempt_count,

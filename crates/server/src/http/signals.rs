@@ -9,7 +9,6 @@ use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::json;
 use stationmaster_client::wire;
 use stationmaster_core::db::Database;
 use stationmaster_core::id::WorkspaceId;
@@ -24,8 +23,9 @@ use super::caller::Caller;
 use super::cursor::{self, List};
 use super::extract::{Json, Path, Query};
 use super::problem::{Kind, Problem};
-use super::queue::{bulk_answer, word};
+use super::queue::bulk_answer;
 use super::routes::Routes;
+use super::words::Translate;
 
 /// Signals that one call may send.
 const MOST: usize = 1000;
@@ -84,7 +84,7 @@ async fn list(
     let limit = cursor::limit(query.limit)?;
     let filter = inspect::Filter {
         before: list.position(query.cursor.as_deref(), cursor::number)?,
-        status: query.status.map(|status| word(&status)),
+        status: query.status.map(Translate::translate),
         project: query.project,
         task_queue: query.task_queue,
         name: query.name,
@@ -270,12 +270,12 @@ pub(crate) fn signal(signal: inspect::Signal) -> wire::Signal {
         project: signal.project,
         task_queue: signal.task_queue,
         name: signal.name,
-        status: serde_json::from_value(json!(signal.status)).unwrap_or(wire::SignalStatus::Pending),
+        status: signal.status.translate(),
         execution_id: signal.execution_id.map(|id| id.0),
         queue_item_id: signal.queue_item_id.map(|id| id.0),
         received_at: signal.received_at,
         settled_at: signal.settled_at,
-        reason: signal.reason,
+        reason: signal.reason.map(|reason| reason.to_string()),
         detail: signal.detail,
         correlation_id: signal.correlation_id,
         sent_by: signal.sent_by,

@@ -17,6 +17,7 @@ use super::cursor::{self, List};
 use super::extract::{Json, Path, Query};
 use super::problem::{Kind, Problem};
 use super::routes::Routes;
+use super::words::Translate;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
@@ -70,11 +71,7 @@ async fn create(
     super::name("/name", Some(&new.name))?;
     let new = NewToken {
         name: new.name,
-        role: match new.role {
-            wire::Role::Viewer => Role::Viewer,
-            wire::Role::Operator => Role::Operator,
-            wire::Role::Admin => Role::Admin,
-        },
+        role: new.role.translate(),
         scope,
         expires_at: new.expires_at,
     };
@@ -145,11 +142,7 @@ pub(crate) fn token(token: Token) -> wire::Token {
         id: token.id.0,
         name: token.name,
         hint: token.hint,
-        role: match token.role {
-            Role::Viewer => wire::Role::Viewer,
-            Role::Operator => wire::Role::Operator,
-            Role::Admin => wire::Role::Admin,
-        },
+        role: token.role.translate(),
         workspaces,
         created_at: token.created_at,
         created_by: token.created_by,
