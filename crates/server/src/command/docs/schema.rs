@@ -60,7 +60,7 @@ pub(super) async fn page(database: &Database) -> Result<String> {
                     function.name,
                     cell(&function.arguments),
                     function.answer,
-                    cell(&function.comment)
+                    prose(&function.comment)
                 );
             }
         }
@@ -73,7 +73,9 @@ fn draw(page: &mut String, relation: &Relation) {
     let _ = write!(
         page,
         "\n#### `{}` ({kind})\n\n{} Written by: {}.\n",
-        relation.name, relation.comment, relation.writers
+        relation.name,
+        prose(&relation.comment),
+        relation.writers
     );
     page.push_str("\n| column | type | meaning |\n|---|---|---|\n");
     for column in &relation.columns {
@@ -82,7 +84,7 @@ fn draw(page: &mut String, relation: &Relation) {
             "| `{}` | {} | {} |",
             column.name,
             column.kind,
-            cell(&column.comment)
+            prose(&column.comment)
         );
     }
     if relation.indexes.is_empty() {
@@ -95,9 +97,14 @@ fn draw(page: &mut String, relation: &Relation) {
             "| `{}` | `{}` | {} |",
             index.name,
             cell(&index.definition),
-            cell(&index.comment)
+            prose(&index.comment)
         );
     }
+}
+
+/// Words outside of code: a placeholder is no tag.
+fn prose(text: &str) -> String {
+    cell(text).replace('<', "&lt;")
 }
 
 /// A cell of a table holds no line and no bar.
