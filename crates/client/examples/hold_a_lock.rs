@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use stationmaster_client::wire::LockRequest;
-use stationmaster_client::{Client, Extended, Locked};
+use stationmaster_client::{Asked, Client, Unlocked};
 
 /// How long the lock holds should this process be lost.
 const AT_MOST: Duration = Duration::from_secs(30);
@@ -42,22 +42,17 @@ pub(crate) async fn run(client: &Client, name: &str, work: impl AsyncFnOnce(i64)
         at_least: 0.0,
         owner: Some("the example".to_owned()),
     };
-    let lock = match client.acquire_lock(name, &request).await? {
-        Locked::Acquired(lock) => lock,
-        Locked::Taken(_) => return Ok(false),
-    };
-    let kept = async {
-        loop {
-            tokio::time::sleep(AT_MOST / 3).await;
-            if client.extend_lock(name, lock.token, AT_MOST).await? == Extended::Lost {
-                anyhow::bail!("the lock was lost");
-            }
-        }
+    let kept = match client.keep_lock(name, &request).await? {
+        Asked::Held(kept) => kept,
+        Asked::Taken(_) => return Ok(false),
     };
     tokio::select! {
-        () = work(lock.token) => {}
-        lost = kept => lost?,
+        () = work(kept.lock().token) => {}
+        reason = kept.lost() => anyhow::bail!("the lock was lost: {reason}"),
     }
-    client.unlock(name, lock.token).await?;
-    Ok(true)
+    // It may have been lost unnoticed while the work was done.
+    match kept.give_back().await? {
+        Unlocked::NotHeld => anyhow::bail!("the lock was lost"),
+        Unlocked::Free | Unlocked::FreeAt(_) => Ok(true),
+    }
 }

@@ -120,6 +120,10 @@ async fn keep(
     loop {
         sleep_until(next.min(until)).await;
         let asked_at = Instant::now();
+        if asked_at >= until {
+            let reason = trouble.unwrap_or_else(|| "nobody answered".to_owned());
+            return format!("it could not be extended in time: {reason}");
+        }
         let extension = client.extend_lock(&lock.name, lock.token, at_most);
         match timeout_at(until, extension).await {
             Ok(Ok(Extended::Until(_))) => {
@@ -135,10 +139,8 @@ async fn keep(
                 trouble = Some(error.to_string());
                 next = asked_at + (at_most / AGAIN_PARTS).min(AGAIN_AT_LATEST);
             }
-            Err(_) => {
-                let reason = trouble.unwrap_or_else(|| "nobody answered".to_owned());
-                return format!("it could not be extended in time: {reason}");
-            }
+            // Its time is over, which is seen above.
+            Err(_) => {}
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod in_process;
 mod script;
 
 use std::time::{Duration, Instant};

@@ -24,7 +24,7 @@ pub(crate) enum Command {
         /// At most so many
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
-        /// Go on where the list before ended: what it said
+        /// Go on where the list before ended: what it said, with --json as `next_cursor` on stderr
         #[arg(long, value_name = "PLACE")]
         after: Option<String>,
     },

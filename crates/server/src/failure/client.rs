@@ -63,6 +63,7 @@ const THINGS: &[(&str, &str)] = &[
     ("there is no dispatcher", "dispatchers list"),
     ("there is no lock", "locks list"),
     ("there is no token", "tokens list"),
+    ("workspace", "workflows list --workspace ID"),
     ("project", "triggers list"),
 ];
 

@@ -82,6 +82,11 @@ fn what_is_not_there_is_not_found() {
             refusal.starts_with("error: ") && refusal.lines().count() == 2,
             "{arguments:?}: {refusal}"
         );
+        let advice = refusal.lines().nth(1).unwrap();
+        assert!(
+            advice.contains(" list") && !advice.contains("NOUN"),
+            "it is said where to look: {arguments:?}: {refusal}"
+        );
     }
     // Nothing was made by asking for it.
     assert_eq!(

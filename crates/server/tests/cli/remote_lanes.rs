@@ -1,58 +1,33 @@
-//! Alarms, signals, triggers and dispatchers through a server: the same words and the same JSON as directly on the database.
+//! Alarms, signals, triggers and dispatchers through a server, and on a database alone.
 
-use std::cell::RefCell;
-use std::time::{Duration, Instant};
+use serde_json::json;
 
-use serde_json::{Value, json};
-
-use crate::remote::shape;
+use crate::remote::until;
 use crate::served::Served;
 use crate::support::{GRAPH, TestDatabase, run, text, written};
 
-/// Asks until the answer is as it should be.
-#[track_caller]
-fn until(ask: impl Fn() -> Value, is: impl Fn(&Value) -> bool) -> Value {
-    let started = Instant::now();
-    loop {
-        let value = ask();
-        if is(&value) {
-            return value;
-        }
-        assert!(started.elapsed() < Duration::from_mins(1), "{value}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 #[test]
-fn lists_and_things_of_the_lanes_are_the_same_through_a_server_and_from_the_database() {
+fn filters_and_what_is_not_there_are_told_on_both_sides() {
     let served = Served::start();
     let database = &served.database;
     let (workspace, workflow) = database.workflow(GRAPH);
     database.done(&["workspaces", "pause", &workspace]);
     let set = ["alarms", "set", "--workspace", &workspace];
     let cron = [
-        &set[..],
-        &[
-            "--cron",
-            "30 2 * * *",
-            "--zone",
-            "Europe/Zurich",
-            "--label",
-            "Night",
-        ],
-    ]
-    .concat();
+        "--cron",
+        "30 2 * * *",
+        "--zone",
+        "Europe/Zurich",
+        "--label",
+        "Night",
+    ];
     let cron = text(
-        &database.json(&[&cron[..], &["--payload", r#"{"n": 1.50}"#]].concat()),
+        &database.json(&[&set[..], &cron, &["--payload", r#"{"n": 1.50}"#]].concat()),
         "id",
     );
-    let once = text(
-        &database.json(&[&set[..], &["--at", "2039-01-01T00:00:00Z"]].concat()),
-        "id",
-    );
+    database.done(&[&set[..], &["--at", "2039-01-01T00:00:00Z"]].concat());
     database.done(&["alarms", "pause", &cron]);
-    let trigger = ["triggers", "set", "shop", "order.paid", "--workflow", &workflow];
-    database.done(&trigger);
+    database.done(&["triggers", "set", "shop", "order.paid", "--workflow", &workflow]);
     for (id, name) in [("s-1", "order.paid"), ("s-2", "order.lost")] {
         database.done(&["signals", "send", "shop", name, "--id", id]);
         until(
@@ -60,42 +35,31 @@ fn lists_and_things_of_the_lanes_are_the_same_through_a_server_and_from_the_data
             |signal| signal["status"] != "PENDING",
         );
     }
-    for command in [
-        &["alarms", "list"][..],
-        &[
-            "alarms", "list", "--kind", "cron", "--status", "paused", "--search", "night",
-        ],
-        &["alarms", "list", "--workspace", &workspace, "--limit", "1"],
-        &["alarms", "show", &cron],
-        &["alarms", "show", &once],
-        &["alarms", "occurrences", &cron],
-        &["alarms", "occurrences", &once, "--status", "fired"],
-        &["triggers", "list"],
-        &["triggers", "list", "--project", "shop", "--workspace", &workspace],
-        &["signals", "list"],
-        &["signals", "list", "--status", "routed", "--name", "order.paid"],
-        &["signals", "dead", "--project", "shop"],
-        &["signals", "show", "s-2"],
-        &[
-            "signals",
-            "replay",
-            "--all",
-            "--dry-run",
-            "--reason",
-            "unknown_signal",
-        ],
+    for (found, command) in [
+        (
+            1,
+            &[
+                "alarms", "list", "--kind", "cron", "--status", "paused", "--search", "night",
+            ][..],
+        ),
+        (0, &["alarms", "list", "--kind", "once", "--search", "night"]),
+        (1, &["alarms", "list", "--workspace", &workspace, "--limit", "1"]),
+        (0, &["alarms", "occurrences", &cron, "--status", "fired"]),
+        (
+            1,
+            &["triggers", "list", "--project", "shop", "--workspace", &workspace],
+        ),
+        (
+            1,
+            &["signals", "list", "--status", "routed", "--name", "order.paid"],
+        ),
+        (1, &["signals", "dead", "--project", "shop"]),
+        (1, &["dispatchers", "list", "--project", "shop"]),
+        (0, &["dispatchers", "list", "--project", "mill"]),
     ] {
-        assert_eq!(served.json(command), database.json(command), "{command:?}");
-    }
-    // Leases and heartbeats go on while we look.
-    for command in [
-        &["dispatchers", "list"][..],
-        &["dispatchers", "list", "--project", "shop"],
-        &["dispatchers", "show", "dispatcher-shop-default"],
-        &["dispatchers", "reconcile", "--dry-run"],
-    ] {
-        let (through, direct) = (served.json(command), database.json(command));
-        assert_eq!(shape(&through), shape(&direct), "{command:?}");
+        for shown in [served.json(command), database.json(command)] {
+            assert_eq!(shown.as_array().unwrap().len(), found, "{command:?}: {shown}");
+        }
     }
     let shown = served.json(&["dispatchers", "show", "dispatcher-shop-default"]);
     assert_eq!(shown["events"][0]["event"], "fresh", "{shown}");
@@ -115,14 +79,10 @@ fn lists_and_things_of_the_lanes_are_the_same_through_a_server_and_from_the_data
     }
 }
 
-/// Everything that is done to alarms, triggers and signals, one command after the other; what each answered.
-fn a_life(served: &Served, json: impl Fn(&[&str]) -> Value) -> Vec<(String, Value)> {
-    let said = RefCell::new(Vec::new());
-    let ask = |arguments: &[&str]| {
-        let value = json(arguments);
-        said.borrow_mut().push((arguments[..2].join(" "), value.clone()));
-        value
-    };
+#[test]
+fn everything_is_done_to_the_lanes_through_a_server() {
+    let served = Served::start();
+    let ask = |arguments: &[&str]| served.json(arguments);
     let (workspace, workflow) = served.database.workflow(GRAPH);
     let set = [
         "alarms",
@@ -250,17 +210,6 @@ fn a_life(served: &Served, json: impl Fn(&[&str]) -> Value) -> Vec<(String, Valu
         "--task-queue",
         "night",
     ]);
-    said.into_inner()
-}
-
-#[test]
-fn what_is_done_to_the_lanes_through_a_server_is_told_in_the_same_shape() {
-    let served = Served::start();
-    let through = a_life(&served, |arguments| served.json(arguments));
-    let direct = a_life(&served, |arguments| served.database.json(arguments));
-    for ((command, one), (_, other)) in through.iter().zip(&direct) {
-        assert_eq!(shape(one), shape(other), "{command}");
-    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What a new user does, from an empty database on.
 
+use serde_json::Value;
+
 use crate::support::{GRAPH, TestDatabase, text, written};
 
 #[test]
@@ -145,15 +147,11 @@ fn many_items_are_added_and_retried_together() {
             .len(),
         1000
     );
-    let first = database.json(&["queue", "list", "--limit", "2"]);
-    let next = database.json(&[
-        "queue",
-        "list",
-        "--limit",
-        "2",
-        "--before",
-        &text(&first[1], "id"),
-    ]);
+    let list = ["queue", "list", "--limit", "2", "--json"];
+    let first = database.run(&list);
+    let said: Value = serde_json::from_str(&first.stderr).unwrap();
+    let first: Value = serde_json::from_str(&first.stdout).unwrap();
+    let next = database.json(&[&list[..4], &["--before", &text(&said, "next_cursor")]].concat());
     assert!(text(&next[0], "id") < text(&first[1], "id"));
 
     for id in &added["ids"].as_array().unwrap()[..3] {
@@ -292,12 +290,7 @@ fn workspaces_and_workflows_are_changed_and_deleted() {
     ];
     assert_eq!(
         changed,
-        [
-            &"trains".into(),
-            &"train".into(),
-            &7.into(),
-            &serde_json::Value::from("n")
-        ]
+        [&"trains".into(), &"train".into(), &7.into(), &Value::from("n")]
     );
     assert_eq!(
         database.json(&["plans", "set", "PRO", "--limit", "6"])["weight"],

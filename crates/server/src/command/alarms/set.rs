@@ -10,8 +10,8 @@ use super::next::{Shown, fires};
 use super::request::{PolicyArgs, WakeArgs, WhenArgs};
 use crate::command::Context;
 use crate::command::arguments::id;
-use crate::output::word;
 use crate::failure::Refusal;
+use crate::output::word;
 
 /// For whom, when, what.
 #[derive(Debug, Args)]

@@ -41,7 +41,7 @@ pub(crate) struct ListArgs {
     /// At most so many, the newest first
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
-    /// Go on where the list before ended: what it said, or the last id that it showed
+    /// Go on where the list before ended: what it said, with --json as `next_cursor` on stderr
     #[arg(long, value_name = "PLACE")]
     before: Option<String>,
 }
