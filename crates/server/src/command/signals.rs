@@ -283,6 +283,7 @@ async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
             .print(&one, |_| "One signal is back in the inbox.".to_owned());
     }
     let filter = Filter {
+        workspace: None,
         project: args.project,
         task_queue: args.task_queue,
         name: args.name,

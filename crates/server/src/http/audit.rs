@@ -28,7 +28,7 @@ async fn list(
     let list = List::new("audit", &query);
     let limit = cursor::limit(query.limit)?;
     let filter = Filter {
-        workspaces: caller.among(query.workspace_id)?,
+        workspace: caller.may_ask(query.workspace_id)?,
         before: list.position(query.cursor.as_deref(), cursor::number)?,
         actor: query.actor,
         action: query.action,

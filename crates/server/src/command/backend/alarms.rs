@@ -3,7 +3,7 @@
 use anyhow::Result;
 use jiff::Timestamp;
 use stationmaster_client::wire;
-use stationmaster_core::alarms::inspect::{self, Among};
+use stationmaster_core::alarms::inspect;
 use stationmaster_core::alarms::{AlarmStatus, backfill, edit, operate, set};
 use stationmaster_core::db::Database;
 use stationmaster_core::id::{AlarmId, WorkspaceId};
@@ -45,17 +45,14 @@ impl Backend {
         Listed::read(limit, before, async |limit, before| match self {
             Self::Database(direct) => {
                 let filter = inspect::Filter {
+                    text: query.search.clone(),
                     workspace: query.workspace_id.map(WorkspaceId),
                     status: query.status.map(shapes::Translate::translate),
                     kind: query.kind.map(shapes::Translate::translate),
                     before: place(before)?.map(AlarmId),
                     limit: rows(limit) + 1,
                 };
-                let among = Among {
-                    workspaces: None,
-                    text: query.search.clone(),
-                };
-                let found = inspect::alarms_among(&direct.database, &filter, &among).await?;
+                let found = inspect::alarms(&direct.database, &filter).await?;
                 let found = found.into_iter().map(shapes::alarm).collect();
                 Ok(cut(found, limit, |alarm: &wire::Alarm| alarm.id.to_string()))
             }
@@ -131,7 +128,7 @@ impl Backend {
     pub(in crate::command) async fn cancel_alarm(&self, id: Uuid) -> Result<String> {
         match self {
             Self::Database(direct) => {
-                let status = operate::cancel(&direct.database, AlarmId(id), &Context::actor()).await?;
+                let status = operate::cancel(&direct.database, AlarmId(id), &Context::actor(), None).await?;
                 if status != AlarmStatus::Cancelled {
                     let message = format!("alarm {id} has ended before: it is {status}");
                     return Err(operate::Error::WrongState(message).into());
@@ -147,18 +144,20 @@ impl Backend {
 
     pub(in crate::command) async fn pause_alarm(&self, id: Uuid) -> Result<()> {
         match self {
-            Self::Database(direct) => {
-                Ok(operate::pause(&direct.database, AlarmId(id), &Context::actor()).await?)
-            }
+            Self::Database(direct) => operate::pause(&direct.database, AlarmId(id), &Context::actor())
+                .await
+                .map(drop)
+                .map_err(Into::into),
             Self::Api(client) => Ok(client.pause_alarm(id).await.map(drop)?),
         }
     }
 
     pub(in crate::command) async fn resume_alarm(&self, id: Uuid) -> Result<()> {
         match self {
-            Self::Database(direct) => {
-                Ok(operate::resume(&direct.database, AlarmId(id), &Context::actor()).await?)
-            }
+            Self::Database(direct) => operate::resume(&direct.database, AlarmId(id), &Context::actor())
+                .await
+                .map(drop)
+                .map_err(Into::into),
             Self::Api(client) => Ok(client.resume_alarm(id).await.map(drop)?),
         }
     }

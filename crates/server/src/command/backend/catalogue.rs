@@ -59,7 +59,7 @@ impl Backend {
                     max_concurrent: change.max_concurrent,
                     paused: change.paused,
                 };
-                let made = catalogue::put_workspace(&direct.database, WorkspaceId(id), change).await?;
+                let made = catalogue::put_workspace(&direct.database, WorkspaceId(id), change, None).await?;
                 Ok(shapes::workspace(made))
             }
             Self::Api(client) => Ok(client.put_workspace(id, &change, None).await?),
@@ -88,7 +88,7 @@ impl Backend {
     pub(in crate::command) async fn delete_workspace(&self, id: Uuid) -> Result<()> {
         match self {
             Self::Database(direct) => {
-                Ok(catalogue::delete_workspace(&direct.database, WorkspaceId(id)).await?)
+                Ok(catalogue::delete_workspace(&direct.database, WorkspaceId(id), None).await?)
             }
             Self::Api(client) => Ok(client.delete_workspace(id).await?),
         }
@@ -118,7 +118,7 @@ impl Backend {
                     max_concurrent: change.max_concurrent,
                     weight: change.weight.or(before.map(|plan| plan.weight)).unwrap_or(1.0),
                 };
-                catalogue::put_plan(&direct.database, &plan).await?;
+                catalogue::put_plan(&direct.database, &plan, None).await?;
                 Ok(shapes::plan(plan))
             }
             Self::Api(client) => Ok(client.put_plan(&name, &change, None).await?),
@@ -192,7 +192,8 @@ impl Backend {
                     paused: change.paused,
                 };
                 let made =
-                    catalogue::put_definition(&direct.database, DefinitionId(id), workspace, change).await?;
+                    catalogue::put_definition(&direct.database, DefinitionId(id), workspace, change, None)
+                        .await?;
                 Ok(shapes::workflow(made))
             }
             Self::Api(client) => Ok(client.put_workflow(id, &change, None).await?),
@@ -217,7 +218,7 @@ impl Backend {
     pub(in crate::command) async fn delete_workflow(&self, id: Uuid) -> Result<()> {
         match self {
             Self::Database(direct) => {
-                Ok(catalogue::delete_definition(&direct.database, DefinitionId(id)).await?)
+                Ok(catalogue::delete_definition(&direct.database, DefinitionId(id), None).await?)
             }
             Self::Api(client) => Ok(client.delete_workflow(id).await?),
         }

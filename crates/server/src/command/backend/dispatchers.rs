@@ -32,7 +32,15 @@ impl Backend {
         const MOST: i64 = 10_000;
         match self {
             Self::Database(direct) => {
-                let found = inspect::list(&direct.database, project, MOST).await?;
+                let found = inspect::list(
+                    &direct.database,
+                    &inspect::Which {
+                        project,
+                        ..inspect::Which::default()
+                    },
+                    MOST,
+                )
+                .await?;
                 Ok(found.into_iter().map(shapes::dispatcher).collect())
             }
             Self::Api(client) => {

@@ -22,7 +22,7 @@ impl Backend {
         Listed::read(limit, before, async |limit, before| match self {
             Self::Database(direct) => {
                 let filter = browse::Filter {
-                    workspaces: query.workspace_id.map(|id| vec![WorkspaceId(id)]),
+                    workspace: query.workspace_id.map(WorkspaceId),
                     definition: query.workflow_definition_id.map(DefinitionId),
                     status: query.status.map(shapes::Translate::translate),
                     after: query.completed_after,

@@ -119,7 +119,7 @@ impl Backend {
                 let read = |text: &str| text.parse().map_err(|_| "not a place in the audit".to_owned());
                 let before: Option<i64> = place_by(before, read)?;
                 let filter = Filter {
-                    workspaces: query.workspace_id.map(|id| vec![WorkspaceId(id)]),
+                    workspace: query.workspace_id.map(WorkspaceId),
                     actor: query.actor.clone(),
                     action: query.action.clone(),
                     subject: query.subject.clone(),

@@ -23,7 +23,7 @@ impl Backend {
         Listed::read(limit, before, async |limit, before| match self {
             Self::Database(direct) => {
                 let filter = browse::Filter {
-                    workspaces: query.workspace_id.map(|id| vec![WorkspaceId(id)]),
+                    workspace: query.workspace_id.map(WorkspaceId),
                     definition: query.workflow_definition_id.map(DefinitionId),
                     status: query.status.map(shapes::Translate::translate),
                     after: query.created_after,
@@ -169,7 +169,7 @@ impl Backend {
         match self {
             Self::Database(direct) => {
                 let filter = bulk::Cancellable {
-                    workspaces: request.workspace_id.map(|id| vec![WorkspaceId(id)]),
+                    workspace: request.workspace_id.map(WorkspaceId),
                     definition: request.workflow_definition_id.map(DefinitionId),
                     status: request.status.map(shapes::Translate::translate),
                     after: request.created_after,
@@ -194,7 +194,7 @@ impl Backend {
                     return Err(operate::Error::NotFound(id).into());
                 }
                 let actor = Context::actor();
-                Ok(operate::set_priority(&direct.database, ItemId(id), priority, &actor).await?)
+                Ok(operate::set_priority(&direct.database, ItemId(id), priority, &actor, None).await?)
             }
             Self::Api(client) => {
                 let change = wire::QueueItemChange { priority };

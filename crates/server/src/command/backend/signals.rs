@@ -76,7 +76,10 @@ impl Backend {
     /// Puts one dead letter back into the inbox.
     pub(in crate::command) async fn replay_signal(&self, id: &str) -> Result<()> {
         match self {
-            Self::Database(direct) => Ok(replay(&direct.database, id, &Context::actor()).await?),
+            Self::Database(direct) => {
+                replay(&direct.database, id, &Context::actor()).await?;
+                Ok(())
+            }
             Self::Api(client) => Ok(client.replay_signal(id).await.map(drop)?),
         }
     }
@@ -85,7 +88,14 @@ impl Backend {
     pub(in crate::command) async fn replay_signals(&self, which: &replay::Filter) -> Result<usize> {
         let client = match self {
             Self::Database(direct) => {
-                return Ok(replay_matching(&direct.database, which, &Context::actor()).await?);
+                let mut items = 0;
+                loop {
+                    let done = replay_matching(&direct.database, which, &Context::actor()).await?;
+                    items += done.items;
+                    if !done.more {
+                        return Ok(items);
+                    }
+                }
             }
             Self::Api(client) => client,
         };
@@ -104,7 +114,7 @@ impl Backend {
     /// How many dead letters match.
     pub(in crate::command) async fn dead_signals(&self, which: &replay::Filter) -> Result<usize> {
         match self {
-            Self::Database(direct) => Ok(replay::count_among(&direct.database, which, None).await?.items),
+            Self::Database(direct) => Ok(replay::count_matching(&direct.database, which).await?.items),
             Self::Api(client) => {
                 let answer = client.replay_all(&bulk(which, true), None).await?;
                 Ok(usize::try_from(answer.items)?)
@@ -119,13 +129,12 @@ impl Backend {
     ) -> Result<(Vec<wire::Trigger>, bool)> {
         let mut found: Vec<wire::Trigger> = match self {
             Self::Database(direct) => {
-                let among = query.workspace_id.map(|id| vec![WorkspaceId(id)]);
                 let which = Which {
                     project: query.project.as_deref(),
-                    among: among.as_deref(),
+                    workspace: query.workspace_id.map(WorkspaceId),
                     ..Which::default()
                 };
-                let found = triggers::select(&direct.database, &which, rows(limit) + 1).await?;
+                let found = triggers::list(&direct.database, &which, rows(limit) + 1).await?;
                 found.into_iter().map(shapes::trigger).collect()
             }
             Self::Api(client) => {
@@ -155,7 +164,9 @@ impl Backend {
                     payload_schema: change.payload_schema,
                     priority: change.priority,
                 };
-                Ok(shapes::trigger(triggers::set(&direct.database, &trigger).await?))
+                Ok(shapes::trigger(
+                    triggers::set(&direct.database, &trigger, None).await?,
+                ))
             }
             Self::Api(client) => Ok(client.put_trigger(project, name, place, &change).await?),
         }
@@ -170,7 +181,7 @@ impl Backend {
         match self {
             Self::Database(direct) => {
                 let queue = place.task_queue.as_deref();
-                Ok(triggers::remove(&direct.database, project, queue, name).await?)
+                Ok(triggers::remove(&direct.database, project, queue, name, None).await?)
             }
             Self::Api(client) => Ok(client.delete_trigger(project, name, place).await?),
         }

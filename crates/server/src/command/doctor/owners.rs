@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use stationmaster_client::wire::{Dispatcher, DispatcherState};
 use stationmaster_core::db::Database;
-use stationmaster_core::dispatchers::inspect;
+use stationmaster_core::dispatchers::inspect::{self, Which};
 
 use super::Finding;
 use super::database::unanswered;
@@ -19,7 +19,7 @@ const NAMED: usize = 5;
 const TAKEN_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
 pub(super) async fn look(database: &Database, config: &Config) -> Vec<Finding> {
-    let found = match inspect::list(database, None, MOST.into()).await {
+    let found = match inspect::list(database, &Which::default(), MOST.into()).await {
         Ok(found) => found,
         Err(error) => return unanswered(ID, &error),
     };
