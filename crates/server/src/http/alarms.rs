@@ -55,17 +55,10 @@ pub(super) fn routes() -> Routes {
 async fn create(
     Shared(state): Shared<State>,
     caller: Caller,
-    IdempotencyKey(key): IdempotencyKey,
+    key: IdempotencyKey,
     Json(mut request): Json<wire::NewAlarm>,
 ) -> Result<impl IntoResponse, Problem> {
-    match (&request.idempotency_key, key) {
-        (Some(one), Some(other)) if *one != other => {
-            let words = "the body names another key than the header Idempotency-Key";
-            return Err(Problem::field("/idempotency_key", words));
-        }
-        (None, key) => request.idempotency_key = key,
-        _ => {}
-    }
+    request.idempotency_key = key.or_of_body(request.idempotency_key)?;
     let workspace = caller.may_use(request.workspace_id)?;
     super::check_label(&request.label)?;
     check_target(&state.targets, request.target_url.as_deref())?;
@@ -106,11 +99,7 @@ async fn list(
         limit: i64::from(limit) + 1,
     };
     let rows = inspect::alarms(&caller.database(&state), &filter).await?;
-    let (rows, next) = cursor::cut(rows, limit, |alarm| alarm.id.0.as_bytes().to_vec());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(alarm).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(rows, limit, |alarm| alarm.id.0.as_bytes().to_vec(), alarm))
 }
 
 /// When an expression would fire; nothing is set
@@ -281,11 +270,7 @@ async fn occurrences(
     let status = query.status.map(Translate::translate);
     let rows = inspect::occurrences(&database, AlarmId(id), status, before, i64::from(limit) + 1).await?;
     let position = |row: &inspect::Occurrence| row.scheduled_for.as_microsecond().to_be_bytes().to_vec();
-    let (rows, next) = cursor::cut(rows, limit, position);
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(occurrence).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(rows, limit, position, occurrence))
 }
 
 /// What was done to an alarm, newest first, with who did it
@@ -304,18 +289,14 @@ async fn history(
     let database = caller.database(&state);
     find(&database, AlarmId(id)).await?;
     let rows = inspect::history(&database, AlarmId(id), before, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |event| event.id.to_be_bytes().to_vec());
-    let items = rows.into_iter().map(|event| wire::AlarmEvent {
+    let event = |event: inspect::Event| wire::AlarmEvent {
         id: event.id,
         at: event.at,
         event: event.event,
         actor: event.actor,
         detail: event.detail,
-    });
-    Ok(Answer(wire::Page {
-        items: items.collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    };
+    Ok(list.page(rows, limit, |row| row.id.to_be_bytes().to_vec(), event))
 }
 
 /// Fire occurrences of the past; with `dry_run`, only tell which

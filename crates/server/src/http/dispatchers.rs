@@ -45,11 +45,7 @@ async fn list(
         only: None,
     };
     let rows = inspect::list(&caller.database(&state), &which, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |row| row.id.0.clone().into_bytes());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(dispatcher).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(rows, limit, |row| row.id.0.clone().into_bytes(), dispatcher))
 }
 
 /// One dispatcher
@@ -81,11 +77,7 @@ async fn history(
     let database = caller.database(&state);
     let found = find(&database, id).await?;
     let rows = inspect::events(&database, Some(&found.id), before, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |row| row.id.to_be_bytes().to_vec());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(event).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(rows, limit, |row| row.id.to_be_bytes().to_vec(), event))
 }
 
 /// The dispatcher, when the caller may see it.

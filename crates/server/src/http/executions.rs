@@ -46,17 +46,10 @@ pub(super) fn routes() -> Routes {
 async fn enqueue_one(
     Shared(state): Shared<State>,
     caller: Caller,
-    IdempotencyKey(key): IdempotencyKey,
+    key: IdempotencyKey,
     Json(mut request): Json<wire::Enqueue>,
 ) -> Result<impl IntoResponse, Problem> {
-    match (&request.idempotency_key, key) {
-        (Some(one), Some(other)) if *one != other => {
-            let words = "the body names another key than the header Idempotency-Key";
-            return Err(Problem::field("/idempotency_key", words));
-        }
-        (None, key) => request.idempotency_key = key,
-        _ => {}
-    }
+    request.idempotency_key = key.or_of_body(request.idempotency_key)?;
     let request = ask(&caller, request)?;
     let enqueued = enqueue::enqueue(&caller.database(&state), request, &caller.actor).await?;
     let answer = enqueued_wire(enqueued);

@@ -93,11 +93,12 @@ async fn list(
     };
     let database = caller.database(&state);
     let rows = inspect::list(&database, &filter).await?;
-    let (rows, next) = cursor::cut(rows, limit, |signal| signal.position.to_be_bytes().to_vec());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(signal).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(
+        rows,
+        limit,
+        |signal| signal.position.to_be_bytes().to_vec(),
+        signal,
+    ))
 }
 
 /// One signal

@@ -54,11 +54,7 @@ async fn list(
         let queue = row.task_queue.as_deref().unwrap_or_default();
         serde_json::to_vec(&(&row.project, queue, &row.name)).unwrap_or_default()
     };
-    let (rows, next) = cursor::cut(rows, limit, position);
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(trigger).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(rows, limit, position, trigger))
 }
 
 /// One trigger

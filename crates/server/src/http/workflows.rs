@@ -47,11 +47,12 @@ async fn list(
     let limit = cursor::limit(query.limit)?;
     let database = caller.database(&state);
     let rows = catalogue::definitions(&database, workspace, after, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |workflow| workflow.id.0.as_bytes().to_vec());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(workflow).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(
+        rows,
+        limit,
+        |workflow| workflow.id.0.as_bytes().to_vec(),
+        workflow,
+    ))
 }
 
 /// One workflow, with the graph of its current version
@@ -159,13 +160,12 @@ async fn versions(
     let database = caller.database(&state);
     catalogue::definition(&database, DefinitionId(id)).await?;
     let rows = catalogue::versions(&database, DefinitionId(id), below, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |version| {
-        i64::from(version.version).to_be_bytes().to_vec()
-    });
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(version).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(
+        rows,
+        limit,
+        |version| i64::from(version.version).to_be_bytes().to_vec(),
+        version,
+    ))
 }
 
 /// Add a version; a graph that cannot run is refused with the reason

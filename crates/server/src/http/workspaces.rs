@@ -42,11 +42,12 @@ async fn list(
     let limit = cursor::limit(query.limit)?;
     let database = caller.database(&state);
     let rows = catalogue::workspaces(&database, after, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |workspace| workspace.id.0.as_bytes().to_vec());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(workspace).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(
+        rows,
+        limit,
+        |workspace| workspace.id.0.as_bytes().to_vec(),
+        workspace,
+    ))
 }
 
 /// One workspace

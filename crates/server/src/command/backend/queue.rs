@@ -148,7 +148,6 @@ impl Backend {
                     reason: request.reason.clone(),
                     after: request.ended_after,
                     before: request.ended_before,
-                    ..operate::Filter::default()
                 };
                 let done = if request.dry_run {
                     bulk::count_retriable(&direct.database, &filter).await?
