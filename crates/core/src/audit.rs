@@ -36,8 +36,8 @@ pub struct Entry {
 /// Which lines; every field that is given must match.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Of these workspaces.
-    pub workspaces: Option<Vec<WorkspaceId>>,
+    /// Of this workspace.
+    pub workspace: Option<WorkspaceId>,
     /// By this actor.
     pub actor: Option<String>,
     /// Of this action.
@@ -54,7 +54,7 @@ pub struct Filter {
 pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Entry>, db::Error> {
     let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("audit/list"))
-        .bind(&filter.workspaces)
+        .bind(database.among(filter.workspace))
         .bind(&filter.actor)
         .bind(&filter.action)
         .bind(&filter.subject)

@@ -166,16 +166,11 @@ pub async fn plans(database: &Database) -> Result<Vec<Plan>, Error> {
     Ok(plans)
 }
 
-/// Makes a plan or changes it; the limits of its workspaces follow.
-pub async fn put_plan(database: &Database, plan: &Plan) -> Result<(), Error> {
-    put_plan_if(database, plan, None).await
-}
-
-/// The same, if it is as expected.
-pub async fn put_plan_if(
+/// Makes a plan or changes it; the limits of its workspaces follow; only if it is as expected.
+pub async fn put_plan(
     database: &Database,
     plan: &Plan,
-    expected: Option<Expectation<'_, Plan>>,
+    expected: Expectation<'_, Plan>,
 ) -> Result<(), Error> {
     let mut session = database.transaction().await?;
     if let Some(expected) = expected {
@@ -202,24 +197,15 @@ pub async fn put_plan_if(
     Ok(())
 }
 
-/// What a caller expects of a thing before it is changed; asked under a lock. `None`: it is not there.
-pub type Expectation<'a, T> = &'a (dyn Fn(Option<&T>) -> bool + Send + Sync);
+/// What a caller expects of a thing before it is changed; asked under a lock, of `None` when it is not there. `None`: whatever.
+pub type Expectation<'a, T> = Option<Box<dyn Fn(Option<&T>) -> bool + Send + Sync + 'a>>;
 
-/// Makes a workspace or changes it.
+/// Makes a workspace or changes it; only if it is as expected.
 pub async fn put_workspace(
     database: &Database,
     id: WorkspaceId,
     change: WorkspaceChange,
-) -> Result<Workspace, Error> {
-    put_workspace_if(database, id, change, None).await
-}
-
-/// The same, if it is as expected.
-pub async fn put_workspace_if(
-    database: &Database,
-    id: WorkspaceId,
-    change: WorkspaceChange,
-    expected: Option<Expectation<'_, Workspace>>,
+    expected: Expectation<'_, Workspace>,
 ) -> Result<Workspace, Error> {
     let mut session = database.transaction().await?;
     if let Some(expected) = expected {
@@ -277,22 +263,14 @@ pub async fn workspace(database: &Database, id: WorkspaceId) -> Result<Workspace
     let mut session = database.session().await?;
     let workspace = read_workspace(&mut session, id).await?;
     session.finish().await?;
-    workspace.ok_or(Error::UnknownWorkspace(id))
+    workspace
+        .filter(|workspace| database.scope().holds(workspace.id))
+        .ok_or(Error::UnknownWorkspace(id))
 }
 
-/// Workspaces in the order of their ids, after `after`.
+/// Workspaces in scope in the order of their ids, after `after`.
 pub async fn workspaces(
     database: &Database,
-    after: Option<WorkspaceId>,
-    limit: i64,
-) -> Result<Vec<Workspace>, Error> {
-    workspaces_among(database, None, after, limit).await
-}
-
-/// The same, of those given.
-pub async fn workspaces_among(
-    database: &Database,
-    among: Option<&[WorkspaceId]>,
     after: Option<WorkspaceId>,
     limit: i64,
 ) -> Result<Vec<Workspace>, Error> {
@@ -301,22 +279,18 @@ pub async fn workspaces_among(
         .bind(None::<Uuid>)
         .bind(after.map_or(Uuid::nil(), |id| id.0))
         .bind(limit)
-        .bind(among);
+        .bind(database.among(None));
     let workspaces = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;
     Ok(workspaces)
 }
 
 /// Deletes a workspace and its definitions. Its waiting items fail, its running executions run to their end.
-pub async fn delete_workspace(database: &Database, id: WorkspaceId) -> Result<(), Error> {
-    delete_workspace_if(database, id, None).await
-}
-
-/// The same, if it is as expected.
-pub async fn delete_workspace_if(
+/// Only if it is as expected.
+pub async fn delete_workspace(
     database: &Database,
     id: WorkspaceId,
-    expected: Option<Expectation<'_, Workspace>>,
+    expected: Expectation<'_, Workspace>,
 ) -> Result<(), Error> {
     let mut session = database.transaction().await?;
     if let Some(expected) = expected {
@@ -336,23 +310,13 @@ pub async fn delete_workspace_if(
     }
 }
 
-/// Makes a definition or changes it.
+/// Makes a definition or changes it; only if it is as expected.
 pub async fn put_definition(
     database: &Database,
     id: DefinitionId,
     workspace_id: WorkspaceId,
     change: DefinitionChange,
-) -> Result<Definition, Error> {
-    put_definition_if(database, id, workspace_id, change, None).await
-}
-
-/// The same, if it is as expected.
-pub async fn put_definition_if(
-    database: &Database,
-    id: DefinitionId,
-    workspace_id: WorkspaceId,
-    change: DefinitionChange,
-    expected: Option<Expectation<'_, Definition>>,
+    expected: Expectation<'_, Definition>,
 ) -> Result<Definition, Error> {
     let mut transaction = database.transaction().await?;
     if let Some(expected) = expected {
@@ -406,31 +370,22 @@ pub async fn definition(database: &Database, id: DefinitionId) -> Result<Definit
     let mut session = database.session().await?;
     let definition = read_definition(&mut session, id).await?;
     session.finish().await?;
-    definition.ok_or(Error::UnknownDefinition(id))
+    definition
+        .filter(|definition| database.scope().holds(definition.workspace_id))
+        .ok_or(Error::UnknownDefinition(id))
 }
 
-/// Definitions in the order of their ids, after `after`.
+/// Definitions in scope in the order of their ids, after `after`.
 pub async fn definitions(
     database: &Database,
     workspace: Option<WorkspaceId>,
     after: Option<DefinitionId>,
     limit: i64,
 ) -> Result<Vec<Definition>, Error> {
-    let among = workspace.as_ref().map(std::slice::from_ref);
-    definitions_among(database, among, after, limit).await
-}
-
-/// The same, of the workspaces given.
-pub async fn definitions_among(
-    database: &Database,
-    workspaces: Option<&[WorkspaceId]>,
-    after: Option<DefinitionId>,
-    limit: i64,
-) -> Result<Vec<Definition>, Error> {
     let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("catalogue/list_definitions"))
         .bind(None::<Uuid>)
-        .bind(workspaces)
+        .bind(database.among(workspace))
         .bind(after.map_or(Uuid::nil(), |id| id.0))
         .bind(limit);
     let definitions = within(query.fetch_all(&mut *session)).await?;
@@ -439,15 +394,11 @@ pub async fn definitions_among(
 }
 
 /// Deletes a definition. Items of it that wait fail when their turn comes.
-pub async fn delete_definition(database: &Database, id: DefinitionId) -> Result<(), Error> {
-    delete_definition_if(database, id, None).await
-}
-
-/// The same, if it is as expected.
-pub async fn delete_definition_if(
+/// Only if it is as expected.
+pub async fn delete_definition(
     database: &Database,
     id: DefinitionId,
-    expected: Option<Expectation<'_, Definition>>,
+    expected: Expectation<'_, Definition>,
 ) -> Result<(), Error> {
     let mut session = database.transaction().await?;
     if let Some(expected) = expected {

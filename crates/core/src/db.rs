@@ -139,6 +139,12 @@ pub async fn within<T>(call: impl Future<Output = Result<T, sqlx::Error>>) -> Re
     }
 }
 
+/// What the database's clock shows.
+pub(crate) async fn now(connection: &mut sqlx::PgConnection) -> Result<jiff::Timestamp, Error> {
+    let query = sqlx::query_scalar::<_, jiff_sqlx::Timestamp>("select clock_timestamp()");
+    Ok(within(query.fetch_one(connection)).await?.to_jiff())
+}
+
 /// Reads a word that a function of the database answered.
 pub(crate) fn word<W: FromStr<Err = crate::words::UnknownWord>>(text: &str) -> Result<W, Error> {
     text.parse()

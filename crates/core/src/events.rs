@@ -76,10 +76,10 @@ pub async fn kept(database: &Database) -> Result<Kept, db::Error> {
     within(sqlx::query_as(statement!("events/kept")).fetch_one(database.pool())).await
 }
 
-/// Events after a position and up to another, oldest first; only of these workspaces, when they are limited.
+/// Events after a position and up to another, oldest first; of this workspace, or of those in scope.
 pub async fn after(
     database: &Database,
-    workspaces: Option<&[WorkspaceId]>,
+    workspace: Option<WorkspaceId>,
     position: i64,
     up_to: i64,
     limit: i64,
@@ -88,7 +88,7 @@ pub async fn after(
     let query = sqlx::query_as(statement!("events/after"))
         .bind(position)
         .bind(up_to)
-        .bind(workspaces)
+        .bind(database.among(workspace))
         .bind(limit);
     let events = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;

@@ -2,7 +2,8 @@
 //!
 //! A [`Database`] by itself is the program's own: it sees everything. A copy made by [`Database::on_behalf`] runs each
 //! operation in a transaction that names an actor and the workspaces in scope, as the role behind which row-level security
-//! stands. All of it is local to the transaction, so it works through a pooler that hands out transactions. The lanes
+//! stands. Where that role is missing the core's own statements and reads ask the scope all the same: [`Database::scope`] is
+//! the one place that knows it, and no caller passes it along. All of it is local to the transaction, so it works through a pooler that hands out transactions. The lanes
 //! never act on anybody's behalf, so they pay nothing for it.
 
 use std::ops::{Deref, DerefMut};
@@ -133,6 +134,21 @@ impl Database {
         let mut database = self.clone();
         database.behalf = Some(Arc::new(behalf));
         database
+    }
+
+    /// The workspaces in scope of whoever this acts for; the program's own has all of them.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        const ALL: &Scope = &Scope::All;
+        self.behalf.as_ref().map_or(ALL, |behalf| &behalf.scope)
+    }
+
+    /// The workspaces that a list is limited to: the one asked for, if it is in scope, or those in scope; `None`: no limit.
+    pub(crate) fn among(&self, asked: Option<WorkspaceId>) -> Option<Vec<WorkspaceId>> {
+        match asked {
+            Some(workspace) => Some(Vec::from_iter(self.scope().holds(workspace).then_some(workspace))),
+            None => self.scope().limited().map(<[_]>::to_vec),
+        }
     }
 
     /// A connection on which to carry out one operation.

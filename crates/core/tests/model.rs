@@ -196,7 +196,7 @@ impl Model {
     async fn prioritise(&mut self) -> &'static str {
         let priority = self.chance.random_range(-3..=3);
         if let Some(item) = self.item() {
-            match operate::set_priority(&self.testbed.database, item, priority, "model").await {
+            match operate::set_priority(&self.testbed.database, item, priority, "model", None).await {
                 Ok(()) | Err(operate::Error::WrongState(_)) => {}
                 Err(error) => panic!("{error}"),
             }
@@ -230,7 +230,7 @@ impl Model {
     async fn replace_definition(&mut self) -> &'static str {
         let gone = self.chance.random_range(0..self.definitions.len());
         let (workspace, definition) = self.definitions.swap_remove(gone);
-        catalogue::delete_definition(&self.testbed.database, definition)
+        catalogue::delete_definition(&self.testbed.database, definition, None)
             .await
             .unwrap();
         self.add_definition(workspace).await;

@@ -1,12 +1,11 @@
 -- Ended items that a filter matches, a page at a time, for bulk retries and their preview. Locks nothing.
 -- Index: executions_finished_items_badly.
--- $1 workspace, $2 definition, $3 status of the execution or item, $4 reason, $5 ended after, $6 ended before (null: any),
--- $7 after this item, $8 how many, $9 workspaces (null: any).
+-- $1 workspaces, $2 definition, $3 status of the execution or item, $4 reason, $5 ended after, $6 ended before (null: any),
+-- $7 after this item, $8 how many.
 select f.item_id
 from stationmaster_internal.executions_finished f
 where f.superseded_at is null and coalesce(f.status, '') <> 'COMPLETED'
-  and ($1::uuid is null or f.workspace_id = $1)
-  and ($9::uuid[] is null or f.workspace_id = any ($9))
+  and ($1::uuid[] is null or f.workspace_id = any ($1))
   and ($2::uuid is null or f.workflow_definition_id = $2)
   and ($3::text is null or coalesce(f.status, f.item_status) = $3 or f.item_status = $3)
   and ($4::text is null or f.reason = $4)

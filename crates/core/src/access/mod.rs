@@ -99,9 +99,6 @@ pub async fn create(database: &Database, new: &NewToken, by: &str) -> Result<(To
             "a token's name has 1 to 100 characters, none of them a control character".to_owned(),
         ));
     }
-    if new.expires_at.is_some_and(|at| at <= Timestamp::now()) {
-        return Err(Error::Invalid("the token would have expired already".to_owned()));
-    }
     if let Scope::Only(workspaces) = &new.scope
         && !(1..=1000).contains(&workspaces.len())
     {
@@ -119,8 +116,9 @@ pub async fn create(database: &Database, new: &NewToken, by: &str) -> Result<(To
         .bind(new.scope.limited())
         .bind(new.expires_at.map(jiff_sqlx::Timestamp::from))
         .bind(by);
-    match within(query.fetch_one(&mut *transaction)).await {
-        Ok(token) => {
+    match within(query.fetch_optional(&mut *transaction)).await {
+        Ok(None) => Err(Error::Invalid("the token would have expired already".to_owned())),
+        Ok(Some(token)) => {
             within(transaction.commit()).await?;
             Ok((token, secret))
         }

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::inspect::Alarm;
-use super::operate::{Error, get, lock, note};
+use super::operate::{Error, get, open};
 use super::terms::{AlarmStatus, OccurrenceStatus, Schedule, Upcoming};
-use crate::db::{Database, statement, within};
+use crate::db::{self, Database, statement, within};
 use crate::id::AlarmId;
 use std::collections::HashMap;
 
@@ -42,8 +42,8 @@ pub async fn preview(
     to: Timestamp,
 ) -> Result<Vec<Planned>, Error> {
     let mut session = database.session().await?;
-    let alarm = get(&mut session, id).await?;
-    let fires = fires(&alarm, from, to)?;
+    let alarm = get(database, &mut session, id).await?;
+    let fires = fires(&alarm, from, to, db::now(&mut session).await?)?;
     let instants: Vec<jiff_sqlx::Timestamp> = fires.iter().map(|fire| fire.at.into()).collect();
     let query = sqlx::query_as(statement!("alarms/on_record"))
         .bind(id)
@@ -74,11 +74,9 @@ pub async fn backfill(
     to: Timestamp,
     by: &str,
 ) -> Result<Vec<Timestamp>, Error> {
-    let mut transaction = database.transaction().await?;
-    let locked = lock(&mut transaction, id).await?;
-    let alarm = get(&mut transaction, id).await?;
-    let fires = fires(&alarm, from, to)?;
-    if locked.status == AlarmStatus::Cancelled {
+    let mut opened = open(database, id).await?;
+    let fires = fires(&opened.alarm, from, to, opened.locked.now)?;
+    if opened.locked.status == AlarmStatus::Cancelled {
         return Err(Error::WrongState(format!("alarm {id} is cancelled")));
     }
     let instants: Vec<jiff_sqlx::Timestamp> = fires.iter().map(|fire| fire.at.into()).collect();
@@ -87,15 +85,14 @@ pub async fn backfill(
         .bind(id)
         .bind(instants)
         .bind(notes);
-    let made: Vec<jiff_sqlx::Timestamp> = within(query.fetch_all(&mut *transaction)).await?;
+    let made: Vec<jiff_sqlx::Timestamp> = within(query.fetch_all(&mut *opened.transaction)).await?;
     let detail = format!("{} occurrences after {from} up to {to}", made.len());
-    note(&mut transaction, id, "backfilled", by, Some(&detail)).await?;
-    transaction.finish().await?;
+    opened.close(database, "backfilled", by, Some(&detail)).await?;
     Ok(made.into_iter().map(jiff_sqlx::Timestamp::to_jiff).collect())
 }
 
-fn fires(alarm: &Alarm, from: Timestamp, to: Timestamp) -> Result<Vec<Upcoming>, Error> {
-    if to > Timestamp::now() {
+fn fires(alarm: &Alarm, from: Timestamp, to: Timestamp, now: Timestamp) -> Result<Vec<Upcoming>, Error> {
+    if to > now {
         return Err(Error::Invalid(
             "the range reaches into the future: that will fire by itself".to_owned(),
         ));

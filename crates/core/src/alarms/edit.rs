@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use stationmaster_schedule::DstPolicy;
 
 use super::inspect::Alarm;
-use super::operate::{self, Locked, get, lock, note, ring};
+use super::operate::{self, Opened, open, ring};
 use super::planner::{Plan, write_plans};
 use super::set::{self, When, check_schedule, check_target, small};
 use super::terms::{AlarmKind, AlarmStatus, Misfire, Overlap, Written};
@@ -95,23 +95,14 @@ pub async fn edit_by<E: From<Error>>(
     by: &str,
     decide: impl FnOnce(&Alarm) -> Result<Edit, E>,
 ) -> Result<Alarm, E> {
-    let mut transaction = database.transaction().await.map_err(Error::from)?;
-    let locked = lock(&mut transaction, id).await.map_err(Error::from)?;
-    let alarm = get(&mut transaction, id).await.map_err(Error::from)?;
-    let edit = decide(&alarm)?;
-    carry_out(&mut transaction, alarm, &locked, &edit, by).await?;
-    let now = get(&mut transaction, id).await.map_err(Error::from)?;
-    transaction.finish().await.map_err(Error::from)?;
-    Ok(now)
+    let opened = open(database, id).await.map_err(Error::from)?;
+    let edit = decide(&opened.alarm)?;
+    Ok(carry_out(database, opened, &edit, by).await?)
 }
 
-async fn carry_out(
-    transaction: &mut sqlx::PgConnection,
-    mut alarm: Alarm,
-    locked: &Locked,
-    edit: &Edit,
-    by: &str,
-) -> Result<(), Error> {
+async fn carry_out(database: &Database, mut opened: Opened, edit: &Edit, by: &str) -> Result<Alarm, Error> {
+    let (locked, transaction) = (&opened.locked, &mut opened.transaction);
+    let mut alarm = opened.alarm.clone();
     let id = alarm.id;
     if let Some(Some(target)) = &edit.target_url {
         check_target(target)?;
@@ -125,7 +116,7 @@ async fn carry_out(
         let message = format!("alarm {id} is being fired: its time cannot be changed any more");
         return Err(operate::Error::WrongState(message).into());
     }
-    let (now, before) = (locked.now, alarm.clone());
+    let now = locked.now;
     change(&mut alarm, edit, now)?;
     let written = alarm.written();
     check(edit, &written)?;
@@ -147,8 +138,8 @@ async fn carry_out(
             .map_err(operate::Error::Database)?;
         ring(transaction).await?;
     }
-    note(transaction, id, "edited", by, Some(&changes(&before, &alarm))).await?;
-    Ok(())
+    let detail = changes(&opened.alarm, &alarm);
+    Ok(opened.close(database, "edited", by, Some(&detail)).await?)
 }
 
 fn check(edit: &Edit, written: &Written) -> Result<(), Error> {

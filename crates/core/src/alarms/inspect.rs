@@ -23,6 +23,8 @@ pub struct Filter {
     pub status: Option<AlarmStatus>,
     /// Of this kind.
     pub kind: Option<AlarmKind>,
+    /// With this text in the label or in the last error, in whatever case.
+    pub text: Option<String>,
     /// Older than this id: where the last page ended.
     pub before: Option<AlarmId>,
     /// How many.
@@ -154,41 +156,25 @@ impl Alarm {
     }
 }
 
-/// Alarms, newest first.
+/// Alarms in scope, newest first.
 pub async fn alarms(database: &Database, filter: &Filter) -> Result<Vec<Alarm>, db::Error> {
-    page(database, filter, None, &Among::default()).await
+    let mut session = database.session().await?;
+    let alarms = read(database, &mut session, filter, None).await?;
+    session.finish().await?;
+    Ok(alarms)
 }
 
-/// What a filter is narrowed by for somebody who may not see everything.
-#[derive(Debug, Clone, Default)]
-pub struct Among {
-    /// Of these workspaces.
-    pub workspaces: Option<Vec<WorkspaceId>>,
-    /// With this text in the label or in the last error, in whatever case.
-    pub text: Option<String>,
-}
-
-/// Alarms among these, newest first.
-pub async fn alarms_among(
-    database: &Database,
-    filter: &Filter,
-    among: &Among,
-) -> Result<Vec<Alarm>, db::Error> {
-    page(database, filter, None, among).await
-}
-
-/// One alarm.
+/// One alarm, when it is in scope.
 pub async fn alarm(database: &Database, id: AlarmId) -> Result<Option<Alarm>, db::Error> {
-    let filter = Filter {
-        limit: 1,
-        ..Filter::default()
-    };
-    let found = page(database, &filter, Some(id), &Among::default()).await?;
-    Ok(found.into_iter().next())
+    let mut session = database.session().await?;
+    let found = alarm_in(database, &mut session, id).await?;
+    session.finish().await?;
+    Ok(found)
 }
 
 /// The same in a transaction of the caller's.
 pub(super) async fn alarm_in(
+    database: &Database,
     connection: &mut sqlx::PgConnection,
     id: AlarmId,
 ) -> Result<Option<Alarm>, db::Error> {
@@ -196,27 +182,15 @@ pub(super) async fn alarm_in(
         limit: 1,
         ..Filter::default()
     };
-    let found = read(connection, &filter, Some(id), &Among::default()).await?;
+    let found = read(database, connection, &filter, Some(id)).await?;
     Ok(found.into_iter().next())
 }
 
-async fn page(
-    database: &Database,
-    filter: &Filter,
-    only: Option<AlarmId>,
-    among: &Among,
-) -> Result<Vec<Alarm>, db::Error> {
-    let mut session = database.session().await?;
-    let alarms = read(&mut session, filter, only, among).await?;
-    session.finish().await?;
-    Ok(alarms)
-}
-
 async fn read(
+    database: &Database,
     connection: &mut sqlx::PgConnection,
     filter: &Filter,
     only: Option<AlarmId>,
-    among: &Among,
 ) -> Result<Vec<Alarm>, db::Error> {
     let query = sqlx::query_as(statement!("alarms/get"))
         .bind(filter.workspace)
@@ -225,8 +199,8 @@ async fn read(
         .bind(filter.before.map_or(Uuid::max(), |before| before.0))
         .bind(filter.limit)
         .bind(only)
-        .bind(&among.workspaces)
-        .bind(&among.text)
+        .bind(database.among(None))
+        .bind(&filter.text)
         .persistent(false);
     let mut alarms: Vec<Alarm> = within(query.fetch_all(connection)).await?;
     for alarm in &mut alarms {

@@ -11,9 +11,11 @@ use super::inspect::{self, Alarm};
 use super::plan::row;
 use super::planner::{Plan, write_plans};
 use super::terms::{AlarmStatus, OccurrenceStatus, Schedule};
+use crate::catalogue::Expectation;
 use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::id::AlarmId;
+use crate::session::Session;
 
 /// Why an operation was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -47,12 +49,41 @@ pub(super) struct Locked {
     pub(super) under_way: bool,
 }
 
-/// Locks an alarm.
-pub(super) async fn lock(transaction: &mut sqlx::PgConnection, id: AlarmId) -> Result<Locked, Error> {
+/// An alarm of which something is to be changed: locked, in a transaction of its own.
+pub(super) struct Opened {
+    pub(super) transaction: Session,
+    pub(super) locked: Locked,
+    pub(super) alarm: Alarm,
+}
+
+impl Opened {
+    /// Notes what was done, and makes it last. Answers how the alarm is now.
+    pub(super) async fn close(
+        mut self,
+        database: &Database,
+        event: &str,
+        by: &str,
+        detail: Option<&str>,
+    ) -> Result<Alarm, Error> {
+        note(&mut self.transaction, self.alarm.id, event, by, detail).await?;
+        let now = get(database, &mut self.transaction, self.alarm.id).await?;
+        self.transaction.finish().await?;
+        Ok(now)
+    }
+}
+
+/// Locks an alarm that is in scope.
+pub(super) async fn open(database: &Database, id: AlarmId) -> Result<Opened, Error> {
+    let mut transaction = database.transaction().await?;
     let query = sqlx::query_as(statement!("alarms/lock")).bind(id);
-    within(query.fetch_optional(transaction))
-        .await?
-        .ok_or(Error::NotFound(id))
+    let locked: Option<Locked> = within(query.fetch_optional(&mut *transaction)).await?;
+    let locked = locked.ok_or(Error::NotFound(id))?;
+    let alarm = get(database, &mut transaction, id).await?;
+    Ok(Opened {
+        transaction,
+        locked,
+        alarm,
+    })
 }
 
 /// Notes what was done.
@@ -78,53 +109,39 @@ pub(super) async fn ring(transaction: &mut sqlx::PgConnection) -> Result<(), Err
     Ok(())
 }
 
-/// The alarm, which must be there.
-pub(super) async fn get(transaction: &mut sqlx::PgConnection, id: AlarmId) -> Result<Alarm, Error> {
-    inspect::alarm_in(transaction, id)
-        .await?
-        .ok_or(Error::NotFound(id))
+/// The alarm, which must be there and in scope.
+pub(super) async fn get(
+    database: &Database,
+    transaction: &mut sqlx::PgConnection,
+    id: AlarmId,
+) -> Result<Alarm, Error> {
+    let alarm = inspect::alarm_in(database, transaction, id).await?;
+    alarm.ok_or(Error::NotFound(id))
 }
 
-/// What a caller expects of an alarm before it is changed; asked under its lock.
-pub type Expectation<'a> = &'a (dyn Fn(&Alarm) -> bool + Send + Sync);
-
-/// Cancels an alarm for good. Answers the status that it has now: cancelled, or the one in which it had ended before.
-pub async fn cancel(database: &Database, id: AlarmId, by: &str) -> Result<AlarmStatus, Error> {
-    cancel_if(database, id, by, None).await
-}
-
-/// The same, if it is as expected.
-pub async fn cancel_if(
+/// Cancels an alarm for good, if it is as expected. Answers the status that it has now: cancelled, or the one in which it had
+/// ended before.
+pub async fn cancel(
     database: &Database,
     id: AlarmId,
     by: &str,
-    expected: Option<Expectation<'_>>,
+    expected: Expectation<'_, Alarm>,
 ) -> Result<AlarmStatus, Error> {
-    let mut transaction = database.transaction().await?;
-    if let Some(expected) = expected {
-        lock(&mut transaction, id).await?;
-        if !expected(&get(&mut transaction, id).await?) {
-            return Err(Error::Unexpected);
-        }
+    let mut opened = open(database, id).await?;
+    if expected.is_some_and(|expected| !expected(Some(&opened.alarm))) {
+        return Err(Error::Unexpected);
     }
-    let query = "select stationmaster.cancel_alarm($1, $2)";
-    let query = sqlx::query_scalar(query).bind(id).bind(by);
-    match within(query.fetch_one(&mut *transaction)).await {
-        Ok(status) => {
-            transaction.finish().await?;
-            Ok(status)
-        }
-        Err(error) if error.code().as_deref() == Some("P0002") => Err(Error::NotFound(id)),
-        Err(error) => Err(error.into()),
-    }
+    let query = sqlx::query_scalar("select stationmaster.cancel_alarm($1, $2)");
+    let status = within(query.bind(id).bind(by).fetch_one(&mut *opened.transaction)).await?;
+    opened.transaction.finish().await?;
+    Ok(status)
 }
 
-/// Pauses an active alarm. What is paused stays so.
-pub async fn pause(database: &Database, id: AlarmId, by: &str) -> Result<(), Error> {
-    let mut transaction = database.transaction().await?;
-    let locked = lock(&mut transaction, id).await?;
-    match locked.status {
-        AlarmStatus::Paused => return Ok(()),
+/// Pauses an active alarm, and answers how it is now. What is paused stays so.
+pub async fn pause(database: &Database, id: AlarmId, by: &str) -> Result<Alarm, Error> {
+    let mut opened = open(database, id).await?;
+    match opened.locked.status {
+        AlarmStatus::Paused => return Ok(opened.alarm),
         AlarmStatus::Active => {}
         status => {
             return Err(Error::WrongState(format!(
@@ -132,24 +149,17 @@ pub async fn pause(database: &Database, id: AlarmId, by: &str) -> Result<(), Err
             )));
         }
     }
-    within(
-        sqlx::query(statement!("alarms/pause"))
-            .bind(id)
-            .execute(&mut *transaction),
-    )
-    .await?;
-    note(&mut transaction, id, "paused", by, None).await?;
-    transaction.finish().await?;
-    Ok(())
+    let query = sqlx::query(statement!("alarms/pause")).bind(id);
+    within(query.execute(&mut *opened.transaction)).await?;
+    opened.close(database, "paused", by, None).await
 }
 
-/// Resumes a paused alarm. A series goes on with its next instant from now; what it missed meanwhile is on record.
-pub async fn resume(database: &Database, id: AlarmId, by: &str) -> Result<(), Error> {
-    let mut transaction = database.transaction().await?;
-    let locked = lock(&mut transaction, id).await?;
-    let alarm = get(&mut transaction, id).await?;
-    match locked.status {
-        AlarmStatus::Active => return Ok(()),
+/// Resumes a paused alarm, and answers how it is now. A series goes on with its next instant from now; what it missed
+/// meanwhile is on record.
+pub async fn resume(database: &Database, id: AlarmId, by: &str) -> Result<Alarm, Error> {
+    let mut opened = open(database, id).await?;
+    match opened.locked.status {
+        AlarmStatus::Active => return Ok(opened.alarm),
         AlarmStatus::Paused => {}
         status => {
             return Err(Error::WrongState(format!(
@@ -157,17 +167,11 @@ pub async fn resume(database: &Database, id: AlarmId, by: &str) -> Result<(), Er
             )));
         }
     }
-    within(
-        sqlx::query(statement!("alarms/resume"))
-            .bind(id)
-            .execute(&mut *transaction),
-    )
-    .await?;
-    go_on(&mut transaction, &alarm, &locked).await?;
-    note(&mut transaction, id, "resumed", by, None).await?;
-    ring(&mut transaction).await?;
-    transaction.finish().await?;
-    Ok(())
+    let query = sqlx::query(statement!("alarms/resume")).bind(id);
+    within(query.execute(&mut *opened.transaction)).await?;
+    go_on(&mut opened.transaction, &opened.alarm, &opened.locked).await?;
+    ring(&mut opened.transaction).await?;
+    opened.close(database, "resumed", by, None).await
 }
 
 async fn go_on(transaction: &mut sqlx::PgConnection, alarm: &Alarm, locked: &Locked) -> Result<(), Error> {
@@ -210,15 +214,15 @@ async fn go_on(transaction: &mut sqlx::PgConnection, alarm: &Alarm, locked: &Loc
 
 /// Fires an alarm now, beside its schedule. Answers the nominal instant of the occurrence.
 pub async fn fire(database: &Database, id: AlarmId, by: &str) -> Result<Timestamp, Error> {
-    let mut transaction = database.transaction().await?;
-    let locked = lock(&mut transaction, id).await?;
-    if locked.status == AlarmStatus::Cancelled {
+    let mut opened = open(database, id).await?;
+    if opened.locked.status == AlarmStatus::Cancelled {
         return Err(Error::WrongState(format!("alarm {id} is cancelled")));
     }
     let query = sqlx::query_scalar(statement!("alarms/fire")).bind(id);
-    let at: jiff_sqlx::Timestamp = within(query.fetch_one(&mut *transaction)).await?;
+    let at: jiff_sqlx::Timestamp = within(query.fetch_one(&mut *opened.transaction)).await?;
     let at = at.to_jiff();
-    note(&mut transaction, id, "fired by hand", by, Some(&at.to_string())).await?;
-    transaction.finish().await?;
+    opened
+        .close(database, "fired by hand", by, Some(&at.to_string()))
+        .await?;
     Ok(at)
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{DispatcherId, Epoch};
 use crate::columns::{At, Json};
 use crate::db::{self, Database, statement, within};
-use crate::id::{ServerId, WorkspaceId};
+use crate::id::ServerId;
 
 /// A dispatcher as people see it.
 #[derive(Debug, Clone, Serialize, sqlx::FromRow)]
@@ -52,19 +52,6 @@ pub struct Dispatcher {
     pub servers: Option<Box<RawValue>>,
 }
 
-/// The dispatchers there are, of a project or all.
-pub async fn list(
-    database: &Database,
-    project: Option<&str>,
-    limit: i64,
-) -> Result<Vec<Dispatcher>, db::Error> {
-    let which = Which {
-        project,
-        ..Which::default()
-    };
-    select(database, &which, limit).await
-}
-
 /// Which dispatchers; every field that is given must match.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Which<'a> {
@@ -72,8 +59,6 @@ pub struct Which<'a> {
     pub only: Option<&'a DispatcherId>,
     /// Of this project.
     pub project: Option<&'a str>,
-    /// Of projects of these workspaces.
-    pub among: Option<&'a [WorkspaceId]>,
     /// After this one: where the last page ended.
     pub after: Option<&'a str>,
 }
@@ -84,21 +69,17 @@ pub async fn show(database: &Database, id: &DispatcherId) -> Result<Option<Dispa
         only: Some(id),
         ..Which::default()
     };
-    Ok(select(database, &which, 1).await?.into_iter().next())
+    Ok(list(database, &which, 1).await?.into_iter().next())
 }
 
-/// Dispatchers in the order of their ids.
-pub async fn select(
-    database: &Database,
-    which: &Which<'_>,
-    limit: i64,
-) -> Result<Vec<Dispatcher>, db::Error> {
+/// Dispatchers of projects in scope in the order of their ids.
+pub async fn list(database: &Database, which: &Which<'_>, limit: i64) -> Result<Vec<Dispatcher>, db::Error> {
     let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("dispatchers/list"))
         .bind(which.only)
         .bind(which.project)
         .bind(limit)
-        .bind(which.among)
+        .bind(database.among(None))
         .bind(which.after)
         .persistent(false);
     let dispatchers = within(query.fetch_all(&mut *session)).await?;

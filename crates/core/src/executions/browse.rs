@@ -20,8 +20,8 @@ pub const WINDOW: i64 = 5_000;
 /// Which rows; every field that is given must match.
 #[derive(Debug, Clone)]
 pub struct Filter<Status> {
-    /// Of these workspaces.
-    pub workspaces: Option<Vec<WorkspaceId>>,
+    /// Of this workspace.
+    pub workspace: Option<WorkspaceId>,
     /// Of this definition.
     pub definition: Option<DefinitionId>,
     /// In this status.
@@ -50,7 +50,7 @@ pub struct Page<T> {
 impl<Status> Default for Filter<Status> {
     fn default() -> Self {
         Self {
-            workspaces: None,
+            workspace: None,
             definition: None,
             status: None,
             after: None,
@@ -92,7 +92,13 @@ impl<Status: Copy + Into<&'static str>> Filter<Status> {
 /// Items, newest first.
 pub async fn items(database: &Database, filter: &Filter<ItemStatus>) -> Result<Page<Item>, db::Error> {
     let mut session = database.session().await?;
-    let ids = candidates(&mut session, statement!("browse/item_candidates"), filter).await?;
+    let ids = candidates(
+        database,
+        &mut session,
+        statement!("browse/item_candidates"),
+        filter,
+    )
+    .await?;
     let query = sqlx::query_as(statement!("browse/items"))
         .bind(&ids)
         .bind(filter.definition)
@@ -111,7 +117,13 @@ pub async fn executions(
     filter: &Filter<ExecutionStatus>,
 ) -> Result<Page<Execution>, db::Error> {
     let mut session = database.session().await?;
-    let ids = candidates(&mut session, statement!("browse/execution_candidates"), filter).await?;
+    let ids = candidates(
+        database,
+        &mut session,
+        statement!("browse/execution_candidates"),
+        filter,
+    )
+    .await?;
     let query = sqlx::query_as(statement!("browse/executions"))
         .bind(&ids)
         .bind(filter.definition)
@@ -125,12 +137,13 @@ pub async fn executions(
 }
 
 async fn candidates<Status: Copy + Into<&'static str>>(
+    database: &Database,
     session: &mut Session,
     statement: &'static str,
     filter: &Filter<Status>,
 ) -> Result<Vec<Uuid>, db::Error> {
     let query = sqlx::query_scalar(statement)
-        .bind(&filter.workspaces)
+        .bind(database.among(filter.workspace))
         .bind(filter.status())
         .bind(filter.after.map(jiff_sqlx::Timestamp::from))
         .bind(filter.before.map(jiff_sqlx::Timestamp::from))

@@ -30,8 +30,8 @@ pub struct Done {
 /// Which items that wait or run; every field that is given must match.
 #[derive(Debug, Clone, Default)]
 pub struct Cancellable {
-    /// Of these workspaces.
-    pub workspaces: Option<Vec<WorkspaceId>>,
+    /// Of this workspace.
+    pub workspace: Option<WorkspaceId>,
     /// Of this definition.
     pub definition: Option<DefinitionId>,
     /// In this status, of those in which something can be cancelled.
@@ -141,7 +141,7 @@ async fn cancellable(
     limit: i64,
 ) -> Result<Vec<ItemId>, db::Error> {
     let query = sqlx::query_scalar(statement!("operate/cancellable"))
-        .bind(&filter.workspaces)
+        .bind(database.among(filter.workspace))
         .bind(filter.definition)
         .bind(filter.status)
         .bind(filter.after.map(jiff_sqlx::Timestamp::from))

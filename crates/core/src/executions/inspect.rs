@@ -101,12 +101,14 @@ pub struct Execution {
 
 /// One item.
 pub async fn item(database: &Database, id: ItemId) -> Result<Option<Item>, db::Error> {
-    one(database, statement!("inspect/item"), id.0).await
+    let item: Option<Item> = one(database, statement!("inspect/item"), id.0).await?;
+    Ok(item.filter(|item| database.scope().holds(item.workspace_id)))
 }
 
 /// One execution.
 pub async fn execution(database: &Database, id: ExecutionId) -> Result<Option<Execution>, db::Error> {
-    one(database, statement!("inspect/execution"), id.0).await
+    let execution: Option<Execution> = one(database, statement!("inspect/execution"), id.0).await?;
+    Ok(execution.filter(|execution| database.scope().holds(execution.workspace_id)))
 }
 
 async fn one<R>(database: &Database, statement: &'static str, id: Uuid) -> Result<Option<R>, db::Error>
@@ -138,11 +140,11 @@ pub struct Overview {
     pub engine_up: bool,
 }
 
-/// The whole at a glance, or these workspaces.
-pub async fn overview(database: &Database, of: Option<&[WorkspaceId]>) -> Result<Overview, db::Error> {
+/// The whole at a glance, as far as it is in scope.
+pub async fn overview(database: &Database) -> Result<Overview, db::Error> {
     let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("inspect/overview"))
-        .bind(of)
+        .bind(database.among(None))
         .persistent(false);
     let overview = within(query.fetch_one(&mut *session)).await?;
     session.finish().await?;
@@ -162,14 +164,10 @@ pub struct Minute {
 }
 
 /// What ended in each of the last minutes, oldest first; minutes in which nothing did are there too.
-pub async fn minutes(
-    database: &Database,
-    of: Option<&[WorkspaceId]>,
-    count: i32,
-) -> Result<Vec<Minute>, db::Error> {
+pub async fn minutes(database: &Database, count: i32) -> Result<Vec<Minute>, db::Error> {
     let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("inspect/minutes"))
-        .bind(of)
+        .bind(database.among(None))
         .bind(count)
         .persistent(false);
     let minutes = within(query.fetch_all(&mut *session)).await?;

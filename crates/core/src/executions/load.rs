@@ -42,7 +42,7 @@ struct Taken {
 
 impl Taken {
     /// `None`: the row tells how a workspace stands.
-    fn of(row: Admitted) -> Option<Self> {
+    fn of(row: &Admitted) -> Option<Self> {
         let item_id = row.item_id?;
         Some(Self {
             workspace_id: row.workspace_id,
@@ -82,7 +82,7 @@ impl Loader {
         began: Instant,
         rows: Vec<Admitted>,
     ) -> Result<Vec<Claim>, db::Error> {
-        let rows: Vec<Taken> = rows.into_iter().filter_map(Taken::of).collect();
+        let rows: Vec<Taken> = rows.iter().filter_map(Taken::of).collect();
         if rows.is_empty() {
             return Ok(Vec::new());
         }

@@ -173,8 +173,6 @@ pub(super) async fn retry_some(
 pub struct Filter {
     /// Of this workspace.
     pub workspace: Option<WorkspaceId>,
-    /// Of these workspaces.
-    pub workspaces: Option<Vec<WorkspaceId>>,
     /// Of this definition.
     pub definition: Option<DefinitionId>,
     /// In this status, of the execution or of the item.
@@ -224,7 +222,7 @@ pub(super) async fn matching(
     limit: i64,
 ) -> Result<Vec<ItemId>, db::Error> {
     let query = sqlx::query_scalar(statement!("operate/matching"))
-        .bind(filter.workspace)
+        .bind(database.among(filter.workspace))
         .bind(filter.definition)
         .bind(filter.status)
         .bind(&filter.reason)
@@ -232,7 +230,6 @@ pub(super) async fn matching(
         .bind(filter.before.map(jiff_sqlx::Timestamp::from))
         .bind(after)
         .bind(limit)
-        .bind(&filter.workspaces)
         .persistent(false);
     let mut session = database.session().await?;
     let items = within(query.fetch_all(&mut *session)).await?;
@@ -240,18 +237,8 @@ pub(super) async fn matching(
     Ok(items)
 }
 
-/// Changes the priority of an item that waits.
+/// Changes the priority of an item that waits; with `still`, only if it is this one now.
 pub async fn set_priority(
-    database: &Database,
-    item: ItemId,
-    priority: i32,
-    actor: &str,
-) -> Result<(), Error> {
-    set_priority_if(database, item, priority, actor, None).await
-}
-
-/// The same, if its priority is still this one.
-pub async fn set_priority_if(
     database: &Database,
     item: ItemId,
     priority: i32,

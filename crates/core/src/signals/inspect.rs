@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{DeadReason, SignalStatus};
 use crate::columns::{At, Json};
 use crate::db::{self, Database, statement, within};
-use crate::id::{ExecutionId, ItemId, WorkspaceId};
+use crate::id::{ExecutionId, ItemId};
 
 /// Which signals; every field that is given must match.
 #[derive(Debug, Clone)]
@@ -84,45 +84,22 @@ pub struct Signal {
     pub payload: Option<Box<RawValue>>,
 }
 
-/// Signals, newest first.
+/// Signals of projects in scope, newest first.
 pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Signal>, db::Error> {
-    select(database, filter, None, None).await
+    select(database, filter, None).await
 }
 
-/// Signals of projects of these workspaces (`None`: of all, and of projects without one), newest first.
-pub async fn list_among(
-    database: &Database,
-    filter: &Filter,
-    workspaces: Option<&[WorkspaceId]>,
-) -> Result<Vec<Signal>, db::Error> {
-    select(database, filter, None, workspaces).await
-}
-
-/// One signal.
+/// One signal, when its project is in scope.
 pub async fn show(database: &Database, id: &str) -> Result<Option<Signal>, db::Error> {
-    show_among(database, id, None).await
-}
-
-/// One signal, when its project is of one of these workspaces (`None`: whosever it is).
-pub async fn show_among(
-    database: &Database,
-    id: &str,
-    workspaces: Option<&[WorkspaceId]>,
-) -> Result<Option<Signal>, db::Error> {
     let filter = Filter {
         limit: 1,
         ..Filter::default()
     };
-    let found = select(database, &filter, Some(id), workspaces).await?;
+    let found = select(database, &filter, Some(id)).await?;
     Ok(found.into_iter().next())
 }
 
-async fn select(
-    database: &Database,
-    filter: &Filter,
-    only: Option<&str>,
-    workspaces: Option<&[WorkspaceId]>,
-) -> Result<Vec<Signal>, db::Error> {
+async fn select(database: &Database, filter: &Filter, only: Option<&str>) -> Result<Vec<Signal>, db::Error> {
     let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("signals/list"))
         .bind(&filter.project)
@@ -132,7 +109,7 @@ async fn select(
         .bind(filter.before.unwrap_or(i64::MAX))
         .bind(filter.limit)
         .bind(only)
-        .bind(workspaces)
+        .bind(database.among(None))
         .persistent(false);
     let signals = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;

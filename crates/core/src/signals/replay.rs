@@ -1,6 +1,7 @@
 //! Replay: dead letters go back into the inbox, one or all that match. Whoever mended the trigger does it by hand.
 
-use super::{SignalStatus, inspect};
+use super::SignalStatus;
+use super::inspect::{self, Signal};
 use crate::db::{self, Database, statement, within};
 use crate::executions::bulk::{COUNTED, Done, MOST};
 use crate::id::WorkspaceId;
@@ -32,6 +33,8 @@ pub enum Error {
 /// Which dead letters; every field that is given must match.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
+    /// Of projects of this workspace.
+    pub workspace: Option<WorkspaceId>,
     /// Of this project.
     pub project: Option<String>,
     /// Of this task queue.
@@ -42,48 +45,28 @@ pub struct Filter {
     pub reason: Option<String>,
 }
 
-/// Puts one dead letter back.
-pub async fn replay(database: &Database, id: &str, actor: &str) -> Result<(), Error> {
-    if back(database, &[id.to_owned()], actor).await? == 1 {
-        return Ok(());
+/// Puts one dead letter back. Answers how it is now.
+pub async fn replay(database: &Database, id: &str, actor: &str) -> Result<Signal, Error> {
+    let read = async || {
+        let signal = inspect::show(database, id).await?;
+        signal.ok_or_else(|| Error::NotFound(id.to_owned()))
+    };
+    let before = read().await?;
+    if before.status == SignalStatus::Dead && back(database, &[id.to_owned()], actor).await? == 1 {
+        return read().await;
     }
-    match inspect::show(database, id).await? {
-        Some(signal) => Err(Error::WrongState {
-            id: id.to_owned(),
-            status: signal.status,
-        }),
-        None => Err(Error::NotFound(id.to_owned())),
-    }
+    Err(Error::WrongState {
+        id: id.to_owned(),
+        status: before.status,
+    })
 }
 
-/// Puts back everything that matches and was dead when this began. Answers how many.
-pub async fn replay_matching(database: &Database, filter: &Filter, actor: &str) -> Result<usize, Error> {
-    let done = walk(database, filter, None, actor, usize::MAX).await?;
-    Ok(done.items)
-}
-
-/// Puts back what matches of projects of these workspaces (`None`: of all), at most [`MOST`]; there may be more, which the next
-/// call finds.
-pub async fn replay_among(
-    database: &Database,
-    filter: &Filter,
-    workspaces: Option<&[WorkspaceId]>,
-    actor: &str,
-) -> Result<Done, Error> {
-    walk(database, filter, workspaces, actor, MOST).await
-}
-
-async fn walk(
-    database: &Database,
-    filter: &Filter,
-    workspaces: Option<&[WorkspaceId]>,
-    actor: &str,
-    most: usize,
-) -> Result<Done, Error> {
+/// Puts back what matches and was dead when this began, at most [`MOST`]; there may be more, which the next call finds.
+pub async fn replay_matching(database: &Database, filter: &Filter, actor: &str) -> Result<Done, Error> {
     let mut done = Done::default();
     let mut place = Place::beginning(database).await?;
-    while done.items < most {
-        let page = matching(database, filter, workspaces, &mut place, BATCH).await?;
+    while done.items < MOST {
+        let page = matching(database, filter, &mut place, BATCH).await?;
         if page.is_empty() {
             return Ok(done);
         }
@@ -93,15 +76,11 @@ async fn walk(
 }
 
 /// How many dead letters such a replay would put back, counted up to [`COUNTED`].
-pub async fn count_among(
-    database: &Database,
-    filter: &Filter,
-    workspaces: Option<&[WorkspaceId]>,
-) -> Result<Done, Error> {
+pub async fn count_matching(database: &Database, filter: &Filter) -> Result<Done, Error> {
     let mut done = Done::default();
     let mut place = Place::beginning(database).await?;
     while done.items < COUNTED {
-        let page = matching(database, filter, workspaces, &mut place, COUNT_BATCH).await?;
+        let page = matching(database, filter, &mut place, COUNT_BATCH).await?;
         if page.is_empty() {
             return Ok(done);
         }
@@ -120,8 +99,7 @@ struct Place {
 impl Place {
     async fn beginning(database: &Database) -> Result<Self, db::Error> {
         let mut session = database.session().await?;
-        let now = sqlx::query_scalar("select clock_timestamp()");
-        let before = within(now.fetch_one(&mut *session)).await?;
+        let before = db::now(&mut session).await?.into();
         session.finish().await?;
         Ok(Self { after: None, before })
     }
@@ -130,7 +108,6 @@ impl Place {
 async fn matching(
     database: &Database,
     filter: &Filter,
-    workspaces: Option<&[WorkspaceId]>,
     place: &mut Place,
     limit: i64,
 ) -> Result<Vec<String>, db::Error> {
@@ -142,7 +119,7 @@ async fn matching(
         .bind(&filter.reason)
         .bind(limit)
         .bind(place.before)
-        .bind(workspaces)
+        .bind(database.among(filter.workspace))
         .bind(at)
         .bind(id)
         .persistent(false);

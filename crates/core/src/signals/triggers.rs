@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::MAX_NAME;
 use super::schema::Schema;
-use crate::catalogue;
+use crate::catalogue::{self, Expectation};
 use crate::columns::{At, Json};
 use crate::db::{self, Database, statement, within};
 use crate::id::{DefinitionId, WorkspaceId};
@@ -97,19 +97,11 @@ fn queue_words(task_queue: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
-/// What a caller expects of a trigger before it is changed; asked under a lock. `None`: it is not there.
-pub type Expectation<'a> = &'a (dyn Fn(Option<&Trigger>) -> bool + Send + Sync);
-
-/// Makes a trigger or changes it. The database writes it down in the audit.
-pub async fn set(database: &Database, trigger: &NewTrigger) -> Result<Trigger, Error> {
-    set_if(database, trigger, None).await
-}
-
-/// The same, if it is as expected.
-pub async fn set_if(
+/// Makes a trigger or changes it, if it is as expected. The database writes it down in the audit.
+pub async fn set(
     database: &Database,
     trigger: &NewTrigger,
-    expected: Option<Expectation<'_>>,
+    expected: Expectation<'_, Trigger>,
 ) -> Result<Trigger, Error> {
     let schema = check(trigger)?;
     let place = Place {
@@ -118,9 +110,7 @@ pub async fn set_if(
         name: &trigger.name,
     };
     let mut transaction = database.transaction().await?;
-    if let Some(expected) = expected {
-        place.meet(&mut transaction, expected).await?;
-    }
+    place.meet(&mut transaction, expected).await?;
     let query = sqlx::query(statement!("triggers/set"))
         .bind(&trigger.project)
         .bind(trigger.task_queue.as_deref().unwrap_or_default())
@@ -151,7 +141,8 @@ struct Place<'a> {
 
 impl Place<'_> {
     /// Whoever changes this trigger conditionally comes one after the other, also while it is not there yet.
-    async fn meet(self, session: &mut Session, expected: Expectation<'_>) -> Result<(), Error> {
+    async fn meet(self, session: &mut Session, expected: Expectation<'_, Trigger>) -> Result<(), Error> {
+        let Some(expected) = expected else { return Ok(()) };
         let key = serde_json::json!(["trigger", self.project, self.task_queue, self.name]).to_string();
         catalogue::lock(session, &key).await?;
         if expected(self.read(session).await?.as_ref()) {
@@ -168,7 +159,7 @@ impl Place<'_> {
             name: Some(self.name),
             ..Which::default()
         };
-        Ok(read(session, &which, 1).await?.into_iter().next())
+        Ok(read(session, &which, None, 1).await?.into_iter().next())
     }
 
     fn not_found(self) -> Error {
@@ -200,22 +191,6 @@ fn check(trigger: &NewTrigger) -> Result<Option<&str>, Error> {
     Ok(schema)
 }
 
-/// The triggers there are, of a project or of a workspace or all.
-pub async fn list(
-    database: &Database,
-    project: Option<&str>,
-    workspace: Option<WorkspaceId>,
-    limit: i64,
-) -> Result<Vec<Trigger>, Error> {
-    let workspace = workspace.map(|workspace| [workspace]);
-    let which = Which {
-        project,
-        among: workspace.as_ref().map(<[_; 1]>::as_slice),
-        ..Which::default()
-    };
-    select(database, &which, limit).await
-}
-
 /// Which triggers; every field that is given must match.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Which<'a> {
@@ -225,26 +200,31 @@ pub struct Which<'a> {
     pub task_queue: Option<&'a str>,
     /// Of this name.
     pub name: Option<&'a str>,
-    /// Of projects of these workspaces.
-    pub among: Option<&'a [WorkspaceId]>,
+    /// Of projects of this workspace.
+    pub workspace: Option<WorkspaceId>,
     /// After this project, task queue (empty: every) and name: where the last page ended.
     pub after: Option<(&'a str, &'a str, &'a str)>,
 }
 
-/// Triggers in the order of their projects, task queues and names.
-pub async fn select(database: &Database, which: &Which<'_>, limit: i64) -> Result<Vec<Trigger>, Error> {
+/// Triggers of projects in scope in the order of their projects, task queues and names.
+pub async fn list(database: &Database, which: &Which<'_>, limit: i64) -> Result<Vec<Trigger>, Error> {
     let mut session = database.session().await?;
-    let triggers = read(&mut session, which, limit).await?;
+    let triggers = read(&mut session, which, database.among(which.workspace), limit).await?;
     session.finish().await?;
     Ok(triggers)
 }
 
-async fn read(session: &mut Session, which: &Which<'_>, limit: i64) -> Result<Vec<Trigger>, db::Error> {
+async fn read(
+    session: &mut Session,
+    which: &Which<'_>,
+    among: Option<Vec<WorkspaceId>>,
+    limit: i64,
+) -> Result<Vec<Trigger>, db::Error> {
     let query = sqlx::query_as(statement!("triggers/list"))
         .bind(which.project)
         .bind(which.task_queue)
         .bind(which.name)
-        .bind(which.among)
+        .bind(among)
         .bind(limit)
         .bind(which.after.map(|(project, _, _)| project))
         .bind(which.after.map(|(_, task_queue, _)| task_queue))
@@ -253,23 +233,13 @@ async fn read(session: &mut Session, which: &Which<'_>, limit: i64) -> Result<Ve
     within(query.fetch_all(&mut **session)).await
 }
 
-/// Removes a trigger. Signals of its name become dead letters from then on.
+/// Removes a trigger, if it is as expected. Signals of its name become dead letters from then on.
 pub async fn remove(
     database: &Database,
     project: &str,
     task_queue: Option<&str>,
     name: &str,
-) -> Result<(), Error> {
-    remove_if(database, project, task_queue, name, None).await
-}
-
-/// The same, if it is as expected.
-pub async fn remove_if(
-    database: &Database,
-    project: &str,
-    task_queue: Option<&str>,
-    name: &str,
-    expected: Option<Expectation<'_>>,
+    expected: Expectation<'_, Trigger>,
 ) -> Result<(), Error> {
     let place = Place {
         project,
@@ -277,9 +247,7 @@ pub async fn remove_if(
         name,
     };
     let mut transaction = database.transaction().await?;
-    if let Some(expected) = expected {
-        place.meet(&mut transaction, expected).await?;
-    }
+    place.meet(&mut transaction, expected).await?;
     let query = sqlx::query(statement!("triggers/remove"))
         .bind(project)
         .bind(task_queue.unwrap_or_default())

@@ -81,7 +81,7 @@ async fn a_backfill_that_cannot_be_is_refused() {
         Err(operate::Error::WrongState(_))
     ));
     let ago = now - SignedDuration::from_mins(5);
-    operate::cancel(database, minutely, "tester").await.unwrap();
+    operate::cancel(database, minutely, "tester", None).await.unwrap();
     assert!(matches!(
         backfill(database, minutely, ago, now, "tester").await,
         Err(operate::Error::WrongState(_))

@@ -18,7 +18,7 @@ async fn an_alarm_that_waits_for_its_next_try_is_cancelled_with_it() {
     let id = bed.now("/bad").await;
     eventually("it waits", async || bed.statuses(id).await == ["retrying"]).await;
     assert_eq!(
-        operate::cancel(&bed.testbed.database, id, "tester")
+        operate::cancel(&bed.testbed.database, id, "tester", None)
             .await
             .unwrap(),
         AlarmStatus::Cancelled
@@ -27,7 +27,7 @@ async fn an_alarm_that_waits_for_its_next_try_is_cancelled_with_it() {
     let fired = bed.now("/good").await;
     bed.until(fired, "fired").await;
     assert_eq!(
-        operate::cancel(&bed.testbed.database, fired, "tester")
+        operate::cancel(&bed.testbed.database, fired, "tester", None)
             .await
             .unwrap(),
         AlarmStatus::Fired
@@ -47,7 +47,7 @@ async fn a_wake_under_way_when_its_alarm_is_cancelled_is_recorded_and_never_trie
     let server = bed.server().await;
     let id = bed.now("/held").await;
     eventually("it is under way", async || bed.receiver.arrived() == 1).await;
-    operate::cancel(&bed.testbed.database, id, "tester")
+    operate::cancel(&bed.testbed.database, id, "tester", None)
         .await
         .unwrap();
     bed.receiver.let_go();
@@ -73,7 +73,7 @@ async fn cancels_that_race_with_fires_leave_each_alarm_in_one_state_with_a_true_
             id,
             tokio::spawn(async move {
                 tokio::time::sleep(Duration::from_millis(round % 11)).await;
-                operate::cancel(&database, id, "tester").await.unwrap()
+                operate::cancel(&database, id, "tester", None).await.unwrap()
             }),
         ));
     }
@@ -120,7 +120,7 @@ async fn a_series_cancelled_while_it_fires_makes_no_further_occurrence() {
         let id = bed.set(bed.cron("* * * * * *", "/series")).await;
         let before = bed.receiver.arrived();
         eventually("it fires", async || bed.receiver.arrived() > before).await;
-        operate::cancel(&bed.testbed.database, id, "tester")
+        operate::cancel(&bed.testbed.database, id, "tester", None)
             .await
             .unwrap();
         eventually("nothing of it is open", async || {

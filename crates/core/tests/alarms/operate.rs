@@ -80,7 +80,7 @@ async fn firing_by_hand_is_an_occurrence_of_its_own_beside_the_schedule() {
     pause(database, id, "tester").await.unwrap();
     fire(database, id, "tester").await.unwrap();
     bed.wakes("/now", 2).await;
-    operate::cancel(database, id, "tester").await.unwrap();
+    operate::cancel(database, id, "tester", None).await.unwrap();
     assert!(matches!(
         fire(database, id, "tester").await,
         Err(operate::Error::WrongState(_))

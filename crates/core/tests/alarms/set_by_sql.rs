@@ -173,6 +173,6 @@ async fn cancel_alarm_ends_it_for_good() {
     assert_eq!(cancel().await, "cancelled");
     let alarm = bed.alarm(id).await;
     assert_eq!((alarm.status.as_str(), alarm.next_fire_at), ("cancelled", None));
-    let unknown = operate::cancel(&bed.testbed.database, AlarmId::new(), "tester").await;
+    let unknown = operate::cancel(&bed.testbed.database, AlarmId::new(), "tester", None).await;
     assert!(matches!(unknown, Err(operate::Error::NotFound(_))));
 }

@@ -165,7 +165,7 @@ impl Testbed {
             max_concurrent: Some(Some(limit)),
             ..WorkspaceChange::default()
         };
-        catalogue::put_workspace(&self.database, id, change)
+        catalogue::put_workspace(&self.database, id, change, None)
             .await
             .unwrap();
         id
@@ -178,7 +178,7 @@ impl Testbed {
             plan: Some(plan.to_owned()),
             ..WorkspaceChange::default()
         };
-        catalogue::put_workspace(&self.database, id, change)
+        catalogue::put_workspace(&self.database, id, change, None)
             .await
             .unwrap();
         id
@@ -187,7 +187,7 @@ impl Testbed {
     /// A definition with one version.
     pub(crate) async fn definition(&self, workspace: WorkspaceId, graph: &str) -> DefinitionId {
         let id = DefinitionId::new();
-        catalogue::put_definition(&self.database, id, workspace, DefinitionChange::default())
+        catalogue::put_definition(&self.database, id, workspace, DefinitionChange::default(), None)
             .await
             .unwrap();
         catalogue::add_version(&self.database, id, graph).await.unwrap();
@@ -313,7 +313,7 @@ impl Testbed {
 
     /// Changes a workspace.
     pub(crate) async fn change(&self, workspace: WorkspaceId, change: WorkspaceChange) {
-        catalogue::put_workspace(&self.database, workspace, change)
+        catalogue::put_workspace(&self.database, workspace, change, None)
             .await
             .unwrap();
     }
@@ -349,7 +349,7 @@ impl Testbed {
             paused: Some(paused),
             ..DefinitionChange::default()
         };
-        catalogue::put_definition(&self.database, definition, workspace, change)
+        catalogue::put_definition(&self.database, definition, workspace, change, None)
             .await
             .unwrap();
     }
@@ -360,7 +360,7 @@ impl Testbed {
             max_attempts: Some(most),
             ..DefinitionChange::default()
         };
-        catalogue::put_definition(&self.database, definition, workspace, change)
+        catalogue::put_definition(&self.database, definition, workspace, change, None)
             .await
             .unwrap();
     }

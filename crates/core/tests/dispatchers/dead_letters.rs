@@ -17,9 +17,15 @@ async fn unknown_and_invalid_signals_are_put_aside_with_their_reasons_and_the_ot
     let (workspace, definition) = testbed.shop(NOOP).await;
     testbed.trigger("shop", "ordered", definition, Some(ORDER)).await;
     let empty = stationmaster_core::id::DefinitionId::new();
-    catalogue::put_definition(&testbed.database, empty, workspace, DefinitionChange::default())
-        .await
-        .unwrap();
+    catalogue::put_definition(
+        &testbed.database,
+        empty,
+        workspace,
+        DefinitionChange::default(),
+        None,
+    )
+    .await
+    .unwrap();
     testbed.trigger("shop", "drafted", empty, None).await;
     let server = Server::start(&testbed).await;
     let with = |name: &str, payload: &str| Signal {
@@ -133,7 +139,8 @@ async fn dead_letters_are_routed_after_a_replay_and_routed_ones_cannot_be_replay
     assert_eq!(
         replay_matching(&testbed.database, &filter, "tester")
             .await
-            .unwrap(),
+            .unwrap()
+            .items,
         5
     );
     eventually("they are routed", async || testbed.in_status("ROUTED").await == 6).await;
@@ -141,7 +148,8 @@ async fn dead_letters_are_routed_after_a_replay_and_routed_ones_cannot_be_replay
     assert_eq!(
         replay_matching(&testbed.database, &Filter::default(), "tester")
             .await
-            .unwrap(),
+            .unwrap()
+            .items,
         2
     );
     eventually("they are dead again", async || {
@@ -168,7 +176,7 @@ async fn a_schema_that_is_none_is_refused_when_it_is_set() {
         payload_schema: Some(raw(r#"{"type": "orderly"}"#)),
         priority: 0,
     };
-    let refused = triggers::set(&testbed.database, &trigger).await;
+    let refused = triggers::set(&testbed.database, &trigger, None).await;
     assert!(
         matches!(refused, Err(triggers::Error::BadSchema(_))),
         "{refused:?}"

@@ -107,7 +107,7 @@ async fn a_trigger_of_the_task_queue_goes_before_that_of_the_project() {
         payload_schema: None,
         priority: 7,
     };
-    triggers::set(&testbed.database, &trigger).await.unwrap();
+    triggers::set(&testbed.database, &trigger, None).await.unwrap();
     let server = Server::start(&testbed).await;
     for queue in ["vip", "default"] {
         let signal = Signal {
@@ -158,10 +158,14 @@ async fn a_project_belongs_to_the_workspace_of_its_first_trigger() {
         payload_schema: None,
         priority: 0,
     };
-    let refused = triggers::set(&testbed.database, &trigger).await.unwrap_err();
-    assert!(matches!(refused, triggers::Error::OtherWorkspace(_)), "{refused}");
-    let listed = triggers::list(&testbed.database, None, Some(workspace), 10)
+    let refused = triggers::set(&testbed.database, &trigger, None)
         .await
-        .unwrap();
+        .unwrap_err();
+    assert!(matches!(refused, triggers::Error::OtherWorkspace(_)), "{refused}");
+    let which = triggers::Which {
+        workspace: Some(workspace),
+        ..triggers::Which::default()
+    };
+    let listed = triggers::list(&testbed.database, &which, 10).await.unwrap();
     assert_eq!(listed.len(), 1);
 }

@@ -168,7 +168,7 @@ impl Testbed {
             payload_schema: schema.map(crate::common::raw),
             priority: 0,
         };
-        triggers::set(&self.database, &trigger).await.unwrap();
+        triggers::set(&self.database, &trigger, None).await.unwrap();
     }
 
     /// Sends a signal of the project `shop`; its id.

@@ -12,7 +12,7 @@ async fn an_unknown_plan_is_refused_and_the_plans_are_named() {
         plan: Some("GOLD".to_owned()),
         ..WorkspaceChange::default()
     };
-    let answer = catalogue::put_workspace(&testbed.database, WorkspaceId::new(), change.clone()).await;
+    let answer = catalogue::put_workspace(&testbed.database, WorkspaceId::new(), change.clone(), None).await;
     let words = answer.unwrap_err().to_string();
     assert_eq!(
         words,
@@ -20,7 +20,7 @@ async fn an_unknown_plan_is_refused_and_the_plans_are_named() {
     );
     let known = testbed.workspace_on("PRO").await;
     assert!(
-        catalogue::put_workspace(&testbed.database, known, change)
+        catalogue::put_workspace(&testbed.database, known, change, None)
             .await
             .is_err()
     );
@@ -50,7 +50,7 @@ async fn a_limit_of_its_own_goes_before_the_plans_and_can_be_taken_away() {
         max_concurrent: Some(Some(-1)),
         ..WorkspaceChange::default()
     };
-    let answer = catalogue::put_workspace(&testbed.database, id, negative).await;
+    let answer = catalogue::put_workspace(&testbed.database, id, negative, None).await;
     assert!(matches!(answer, Err(Error::Invalid(_))), "{answer:?}");
     for weight in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let plan = Plan {
@@ -58,7 +58,7 @@ async fn a_limit_of_its_own_goes_before_the_plans_and_can_be_taken_away() {
             max_concurrent: 20,
             weight,
         };
-        let answer = catalogue::put_plan(&testbed.database, &plan).await;
+        let answer = catalogue::put_plan(&testbed.database, &plan, None).await;
         assert!(matches!(answer, Err(Error::Invalid(_))), "{weight}: {answer:?}");
     }
 }
@@ -71,7 +71,7 @@ async fn to_publish_a_version_that_is_not_there_changes_nothing() {
         published_version: Some(version),
         ..DefinitionChange::default()
     };
-    let answer = catalogue::put_definition(&testbed.database, definition, workspace, publish(99)).await;
+    let answer = catalogue::put_definition(&testbed.database, definition, workspace, publish(99), None).await;
     assert!(matches!(answer, Err(Error::UnknownVersion(_, 99))), "{answer:?}");
     let after = catalogue::definition(&testbed.database, definition)
         .await
@@ -92,7 +92,7 @@ async fn an_older_version_can_be_published_and_new_ones_then_change_nothing() {
         published_version: Some(1),
         ..DefinitionChange::default()
     };
-    catalogue::put_definition(&testbed.database, definition, workspace, publish)
+    catalogue::put_definition(&testbed.database, definition, workspace, publish, None)
         .await
         .unwrap();
     let (_, version) = catalogue::add_version(&testbed.database, definition, NOOP)
@@ -136,10 +136,11 @@ async fn a_definition_never_moves_to_another_workspace() {
         name: Some("mine".to_owned()),
         ..DefinitionChange::default()
     };
-    let answer = catalogue::put_definition(&testbed.database, definition, other, change.clone()).await;
+    let answer = catalogue::put_definition(&testbed.database, definition, other, change.clone(), None).await;
     assert!(matches!(answer, Err(Error::OtherWorkspace(_))), "{answer:?}");
     let nowhere = WorkspaceId::new();
-    let answer = catalogue::put_definition(&testbed.database, DefinitionId::new(), nowhere, change).await;
+    let answer =
+        catalogue::put_definition(&testbed.database, DefinitionId::new(), nowhere, change, None).await;
     assert!(
         matches!(answer, Err(Error::UnknownWorkspace(id)) if id == nowhere),
         "{answer:?}"

@@ -43,10 +43,10 @@ async fn a_change_of_priority_takes_effect() {
     let testbed = Testbed::new().await;
     let tenant = testbed.tenant(1, NOOP).await;
     let items = testbed.enqueue_many(tenant, 4).await;
-    operate::set_priority(&testbed.database, items[3], 10, "alice")
+    operate::set_priority(&testbed.database, items[3], 10, "alice", None)
         .await
         .unwrap();
-    operate::set_priority(&testbed.database, items[0], -10, "alice")
+    operate::set_priority(&testbed.database, items[0], -10, "alice", None)
         .await
         .unwrap();
     assert_eq!(testbed.item(items[3]).await.priority, 10);
@@ -72,7 +72,7 @@ async fn an_item_raised_while_the_workspace_is_full_is_the_next() {
     let items = testbed.enqueue_many(tenant, 4).await;
     let server = testbed.server(brisk()).await;
     testbed.reaches(items[0], "RUNNING").await;
-    operate::set_priority(&testbed.database, items[3], 1, "alice")
+    operate::set_priority(&testbed.database, items[3], 1, "alice", None)
         .await
         .unwrap();
     testbed.finishes(4).await;
@@ -113,7 +113,7 @@ async fn the_priority_of_what_does_not_wait_cannot_change() {
     let server = testbed.server(brisk()).await;
     testbed.reaches(item, "COMPLETED").await;
     for item in [item, ItemId::new()] {
-        let answer = operate::set_priority(&testbed.database, item, 1, "alice").await;
+        let answer = operate::set_priority(&testbed.database, item, 1, "alice", None).await;
         assert!(matches!(answer, Err(Error::WrongState(_))), "{answer:?}");
     }
     server.stop().await;

@@ -103,7 +103,7 @@ async fn an_unknown_workspace_a_foreign_definition_and_a_missing_version_are_tol
     let foreign = testbed.tenant(1, NOOP).await.1;
     let unversioned = DefinitionId::new();
     let change = DefinitionChange::default();
-    catalogue::put_definition(&testbed.database, unversioned, workspace, change)
+    catalogue::put_definition(&testbed.database, unversioned, workspace, change, None)
         .await
         .unwrap();
 

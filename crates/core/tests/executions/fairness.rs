@@ -70,7 +70,7 @@ async fn heavy_share(workspaces: usize, batch_size: usize) -> f64 {
             max_concurrent: 10_000,
             weight,
         };
-        catalogue::put_plan(&testbed.database, &plan).await.unwrap();
+        catalogue::put_plan(&testbed.database, &plan, None).await.unwrap();
     }
     let mut heavy = Vec::new();
     for _ in 0..workspaces {

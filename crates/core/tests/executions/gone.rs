@@ -36,7 +36,7 @@ async fn items_of_a_deleted_definition_fail_and_free_their_slot() {
     let kept = (deleted.0, testbed.definition(deleted.0, NOOP).await);
     let items = testbed.enqueue_many(deleted, 3).await;
     let other = testbed.enqueue(kept).await;
-    catalogue::delete_definition(&testbed.database, deleted.1)
+    catalogue::delete_definition(&testbed.database, deleted.1, None)
         .await
         .unwrap();
     let server = testbed.server(brisk()).await;
@@ -78,7 +78,7 @@ async fn waiting_items_of_a_deleted_workspace_fail_and_running_ones_run_to_their
     let server = testbed.server(brisk()).await;
     let items = testbed.enqueue_many(tenant, 3).await;
     testbed.reaches(items[0], "RUNNING").await;
-    catalogue::delete_workspace(&testbed.database, tenant.0)
+    catalogue::delete_workspace(&testbed.database, tenant.0, None)
         .await
         .unwrap();
     failed_because(&testbed, items[1], "workspace_gone").await;
@@ -100,7 +100,7 @@ async fn a_workspace_deleted_in_the_middle_of_the_work_leaves_nothing_waiting() 
         testbed.count("executions_finished").await >= 5
     })
     .await;
-    catalogue::delete_workspace(&testbed.database, tenant.0)
+    catalogue::delete_workspace(&testbed.database, tenant.0, None)
         .await
         .unwrap();
     eventually("all have ended", async || {
@@ -121,7 +121,7 @@ async fn a_workspace_that_is_made_again_still_counts_what_runs() {
     let server = testbed.server(brisk()).await;
     let former = testbed.enqueue(tenant).await;
     testbed.reaches(former, "RUNNING").await;
-    catalogue::delete_workspace(&testbed.database, tenant.0)
+    catalogue::delete_workspace(&testbed.database, tenant.0, None)
         .await
         .unwrap();
     testbed.limit(tenant.0, 1).await;
@@ -150,7 +150,7 @@ async fn an_item_committed_after_its_workspace_was_deleted_fails_too() {
     let query = sqlx::query_scalar(query).bind(workspace).bind(definition);
     let item: ItemId = query.fetch_one(&mut open).await.unwrap();
     let database = testbed.database.clone();
-    let delete = tokio::spawn(async move { catalogue::delete_workspace(&database, workspace).await });
+    let delete = tokio::spawn(async move { catalogue::delete_workspace(&database, workspace, None).await });
     // Either the delete waits for the enqueue, or it goes through and the broom follows it.
     let gone_or_waits = "
         select (select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')
@@ -182,7 +182,7 @@ async fn a_retry_in_a_deleted_workspace_is_refused_or_fails_again() {
     let item = testbed.enqueue(tenant).await;
     let server = testbed.server(brisk()).await;
     testbed.reaches(item, "FAILED").await;
-    catalogue::delete_workspace(&testbed.database, tenant.0)
+    catalogue::delete_workspace(&testbed.database, tenant.0, None)
         .await
         .unwrap();
     server.stop().await;

@@ -74,7 +74,7 @@ async fn a_retry_and_a_cancel_name_who_did_them() {
     testbed.reaches(item, "FAILED").await;
     server.stop().await;
     operate::retry(&testbed.database, item, "alice").await.unwrap();
-    operate::set_priority(&testbed.database, item, 4, "carol")
+    operate::set_priority(&testbed.database, item, 4, "carol", None)
         .await
         .unwrap();
     operate::cancel(&testbed.database, item.0, Some("never mind"), "bob")

@@ -126,7 +126,7 @@ async fn a_raised_limit_takes_effect_at_once() {
         max_concurrent: 5,
         weight: 1.0,
     };
-    catalogue::put_plan(&testbed.database, &plan).await.unwrap();
+    catalogue::put_plan(&testbed.database, &plan, None).await.unwrap();
     let change = WorkspaceChange {
         max_concurrent: Some(None),
         ..WorkspaceChange::default()
@@ -139,6 +139,7 @@ async fn a_raised_limit_takes_effect_at_once() {
             max_concurrent: 6,
             ..plan
         },
+        None,
     )
     .await
     .unwrap();

@@ -59,7 +59,7 @@ async fn items_and_executions_can_be_filtered_by_whatever_they_are() {
     );
     assert_eq!(
         items(Filter {
-            workspaces: Some(vec![slow.0]),
+            workspace: Some(slow.0),
             ..all()
         })
         .await
@@ -76,7 +76,7 @@ async fn items_and_executions_can_be_filtered_by_whatever_they_are() {
     );
     assert_eq!(
         items(Filter {
-            workspaces: Some(vec![slow.0]),
+            workspace: Some(slow.0),
             definition: Some(failing.1),
             ..all()
         })

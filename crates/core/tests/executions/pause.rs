@@ -87,7 +87,7 @@ async fn items_of_a_definition_that_is_deleted_while_paused_fail_with_the_reason
     let server = testbed.server(brisk()).await;
     let parked = "select count(*) from stationmaster_internal.queue_pending where stage = 'parked'";
     eventually("it is parked", async || testbed.number(parked).await == 1).await;
-    catalogue::delete_definition(&testbed.database, paused.1)
+    catalogue::delete_definition(&testbed.database, paused.1, None)
         .await
         .unwrap();
     testbed.reaches(item, "FAILED").await;
@@ -130,7 +130,7 @@ async fn a_resume_while_a_claim_parks_does_not_leave_the_item_parked() {
             paused: Some(false),
             ..catalogue::DefinitionChange::default()
         };
-        catalogue::put_definition(&database, definition, workspace, change).await
+        catalogue::put_definition(&database, definition, workspace, change, None).await
     });
     let resumed_or_waits = "
         select (select count(*) from stationmaster.workflow_definitions where not paused)

@@ -79,7 +79,7 @@ async fn a_later_item_takes_its_place_by_priority_when_it_is_due() {
             ..Enqueue::new(tenant.0, tenant.1)
         })
         .await;
-    stationmaster_core::executions::operate::set_priority(&testbed.database, later, 1, "alice")
+    stationmaster_core::executions::operate::set_priority(&testbed.database, later, 1, "alice", None)
         .await
         .unwrap();
     testbed.finishes(5).await;

@@ -7,7 +7,7 @@ use axum::response::IntoResponse;
 use jiff::Timestamp;
 use stationmaster_client::wire;
 use stationmaster_core::access::Role;
-use stationmaster_core::alarms::inspect::{self, Alarm, Among};
+use stationmaster_core::alarms::inspect::{self, Alarm};
 use stationmaster_core::alarms::{AlarmStatus, OccurrenceStatus, backfill, edit, operate, set};
 use stationmaster_core::db::Database;
 use stationmaster_core::id::AlarmId;
@@ -55,24 +55,17 @@ pub(super) fn routes() -> Routes {
 async fn create(
     Shared(state): Shared<State>,
     caller: Caller,
-    IdempotencyKey(key): IdempotencyKey,
+    key: IdempotencyKey,
     Json(mut request): Json<wire::NewAlarm>,
 ) -> Result<impl IntoResponse, Problem> {
-    match (&request.idempotency_key, key) {
-        (Some(one), Some(other)) if *one != other => {
-            let words = "the body names another key than the header Idempotency-Key";
-            return Err(Problem::field("/idempotency_key", words));
-        }
-        (None, key) => request.idempotency_key = key,
-        _ => {}
-    }
+    request.idempotency_key = key.or_of_body(request.idempotency_key)?;
     let workspace = caller.may_use(request.workspace_id)?;
     super::check_label(&request.label)?;
     check_target(&state.targets, request.target_url.as_deref())?;
     let request = alarm_terms::request(workspace, request)?;
     let database = caller.database(&state);
     let answer = set::set(&database, &request, &caller.actor).await?;
-    let found = find(&database, &caller, answer.alarm()).await?;
+    let found = find(&database, answer.alarm()).await?;
     let (status, duplicate) = match answer {
         set::Answer::New(_) => (StatusCode::CREATED, false),
         set::Answer::Before(_) => (StatusCode::OK, true),
@@ -97,23 +90,16 @@ async fn list(
 ) -> Result<Answer<wire::Page<wire::Alarm>>, Problem> {
     let list = List::new("alarms", &query);
     let limit = cursor::limit(query.limit)?;
-    let among = Among {
-        workspaces: caller.among(query.workspace_id)?,
-        text: search(query.search.as_deref())?,
-    };
     let filter = inspect::Filter {
-        workspace: None,
+        workspace: caller.may_ask(query.workspace_id)?,
+        text: search(query.search.as_deref())?,
         status: query.status.map(Translate::translate),
         kind: query.kind.map(Translate::translate),
         before: list.position(query.cursor.as_deref(), cursor::uuid)?.map(AlarmId),
         limit: i64::from(limit) + 1,
     };
-    let rows = inspect::alarms_among(&caller.database(&state), &filter, &among).await?;
-    let (rows, next) = cursor::cut(rows, limit, |alarm| alarm.id.0.as_bytes().to_vec());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(alarm).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    let rows = inspect::alarms(&caller.database(&state), &filter).await?;
+    Ok(list.page(rows, limit, |alarm| alarm.id.0.as_bytes().to_vec(), alarm))
 }
 
 /// When an expression would fire; nothing is set
@@ -159,7 +145,7 @@ async fn show(
     caller: Caller,
     Path(id): Path<Uuid>,
 ) -> Result<Tagged<wire::AlarmDetails>, Problem> {
-    let found = find(&caller.database(&state), &caller, AlarmId(id)).await?;
+    let found = find(&caller.database(&state), AlarmId(id)).await?;
     Ok(Tagged(alarm_tag(&found), details(found)))
 }
 
@@ -183,7 +169,6 @@ async fn change(
         change.target_url.as_ref().and_then(Option::as_deref),
     )?;
     let decide = |before: &Alarm| {
-        visible(&caller, before)?;
         check(&expected, before)?;
         alarm_terms::change(before, change)
     };
@@ -205,10 +190,7 @@ async fn cancel(
     expected: Expected,
 ) -> Result<StatusCode, Problem> {
     let database = caller.database(&state);
-    find(&database, &caller, AlarmId(id)).await?;
-    let holds = |before: &Alarm| expected.holds(Some(&alarm_tag(before)));
-    let conditional = (expected != Expected::Anything).then_some(&holds as _);
-    let cancelled = operate::cancel_if(&database, AlarmId(id), &caller.actor, conditional).await?;
+    let cancelled = operate::cancel(&database, AlarmId(id), &caller.actor, expected.of(alarm_tag)).await?;
     match cancelled {
         AlarmStatus::Cancelled => Ok(StatusCode::NO_CONTENT),
         status => {
@@ -229,9 +211,7 @@ async fn pause(
     Path(id): Path<Uuid>,
 ) -> Result<Tagged<wire::Alarm>, Problem> {
     let database = caller.database(&state);
-    find(&database, &caller, AlarmId(id)).await?;
-    operate::pause(&database, AlarmId(id), &caller.actor).await?;
-    let now = find(&database, &caller, AlarmId(id)).await?;
+    let now = operate::pause(&database, AlarmId(id), &caller.actor).await?;
     Ok(Tagged(alarm_tag(&now), alarm(now)))
 }
 
@@ -246,9 +226,7 @@ async fn resume(
     Path(id): Path<Uuid>,
 ) -> Result<Tagged<wire::Alarm>, Problem> {
     let database = caller.database(&state);
-    find(&database, &caller, AlarmId(id)).await?;
-    operate::resume(&database, AlarmId(id), &caller.actor).await?;
-    let now = find(&database, &caller, AlarmId(id)).await?;
+    let now = operate::resume(&database, AlarmId(id), &caller.actor).await?;
     Ok(Tagged(alarm_tag(&now), alarm(now)))
 }
 
@@ -263,7 +241,6 @@ async fn fire(
     Path(id): Path<Uuid>,
 ) -> Result<impl IntoResponse, Problem> {
     let database = caller.database(&state);
-    find(&database, &caller, AlarmId(id)).await?;
     let scheduled_for = operate::fire(&database, AlarmId(id), &caller.actor).await?;
     let fired = wire::FiredByHand {
         alarm_id: id,
@@ -287,15 +264,11 @@ async fn occurrences(
     let instant = |bytes: &[u8]| Timestamp::from_microsecond(cursor::number(bytes)?).ok();
     let before = list.position(query.cursor.as_deref(), instant)?;
     let database = caller.database(&state);
-    find(&database, &caller, AlarmId(id)).await?;
+    find(&database, AlarmId(id)).await?;
     let status = query.status.map(Translate::translate);
     let rows = inspect::occurrences(&database, AlarmId(id), status, before, i64::from(limit) + 1).await?;
     let position = |row: &inspect::Occurrence| row.scheduled_for.as_microsecond().to_be_bytes().to_vec();
-    let (rows, next) = cursor::cut(rows, limit, position);
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(occurrence).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(rows, limit, position, occurrence))
 }
 
 /// What was done to an alarm, newest first, with who did it
@@ -312,20 +285,16 @@ async fn history(
     let limit = cursor::limit(query.limit)?;
     let before = list.position(query.cursor.as_deref(), cursor::number)?;
     let database = caller.database(&state);
-    find(&database, &caller, AlarmId(id)).await?;
+    find(&database, AlarmId(id)).await?;
     let rows = inspect::history(&database, AlarmId(id), before, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |event| event.id.to_be_bytes().to_vec());
-    let items = rows.into_iter().map(|event| wire::AlarmEvent {
+    let event = |event: inspect::Event| wire::AlarmEvent {
         id: event.id,
         at: event.at,
         event: event.event,
         actor: event.actor,
         detail: event.detail,
-    });
-    Ok(Answer(wire::Page {
-        items: items.collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    };
+    Ok(list.page(rows, limit, |row| row.id.to_be_bytes().to_vec(), event))
 }
 
 /// Fire occurrences of the past; with `dry_run`, only tell which
@@ -342,7 +311,7 @@ async fn refill(
     Json(range): Json<wire::Backfill>,
 ) -> Result<impl IntoResponse, Problem> {
     let database = caller.database(&state);
-    let id = find(&database, &caller, AlarmId(id)).await?.id;
+    let id = AlarmId(id);
     let mut planned = backfill::preview(&database, id, range.from, range.to).await?;
     let mut status = StatusCode::OK;
     if !range.dry_run {
@@ -376,17 +345,8 @@ fn check(expected: &Expected, before: &Alarm) -> Result<(), Problem> {
     Err(operate::Error::Unexpected.into())
 }
 
-fn visible(caller: &Caller, alarm: &Alarm) -> Result<(), Problem> {
-    if caller.scope.holds(alarm.workspace_id) {
-        return Ok(());
-    }
-    Err(operate::Error::NotFound(alarm.id).into())
-}
-
 /// The alarm, when the caller may see it.
-async fn find(database: &Database, caller: &Caller, id: AlarmId) -> Result<Alarm, Problem> {
+async fn find(database: &Database, id: AlarmId) -> Result<Alarm, Problem> {
     let alarm = inspect::alarm(database, id).await?;
-    let alarm = alarm.ok_or(operate::Error::NotFound(id))?;
-    visible(caller, &alarm)?;
-    Ok(alarm)
+    Ok(alarm.ok_or(operate::Error::NotFound(id))?)
 }

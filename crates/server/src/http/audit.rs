@@ -28,7 +28,7 @@ async fn list(
     let list = List::new("audit", &query);
     let limit = cursor::limit(query.limit)?;
     let filter = Filter {
-        workspaces: caller.among(query.workspace_id)?,
+        workspace: caller.may_ask(query.workspace_id)?,
         before: list.position(query.cursor.as_deref(), cursor::number)?,
         actor: query.actor,
         action: query.action,
@@ -36,11 +36,7 @@ async fn list(
         limit: i64::from(limit) + 1,
     };
     let rows = audit::list(&caller.database(&state), &filter).await?;
-    let (rows, next) = cursor::cut(rows, limit, |entry| entry.id.to_be_bytes().to_vec());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(entry).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(rows, limit, |entry| entry.id.to_be_bytes().to_vec(), entry))
 }
 
 pub(crate) fn entry(entry: Entry) -> wire::AuditEntry {

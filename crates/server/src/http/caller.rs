@@ -95,12 +95,9 @@ impl Caller {
             .map_err(|_| Problem::not_found(format!("there is no workspace {workspace}")))
     }
 
-    /// The workspaces that a list is limited to: the one asked for, or those in scope; none: no limit.
-    pub(super) fn among(&self, asked: Option<Uuid>) -> Result<Option<Vec<WorkspaceId>>, Problem> {
-        match asked {
-            Some(workspace) => Ok(Some(vec![self.may_use(workspace)?])),
-            None => Ok(self.scope.limited().map(<[_]>::to_vec)),
-        }
+    /// The workspace that a list is asked for must be in scope.
+    pub(super) fn may_ask(&self, workspace: Option<Uuid>) -> Result<Option<WorkspaceId>, Problem> {
+        workspace.map(|workspace| self.may_use(workspace)).transpose()
     }
 
     /// Things that belong to no workspace are for whoever sees all of them.

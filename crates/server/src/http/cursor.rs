@@ -1,10 +1,12 @@
 //! Cursors: where a page ended, in a form that callers cannot read and need not. Bound to its list and its filters, so a
 //! cursor that was changed, or that belongs elsewhere, is refused instead of answering something odd.
 
+use axum::Json;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use stationmaster_client::wire::Page;
 
 use super::problem::{Kind, Problem};
 
@@ -56,6 +58,21 @@ impl List {
         position
             .map(Some)
             .ok_or_else(|| Problem::new(Kind::BadCursor, words))
+    }
+
+    /// The page of rows that were read one longer than asked for, told on the wire.
+    pub(super) fn page<Row, Told>(
+        &self,
+        rows: Vec<Row>,
+        limit: u32,
+        position: impl Fn(&Row) -> Vec<u8>,
+        tell: impl Fn(Row) -> Told,
+    ) -> Json<Page<Told>> {
+        let (rows, next) = cut(rows, limit, position);
+        Json(Page {
+            items: rows.into_iter().map(tell).collect(),
+            next_cursor: next.map(|next| self.cursor(&next)),
+        })
     }
 
     fn seal(&self, position: &[u8]) -> [u8; SEAL] {

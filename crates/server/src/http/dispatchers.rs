@@ -41,16 +41,11 @@ async fn list(
     let after = list.position(query.cursor.as_deref(), text)?;
     let which = Which {
         project: query.project.as_deref(),
-        among: caller.scope.limited(),
         after: after.as_deref(),
         only: None,
     };
-    let rows = inspect::select(&caller.database(&state), &which, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |row| row.id.0.clone().into_bytes());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(dispatcher).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    let rows = inspect::list(&caller.database(&state), &which, i64::from(limit) + 1).await?;
+    Ok(list.page(rows, limit, |row| row.id.0.clone().into_bytes(), dispatcher))
 }
 
 /// One dispatcher
@@ -62,7 +57,7 @@ async fn show(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Answer<wire::Dispatcher>, Problem> {
-    let found = find(&caller.database(&state), &caller, id).await?;
+    let found = find(&caller.database(&state), id).await?;
     Ok(Answer(dispatcher(found)))
 }
 
@@ -80,29 +75,19 @@ async fn history(
     let limit = cursor::limit(query.limit)?;
     let before = list.position(query.cursor.as_deref(), cursor::number)?;
     let database = caller.database(&state);
-    let found = find(&database, &caller, id).await?;
+    let found = find(&database, id).await?;
     let rows = inspect::events(&database, Some(&found.id), before, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |row| row.id.to_be_bytes().to_vec());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(event).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(rows, limit, |row| row.id.to_be_bytes().to_vec(), event))
 }
 
 /// The dispatcher, when the caller may see it.
-async fn find(database: &Database, caller: &Caller, id: String) -> Result<Dispatcher, Problem> {
+async fn find(database: &Database, id: String) -> Result<Dispatcher, Problem> {
     let missing = || Problem::not_found(format!("there is no dispatcher {id:?}"));
     if id.contains('\0') {
         return Err(missing());
     }
-    let only = DispatcherId(id.clone());
-    let which = Which {
-        only: Some(&only),
-        among: caller.scope.limited(),
-        ..Which::default()
-    };
-    let found = inspect::select(database, &which, 1).await?;
-    found.into_iter().next().ok_or_else(missing)
+    let found = inspect::show(database, &DispatcherId(id.clone())).await?;
+    found.ok_or_else(missing)
 }
 
 /// What happened to a dispatcher, on the wire.

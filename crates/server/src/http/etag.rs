@@ -10,6 +10,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
+use stationmaster_core::catalogue::Expectation;
+
 use super::State;
 use super::problem::{Kind, Problem};
 
@@ -55,6 +57,14 @@ impl Expected {
             (Self::Tags(tags), Some(tag)) => tags.iter().any(|expected| expected == tag),
             (Self::There | Self::Tags(_), None) | (Self::Absent, Some(_)) => false,
         }
+    }
+
+    /// The same as the core asks it, under its lock, of a thing that has such a tag.
+    pub(super) fn of<T: 'static>(&self, tag: fn(&T) -> String) -> Expectation<'_, T> {
+        if *self == Self::Anything {
+            return None;
+        }
+        Some(Box::new(move |thing| self.holds(thing.map(tag).as_deref())))
     }
 }
 

@@ -17,6 +17,7 @@ use stationmaster_core::access::{Role, Secret};
 use stationmaster_core::db::{self, Database};
 use stationmaster_core::events::{self, Event};
 use stationmaster_core::id::WorkspaceId;
+use stationmaster_core::session::Scope;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 use utoipa_axum::routes;
@@ -53,7 +54,7 @@ async fn listen(
     let last = last_event_id(&headers)?;
     let place = state.limits.stream()?;
     let listener = Listener {
-        among: caller.among(query.workspace_id)?,
+        workspace: caller.may_ask(query.workspace_id)?,
         family: query.family,
         database: caller.database(&state),
         secret: bearer(&headers)?,
@@ -98,7 +99,7 @@ struct Listener {
     caller: Caller,
     database: Database,
     secret: Option<Secret>,
-    among: Option<Vec<WorkspaceId>>,
+    workspace: Option<WorkspaceId>,
     family: Option<String>,
     newest: watch::Receiver<Arc<Batch>>,
     /// Everything up to here was told, or was not for this listener.
@@ -189,7 +190,7 @@ impl Listener {
     /// does not listen.
     async fn read_on(&mut self) -> Result<(), db::Error> {
         let position = self.position.unwrap_or(self.known);
-        let read = events::after(&self.database, self.among.as_deref(), position, self.known, BATCH);
+        let read = events::after(&self.database, self.workspace, position, self.known, BATCH);
         let events = read.await?;
         let full = i64::try_from(events.len()).is_ok_and(|count| count >= BATCH);
         let last = events.last().filter(|_| full).map(|event| event.position);
@@ -217,12 +218,14 @@ impl Listener {
     fn is_for(&self, event: &Event) -> bool {
         let family = event.kind.split('.').next().unwrap_or_default();
         let wanted = self.family.as_deref().is_none_or(|wanted| wanted == family);
-        let visible = match (&self.among, event.workspace_id) {
-            (None, _) => true,
-            (Some(among), Some(workspace)) => among.contains(&workspace),
-            (Some(_), None) => false,
+        let visible = match event.workspace_id {
+            Some(workspace) => self.caller.scope.holds(workspace),
+            None => self.caller.scope == Scope::All,
         };
-        wanted && visible && (family != "audit" || self.caller.role == Role::Admin)
+        let asked = self
+            .workspace
+            .is_none_or(|asked| event.workspace_id == Some(asked));
+        wanted && visible && asked && (family != "audit" || self.caller.role == Role::Admin)
     }
 
     fn say(&mut self, name: &str, position: i64, data: &impl Serialize) {

@@ -46,17 +46,10 @@ pub(super) fn routes() -> Routes {
 async fn enqueue_one(
     Shared(state): Shared<State>,
     caller: Caller,
-    IdempotencyKey(key): IdempotencyKey,
+    key: IdempotencyKey,
     Json(mut request): Json<wire::Enqueue>,
 ) -> Result<impl IntoResponse, Problem> {
-    match (&request.idempotency_key, key) {
-        (Some(one), Some(other)) if *one != other => {
-            let words = "the body names another key than the header Idempotency-Key";
-            return Err(Problem::field("/idempotency_key", words));
-        }
-        (None, key) => request.idempotency_key = key,
-        _ => {}
-    }
+    request.idempotency_key = key.or_of_body(request.idempotency_key)?;
     let request = ask(&caller, request)?;
     let enqueued = enqueue::enqueue(&caller.database(&state), request, &caller.actor).await?;
     let answer = enqueued_wire(enqueued);
@@ -93,7 +86,7 @@ async fn list(
 ) -> Result<Answer<wire::Page<wire::Execution>>, Problem> {
     let list = List::new("executions", &query);
     let filter = browse::Filter {
-        workspaces: caller.among(query.workspace_id)?,
+        workspace: caller.may_ask(query.workspace_id)?,
         definition: query.workflow_definition_id.map(DefinitionId),
         status: query.status.map(Translate::translate),
         after: query.completed_after,
@@ -118,7 +111,7 @@ async fn show(
     caller: Caller,
     Path(id): Path<Uuid>,
 ) -> Result<Answer<wire::Execution>, Problem> {
-    let found = find(&caller.database(&state), &caller, ExecutionId(id)).await?;
+    let found = find(&caller.database(&state), ExecutionId(id)).await?;
     Ok(Answer(execution(found)))
 }
 
@@ -132,7 +125,7 @@ async fn history(
     Path(id): Path<Uuid>,
 ) -> Result<Answer<wire::History>, Problem> {
     let database = caller.database(&state);
-    let found = find(&database, &caller, ExecutionId(id)).await?;
+    let found = find(&database, ExecutionId(id)).await?;
     Ok(Answer(steps(&database, found.queue_item_id).await?))
 }
 
@@ -149,16 +142,14 @@ async fn complete(
     Json(end): Json<wire::Complete>,
 ) -> Result<Answer<wire::Execution>, Problem> {
     let database = caller.database(&state);
-    find(&database, &caller, ExecutionId(id)).await?;
+    find(&database, ExecutionId(id)).await?;
     let completion = operate::Completion {
         status: end.status.translate(),
         output: end.output,
         error: end.error,
     };
     operate::complete(&database, ExecutionId(id), completion, &caller.actor).await?;
-    Ok(Answer(execution(
-        find(&database, &caller, ExecutionId(id)).await?,
-    )))
+    Ok(Answer(execution(find(&database, ExecutionId(id)).await?)))
 }
 
 /// Cancel an execution: its engine is asked, and its slot is free when the run has closed
@@ -175,7 +166,7 @@ async fn cancel(
     MaybeJson(why): MaybeJson<wire::Cancel>,
 ) -> Result<impl IntoResponse, Problem> {
     let database = caller.database(&state);
-    let found = find(&database, &caller, ExecutionId(id)).await?;
+    let found = find(&database, ExecutionId(id)).await?;
     // Its item may have gone on since, under another execution that is not meant.
     if found.completed_at.is_some() {
         return Err(ended_before(id, found.status));
@@ -184,11 +175,9 @@ async fn cancel(
 }
 
 /// The execution, when the caller may see it.
-async fn find(database: &Database, caller: &Caller, id: ExecutionId) -> Result<Execution, Problem> {
+async fn find(database: &Database, id: ExecutionId) -> Result<Execution, Problem> {
     let execution = inspect::execution(database, id).await?;
-    execution
-        .filter(|execution| caller.scope.holds(execution.workspace_id))
-        .ok_or_else(|| Problem::not_found(format!("there is no execution {id}")))
+    execution.ok_or_else(|| Problem::not_found(format!("there is no execution {id}")))
 }
 
 fn ask(caller: &Caller, request: wire::Enqueue) -> Result<Enqueue, Problem> {

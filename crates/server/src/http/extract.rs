@@ -165,6 +165,19 @@ const LONGEST_KEY: usize = 256;
 /// The header `Idempotency-Key`.
 pub(super) struct IdempotencyKey(pub(super) Option<String>);
 
+impl IdempotencyKey {
+    /// The key of a request whose body may name one as well: the same one.
+    pub(super) fn or_of_body(self, named: Option<String>) -> Result<Option<String>, Problem> {
+        match (self.0, named) {
+            (Some(one), Some(other)) if one != other => {
+                let words = "the body names another key than the header Idempotency-Key";
+                Err(Problem::field("/idempotency_key", words))
+            }
+            (key, named) => Ok(key.or(named)),
+        }
+    }
+}
+
 impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = Problem;
 

@@ -38,12 +38,10 @@ async fn show(
         return Err(Problem::field("minutes", "1 to 1440"));
     }
     let database = caller.database(&state);
-    let among = caller.scope.limited();
-    let overview = inspect::overview(&database, among).await?;
-    let minutes = inspect::minutes(&database, among, minutes).await?;
-    let workspaces = catalogue::workspaces_among(&database, among, None, WORKSPACES).await?;
+    let overview = inspect::overview(&database).await?;
+    let minutes = inspect::minutes(&database, minutes).await?;
+    let workspaces = catalogue::workspaces(&database, None, WORKSPACES).await?;
     let newest = browse::Filter {
-        workspaces: among.map(<[_]>::to_vec),
         limit: EXECUTIONS,
         ..browse::Filter::default()
     };

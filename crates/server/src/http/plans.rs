@@ -51,9 +51,7 @@ async fn put(
         max_concurrent: change.max_concurrent,
         weight,
     };
-    let holds = |before: Option<&Plan>| expected.holds(before.map(plan_tag).as_deref());
-    let conditional = expected != Expected::Anything;
-    catalogue::put_plan_if(&database, &made, conditional.then_some(&holds as _)).await?;
+    catalogue::put_plan(&database, &made, expected.of(plan_tag)).await?;
     Ok(Tagged(plan_tag(&made), plan(made)))
 }
 

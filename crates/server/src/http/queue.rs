@@ -45,7 +45,7 @@ async fn list(
 ) -> Result<Answer<wire::Page<wire::QueueItem>>, Problem> {
     let list = List::new("queue", &query);
     let filter = browse::Filter {
-        workspaces: caller.among(query.workspace_id)?,
+        workspace: caller.may_ask(query.workspace_id)?,
         definition: query.workflow_definition_id.map(DefinitionId),
         status: query.status.map(Translate::translate),
         after: query.created_after,
@@ -72,7 +72,7 @@ async fn show(
     Path(id): Path<Uuid>,
 ) -> Result<Tagged<wire::QueueItemDetails>, Problem> {
     let database = caller.database(&state);
-    let found = find(&database, &caller, ItemId(id)).await?;
+    let found = find(&database, ItemId(id)).await?;
     let waiting = inspect::waiting(&database, ItemId(id)).await?;
     let details = wire::QueueItemDetails {
         item: item(found),
@@ -91,7 +91,7 @@ async fn history(
     Path(id): Path<Uuid>,
 ) -> Result<Answer<wire::History>, Problem> {
     let database = caller.database(&state);
-    find(&database, &caller, ItemId(id)).await?;
+    find(&database, ItemId(id)).await?;
     Ok(Answer(steps(&database, ItemId(id)).await?))
 }
 
@@ -110,15 +110,14 @@ async fn change(
     Json(change): Json<wire::QueueItemChange>,
 ) -> Result<Tagged<wire::QueueItem>, Problem> {
     let database = caller.database(&state);
-    let before = item(find(&database, &caller, ItemId(id)).await?);
+    let before = item(find(&database, ItemId(id)).await?);
     let unexpected = || Problem::new(Kind::PreconditionFailed, "the item was changed: look again");
     if !expected.holds(Some(&item_tag(&before))) {
         return Err(unexpected());
     }
     let still = (expected != Expected::Anything).then_some(before.priority);
-    let changed =
-        operate::set_priority_if(&database, ItemId(id), change.priority, &caller.actor, still).await;
-    let after = item(find(&database, &caller, ItemId(id)).await?);
+    let changed = operate::set_priority(&database, ItemId(id), change.priority, &caller.actor, still).await;
+    let after = item(find(&database, ItemId(id)).await?);
     if changed.is_err() && still.is_some_and(|priority| after.priority != priority) {
         return Err(unexpected());
     }
@@ -140,7 +139,7 @@ async fn cancel(
     MaybeJson(why): MaybeJson<wire::Cancel>,
 ) -> Result<impl IntoResponse, Problem> {
     let database = caller.database(&state);
-    find(&database, &caller, ItemId(id)).await?;
+    find(&database, ItemId(id)).await?;
     cancel_by_id(&database, &caller, id, why).await
 }
 
@@ -155,9 +154,9 @@ async fn retry(
     Path(id): Path<Uuid>,
 ) -> Result<Answer<wire::QueueItem>, Problem> {
     let database = caller.database(&state);
-    find(&database, &caller, ItemId(id)).await?;
+    find(&database, ItemId(id)).await?;
     operate::retry(&database, ItemId(id), &caller.actor).await?;
-    Ok(Answer(item(find(&database, &caller, ItemId(id)).await?)))
+    Ok(Answer(item(find(&database, ItemId(id)).await?)))
 }
 
 /// Put everything back that ended badly and matches; with `dry_run`, only count it
@@ -170,13 +169,12 @@ async fn retry_all(
 ) -> Result<Answer<wire::BulkAnswer>, Problem> {
     let database = caller.database(&state);
     let filter = operate::Filter {
-        workspaces: caller.among(request.workspace_id)?,
+        workspace: caller.may_ask(request.workspace_id)?,
         definition: request.workflow_definition_id.map(DefinitionId),
         status: request.status.map(Translate::translate),
         reason: request.reason,
         after: request.ended_after,
         before: request.ended_before,
-        ..operate::Filter::default()
     };
     let done = if request.dry_run {
         bulk::count_retriable(&database, &filter).await?
@@ -197,7 +195,7 @@ async fn cancel_all(
     check_reason(request.reason.as_deref())?;
     let database = caller.database(&state);
     let filter = bulk::Cancellable {
-        workspaces: caller.among(request.workspace_id)?,
+        workspace: caller.may_ask(request.workspace_id)?,
         definition: request.workflow_definition_id.map(DefinitionId),
         status: request.status.map(Translate::translate),
         after: request.created_after,
@@ -241,10 +239,9 @@ fn check_reason(reason: Option<&str>) -> Result<(), Problem> {
 }
 
 /// The item, when the caller may see it.
-async fn find(database: &Database, caller: &Caller, id: ItemId) -> Result<Item, Problem> {
+async fn find(database: &Database, id: ItemId) -> Result<Item, Problem> {
     let item = inspect::item(database, id).await?;
-    item.filter(|item| caller.scope.holds(item.workspace_id))
-        .ok_or_else(|| Problem::not_found(format!("there is no queue item {id}")))
+    item.ok_or_else(|| Problem::not_found(format!("there is no queue item {id}")))
 }
 
 /// The life of an item.

@@ -10,7 +10,6 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use stationmaster_client::wire;
-use stationmaster_core::db::Database;
 use stationmaster_core::id::WorkspaceId;
 use stationmaster_core::session::Scope;
 use stationmaster_core::signals::send::{self, Sent};
@@ -91,12 +90,13 @@ async fn list(
         limit: i64::from(limit) + 1,
     };
     let database = caller.database(&state);
-    let rows = inspect::list_among(&database, &filter, caller.scope.limited()).await?;
-    let (rows, next) = cursor::cut(rows, limit, |signal| signal.position.to_be_bytes().to_vec());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(signal).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    let rows = inspect::list(&database, &filter).await?;
+    Ok(list.page(
+        rows,
+        limit,
+        |signal| signal.position.to_be_bytes().to_vec(),
+        signal,
+    ))
 }
 
 /// One signal
@@ -108,8 +108,8 @@ async fn show(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Answer<wire::Signal>, Problem> {
-    let found = find(&caller.database(&state), &caller, &id).await?;
-    Ok(Answer(signal(found)))
+    let found = inspect::show(&caller.database(&state), known(&id)?).await?;
+    Ok(Answer(signal(found.ok_or_else(|| missing(&id))?)))
 }
 
 /// Put a dead letter back into the inbox
@@ -122,11 +122,8 @@ async fn replay_one(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<impl IntoResponse, Problem> {
-    let database = caller.database(&state);
-    find(&database, &caller, &id).await?;
-    replay::replay(&database, &id, &caller.actor).await?;
+    let now = replay::replay(&caller.database(&state), known(&id)?, &caller.actor).await?;
     state.work.ring_for_signals();
-    let now = find(&database, &caller, &id).await?;
     Ok((StatusCode::ACCEPTED, Answer(signal(now))))
 }
 
@@ -139,17 +136,17 @@ async fn replay_all(
     Json(request): Json<wire::BulkReplay>,
 ) -> Result<Answer<wire::BulkAnswer>, Problem> {
     let database = caller.database(&state);
-    let workspaces = caller.among(request.workspace_id)?;
     let filter = replay::Filter {
+        workspace: caller.may_ask(request.workspace_id)?,
         project: request.project,
         task_queue: request.task_queue,
         name: request.name,
         reason: request.reason,
     };
     let done = if request.dry_run {
-        replay::count_among(&database, &filter, workspaces.as_deref()).await?
+        replay::count_matching(&database, &filter).await?
     } else {
-        let done = replay::replay_among(&database, &filter, workspaces.as_deref(), &caller.actor).await?;
+        let done = replay::replay_matching(&database, &filter, &caller.actor).await?;
         state.work.ring_for_signals();
         done
     };
@@ -253,14 +250,17 @@ impl From<replay::Error> for Problem {
     }
 }
 
-/// The signal, when the caller may see it.
-async fn find(database: &Database, caller: &Caller, id: &str) -> Result<inspect::Signal, Problem> {
-    let missing = || Problem::not_found(format!("there is no signal {id:?}"));
+fn missing(id: &str) -> Problem {
+    Problem::not_found(format!("there is no signal {id:?}"))
+}
+
+/// An id that PostgreSQL cannot keep is nobody's.
+fn known(id: &str) -> Result<&str, Problem> {
     if id.contains('\0') {
-        return Err(missing());
+        Err(missing(id))
+    } else {
+        Ok(id)
     }
-    let found = inspect::show_among(database, id, caller.scope.limited()).await?;
-    found.ok_or_else(missing)
 }
 
 /// A signal on the wire.

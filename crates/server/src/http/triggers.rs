@@ -41,25 +41,20 @@ async fn list(
     let limit = cursor::limit(query.limit)?;
     let read = |bytes: &[u8]| serde_json::from_slice::<Position>(bytes).ok();
     let after = list.position(query.cursor.as_deref(), read)?;
-    let among = caller.among(query.workspace_id)?;
     let which = Which {
         project: query.project.as_deref(),
-        among: among.as_deref(),
+        workspace: caller.may_ask(query.workspace_id)?,
         after: after
             .as_ref()
             .map(|(project, queue, name)| (project.as_str(), queue.as_str(), name.as_str())),
         ..Which::default()
     };
-    let rows = triggers::select(&caller.database(&state), &which, i64::from(limit) + 1).await?;
+    let rows = triggers::list(&caller.database(&state), &which, i64::from(limit) + 1).await?;
     let position = |row: &Trigger| {
         let queue = row.task_queue.as_deref().unwrap_or_default();
         serde_json::to_vec(&(&row.project, queue, &row.name)).unwrap_or_default()
     };
-    let (rows, next) = cursor::cut(rows, limit, position);
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(trigger).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(rows, limit, position, trigger))
 }
 
 /// One trigger
@@ -96,8 +91,7 @@ async fn put(
     may_act(&state, &caller, &project).await?;
     let database = caller.database(&state);
     let definition_id = DefinitionId(change.workflow_definition_id);
-    let definition = catalogue::definition(&database, definition_id).await?;
-    caller.may_use(definition.workspace_id.0)?;
+    catalogue::definition(&database, definition_id).await?;
     let new = NewTrigger {
         project,
         task_queue: place.task_queue,
@@ -106,9 +100,9 @@ async fn put(
         payload_schema: change.payload_schema,
         priority: change.priority,
     };
-    let holds = |before: Option<&Trigger>| expected.holds(before.map(trigger_tag).as_deref());
-    let conditional = (expected != Expected::Anything).then_some(&holds as _);
-    Ok(tagged(triggers::set_if(&database, &new, conditional).await?))
+    Ok(tagged(
+        triggers::set(&database, &new, expected.of(trigger_tag)).await?,
+    ))
 }
 
 /// Remove a trigger; signals of its name become dead letters from then on
@@ -125,16 +119,8 @@ async fn delete(
     expected: Expected,
 ) -> Result<StatusCode, Problem> {
     find(&state, &caller, &project, &name, &place).await?;
-    let holds = |before: Option<&Trigger>| expected.holds(before.map(trigger_tag).as_deref());
-    let conditional = (expected != Expected::Anything).then_some(&holds as _);
-    triggers::remove_if(
-        &caller.database(&state),
-        &project,
-        place.task_queue.as_deref(),
-        &name,
-        conditional,
-    )
-    .await?;
+    let (database, queue) = (caller.database(&state), place.task_queue.as_deref());
+    triggers::remove(&database, &project, queue, &name, expected.of(trigger_tag)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -154,10 +140,9 @@ async fn find(
         project: Some(project),
         task_queue: Some(place.task_queue.as_deref().unwrap_or_default()),
         name: Some(name),
-        among: caller.scope.limited(),
-        after: None,
+        ..Which::default()
     };
-    let found = triggers::select(&caller.database(state), &which, 1).await?;
+    let found = triggers::list(&caller.database(state), &which, 1).await?;
     found.into_iter().next().ok_or_else(missing)
 }
 

@@ -7,7 +7,6 @@ use axum::response::IntoResponse;
 use serde_json::value::RawValue;
 use stationmaster_client::wire;
 use stationmaster_core::catalogue::{self, Definition, DefinitionChange};
-use stationmaster_core::db::Database;
 use stationmaster_core::id::DefinitionId;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -41,18 +40,19 @@ async fn list(
     Query(query): Query<wire::WorkflowQuery>,
 ) -> Result<Answer<wire::Page<wire::Workflow>>, Problem> {
     let list = List::new("workflows", &query);
-    let among = caller.among(query.workspace_id)?;
+    let workspace = caller.may_ask(query.workspace_id)?;
     let after = list
         .position(query.cursor.as_deref(), cursor::uuid)?
         .map(DefinitionId);
     let limit = cursor::limit(query.limit)?;
     let database = caller.database(&state);
-    let rows = catalogue::definitions_among(&database, among.as_deref(), after, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |workflow| workflow.id.0.as_bytes().to_vec());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(workflow).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    let rows = catalogue::definitions(&database, workspace, after, i64::from(limit) + 1).await?;
+    Ok(list.page(
+        rows,
+        limit,
+        |workflow| workflow.id.0.as_bytes().to_vec(),
+        workflow,
+    ))
 }
 
 /// One workflow, with the graph of its current version
@@ -66,7 +66,7 @@ async fn show(
     Path(id): Path<Uuid>,
 ) -> Result<Tagged<wire::Workflow>, Problem> {
     Ok(tagged(
-        find(&caller.database(&state), &caller, DefinitionId(id)).await?,
+        catalogue::definition(&caller.database(&state), DefinitionId(id)).await?,
     ))
 }
 
@@ -94,18 +94,8 @@ async fn put(
         published_version: change.published_version,
         paused: change.paused,
     };
-    let holds = |before: Option<&Definition>| expected.holds(before.map(workflow_tag).as_deref());
-    let conditional = expected != Expected::Anything;
-    let database = caller.database(&state);
-    let id = DefinitionId(id);
-    let made = catalogue::put_definition_if(
-        &database,
-        id,
-        workspace,
-        change,
-        conditional.then_some(&holds as _),
-    )
-    .await?;
+    let (database, id) = (caller.database(&state), DefinitionId(id));
+    let made = catalogue::put_definition(&database, id, workspace, change, expected.of(workflow_tag)).await?;
     Ok(tagged(made))
 }
 
@@ -121,10 +111,8 @@ async fn delete(
     expected: Expected,
 ) -> Result<StatusCode, Problem> {
     let database = caller.database(&state);
-    let found = find(&database, &caller, DefinitionId(id)).await?;
-    let holds = |before: Option<&Definition>| expected.holds(before.map(workflow_tag).as_deref());
-    let conditional = (expected != Expected::Anything).then_some(&holds as _);
-    catalogue::delete_definition_if(&database, found.id, conditional).await?;
+    let found = catalogue::definition(&database, DefinitionId(id)).await?;
+    catalogue::delete_definition(&database, found.id, expected.of(workflow_tag)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -167,15 +155,14 @@ async fn versions(
     let below = below.map(|below| i32::try_from(below).unwrap_or(i32::MAX));
     let limit = cursor::limit(query.limit)?;
     let database = caller.database(&state);
-    find(&database, &caller, DefinitionId(id)).await?;
+    catalogue::definition(&database, DefinitionId(id)).await?;
     let rows = catalogue::versions(&database, DefinitionId(id), below, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |version| {
-        i64::from(version.version).to_be_bytes().to_vec()
-    });
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(version).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    Ok(list.page(
+        rows,
+        limit,
+        |version| i64::from(version.version).to_be_bytes().to_vec(),
+        version,
+    ))
 }
 
 /// Add a version; a graph that cannot run is refused with the reason
@@ -190,7 +177,7 @@ async fn add_version(
     Json(version): Json<wire::NewVersion>,
 ) -> Result<impl IntoResponse, Problem> {
     let database = caller.database(&state);
-    let found = find(&database, &caller, DefinitionId(id)).await?;
+    let found = catalogue::definition(&database, DefinitionId(id)).await?;
     let (id, number) = catalogue::add_version(&database, found.id, version.workflow.get()).await?;
     let made = wire::VersionMade {
         id: id.0,
@@ -206,22 +193,13 @@ async fn set_paused(
     paused: bool,
 ) -> Result<Tagged<wire::Workflow>, Problem> {
     let database = caller.database(state);
-    let found = find(&database, caller, DefinitionId(id)).await?;
+    let found = catalogue::definition(&database, DefinitionId(id)).await?;
     let change = DefinitionChange {
         paused: Some(paused),
         ..DefinitionChange::default()
     };
-    let changed = catalogue::put_definition(&database, found.id, found.workspace_id, change).await?;
+    let changed = catalogue::put_definition(&database, found.id, found.workspace_id, change, None).await?;
     Ok(tagged(changed))
-}
-
-/// The workflow, when the caller may see it.
-async fn find(database: &Database, caller: &Caller, id: DefinitionId) -> Result<Definition, Problem> {
-    let found = catalogue::definition(database, id).await?;
-    if caller.scope.holds(found.workspace_id) {
-        return Ok(found);
-    }
-    Err(catalogue::Error::UnknownDefinition(id).into())
 }
 
 fn check(change: &wire::WorkflowChange) -> Result<(), Problem> {

@@ -41,13 +41,13 @@ async fn list(
         .map(WorkspaceId);
     let limit = cursor::limit(query.limit)?;
     let database = caller.database(&state);
-    let rows =
-        catalogue::workspaces_among(&database, caller.scope.limited(), after, i64::from(limit) + 1).await?;
-    let (rows, next) = cursor::cut(rows, limit, |workspace| workspace.id.0.as_bytes().to_vec());
-    Ok(Answer(wire::Page {
-        items: rows.into_iter().map(workspace).collect(),
-        next_cursor: next.map(|next| list.cursor(&next)),
-    }))
+    let rows = catalogue::workspaces(&database, after, i64::from(limit) + 1).await?;
+    Ok(list.page(
+        rows,
+        limit,
+        |workspace| workspace.id.0.as_bytes().to_vec(),
+        workspace,
+    ))
 }
 
 /// One workspace
@@ -60,8 +60,7 @@ async fn show(
     caller: Caller,
     Path(id): Path<Uuid>,
 ) -> Result<Tagged<wire::Workspace>, Problem> {
-    let id = caller.may_see(id)?;
-    let found = catalogue::workspace(&caller.database(&state), id).await?;
+    let found = catalogue::workspace(&caller.database(&state), WorkspaceId(id)).await?;
     Ok(tagged(found))
 }
 
@@ -86,10 +85,8 @@ async fn put(
         max_concurrent: change.max_concurrent,
         paused: change.paused,
     };
-    let holds = |before: Option<&Workspace>| expected.holds(before.map(workspace_tag).as_deref());
-    let conditional = expected != Expected::Anything;
     let database = caller.database(&state);
-    let made = catalogue::put_workspace_if(&database, id, change, conditional.then_some(&holds as _)).await?;
+    let made = catalogue::put_workspace(&database, id, change, expected.of(workspace_tag)).await?;
     Ok(tagged(made))
 }
 
@@ -106,9 +103,7 @@ async fn delete(
 ) -> Result<StatusCode, Problem> {
     let id = caller.may_see(id)?;
     let database = caller.database(&state);
-    let holds = |before: Option<&Workspace>| expected.holds(before.map(workspace_tag).as_deref());
-    let conditional = (expected != Expected::Anything).then_some(&holds as _);
-    catalogue::delete_workspace_if(&database, id, conditional).await?;
+    catalogue::delete_workspace(&database, id, expected.of(workspace_tag)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -149,8 +144,8 @@ async fn set_paused(
         ..WorkspaceChange::default()
     };
     // Pausing must not make one that is not there.
-    let there = |before: Option<&Workspace>| before.is_some();
-    let changed = catalogue::put_workspace_if(&database, id, change, Some(&there)).await;
+    let there = Expected::There;
+    let changed = catalogue::put_workspace(&database, id, change, there.of(workspace_tag)).await;
     match changed {
         Err(catalogue::Error::Unexpected) => Err(catalogue::Error::UnknownWorkspace(id).into()),
         other => Ok(tagged(other?)),

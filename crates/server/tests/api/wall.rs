@@ -216,29 +216,35 @@ async fn writes_on_behalf_of_one_tenant_change_nothing_of_another() {
         operate::cancel(&scoped, item.0, None, "x").await,
         Err(operate::Error::NotFound(_))
     ));
-    assert!(operate::set_priority(&scoped, item, 9, "x").await.is_err());
+    assert!(operate::set_priority(&scoped, item, 9, "x", None).await.is_err());
     assert!(operate::retry(&scoped, item, "x").await.is_err());
     assert!(
         catalogue::put_workspace(
             &scoped,
             WorkspaceId(foreign.workspace),
-            WorkspaceChange::default()
+            WorkspaceChange::default(),
+            None
         )
         .await
         .is_err()
     );
     assert!(
-        catalogue::put_workspace(&scoped, WorkspaceId(Uuid::now_v7()), WorkspaceChange::default())
+        catalogue::put_workspace(
+            &scoped,
+            WorkspaceId(Uuid::now_v7()),
+            WorkspaceChange::default(),
+            None
+        )
+        .await
+        .is_err()
+    );
+    assert!(
+        catalogue::delete_workspace(&scoped, WorkspaceId(foreign.workspace), None)
             .await
             .is_err()
     );
     assert!(
-        catalogue::delete_workspace(&scoped, WorkspaceId(foreign.workspace))
-            .await
-            .is_err()
-    );
-    assert!(
-        catalogue::delete_definition(&scoped, DefinitionId(foreign.workflow))
+        catalogue::delete_definition(&scoped, DefinitionId(foreign.workflow), None)
             .await
             .is_err()
     );

@@ -80,14 +80,19 @@ async fn make(database: &Database) -> Result<()> {
             plan: Some(plan.to_owned()),
             ..WorkspaceChange::default()
         };
-        catalogue::put_workspace(database, workspace_id(number), workspace).await?;
+        catalogue::put_workspace(database, workspace_id(number), workspace, None).await?;
         let definition = DefinitionChange {
             name: Some("nightly report".to_owned()),
             ..DefinitionChange::default()
         };
-        let definition =
-            catalogue::put_definition(database, definition_id(number), workspace_id(number), definition)
-                .await?;
+        let definition = catalogue::put_definition(
+            database,
+            definition_id(number),
+            workspace_id(number),
+            definition,
+            None,
+        )
+        .await?;
         if definition.current_version.is_none() {
             catalogue::add_version(database, definition.id, GRAPH).await?;
         }
@@ -100,7 +105,7 @@ async fn make(database: &Database) -> Result<()> {
         payload_schema: None,
         priority: 10,
     };
-    triggers::set(database, &trigger).await?;
+    triggers::set(database, &trigger, None).await?;
     alarms(database).await
 }
 
@@ -154,7 +159,7 @@ async fn beat(database: &Database, beats: u32, signal: &mut Option<String>) -> R
     }
     tell_of(database, signal).await?;
     if beats % SAY_EVERY == SAY_EVERY - 1 {
-        let overview = inspect::overview(database, None).await?;
+        let overview = inspect::overview(database).await?;
         println!(
             "{}   {} completed in the last minute",
             line(&tenants),
