@@ -17,7 +17,7 @@
 //!   bring work need to ring)
 //! * outside: [`engine`], [`wake`]
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
-//! * the rest: [`catalogue`], [`db`], [`health`] (what can be seen of the database), [`observe`], and [`station`],
+//! * the rest: [`catalogue`], [`db`], [`health`] (what can be seen of the database), [`retention`], [`observe`], and [`station`],
 //!   which puts the lanes together on what it lends them, `surroundings`
 
 pub mod access;
@@ -41,6 +41,7 @@ pub mod locks;
 pub mod observe;
 mod pipeline;
 pub mod presence;
+pub mod retention;
 pub mod retry;
 pub mod session;
 pub mod signals;
