@@ -80,10 +80,12 @@ async fn timed(
         fixture::make_workspaces(database, &load).await?;
         fixture::load_items(database, &load, |_| {}).await?;
         // Full, as a claim leaves them: every slot taken, more to do.
-        sqlx::query("update stationmaster.workspace_capacity set active = max_concurrent, ready = true")
-            .execute(database.pool())
-            .await?;
-        sqlx::query("truncate stationmaster.queue_hints")
+        sqlx::query(
+            "update stationmaster_internal.workspace_capacity set active = max_concurrent, ready = true",
+        )
+        .execute(database.pool())
+        .await?;
+        sqlx::query("truncate stationmaster_internal.queue_hints")
             .execute(database.pool())
             .await?;
     }

@@ -113,9 +113,9 @@ pub async fn rest(database: &Database) -> Result<()> {
 /// Removes everything that an earlier run left.
 pub async fn wipe(database: &Database) -> Result<()> {
     sqlx::query(
-        "truncate stationmaster.queue_items, stationmaster.queue_pending, stationmaster.executions_active,
-                  stationmaster.executions_finished, stationmaster.queue_hints, stationmaster.queue_events,
-                  stationmaster.workspace_capacity, stationmaster.embedded_runs, stationmaster.workspaces,
+        "truncate stationmaster_internal.queue_items, stationmaster_internal.queue_pending, stationmaster_internal.executions_active,
+                  stationmaster_internal.executions_finished, stationmaster_internal.queue_hints, stationmaster_internal.queue_events,
+                  stationmaster_internal.workspace_capacity, stationmaster_internal.embedded_runs, stationmaster.workspaces,
                   stationmaster.workflow_definitions, stationmaster.workflow_definition_versions cascade",
     )
     .execute(database.pool())

@@ -25,7 +25,7 @@ const ENDED: &str = "
                join stationmaster.workspaces n on n.id = d.workspace_id) as definitions
         from stationmaster.workspaces
     ), made as (
-        insert into stationmaster.queue_items
+        insert into stationmaster_internal.queue_items
             (workspace_id, workflow_definition_id, workflow_definition_version_id, input, created_at)
         select w.ids[i], w.definitions[i], d.current_version_id, jsonb_build_object('order', n, 'note', md5(n::text)),
                now() - interval '7 days' * (1 - n::double precision / $3)
@@ -35,7 +35,7 @@ const ENDED: &str = "
         join stationmaster.workflow_definitions d on d.id = w.definitions[i]
         returning id, workspace_id, workflow_definition_id, workflow_definition_version_id, created_at, seq
     )
-    insert into stationmaster.executions_finished
+    insert into stationmaster_internal.executions_finished
         (execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, item_status, status,
          engine, attempts, recoveries, claimed_at, dispatched_at, finished_at, finished_by, error)
     select stationmaster.new_id(), id, workspace_id, workflow_definition_id, workflow_definition_version_id,
@@ -64,7 +64,7 @@ pub async fn make(database: &Database, rows: i64, mut progress: impl FnMut(i64))
         "insert into stationmaster.workflow_definitions (workspace_id, name) select id, 'bench' from stationmaster.workspaces;
          insert into stationmaster.workflow_definition_versions (workflow_definition_id, workflow)
          select id, '{\"nodes\": [{\"id\": \"a\", \"type\": \"noop\"}]}' from stationmaster.workflow_definitions;
-         alter table stationmaster.queue_items disable trigger accept_items",
+         alter table stationmaster_internal.queue_items disable trigger accept_items",
     )
     .execute(pool)
     .await?;
@@ -81,7 +81,7 @@ pub async fn make(database: &Database, rows: i64, mut progress: impl FnMut(i64))
         done = up_to;
         progress(done);
     }
-    sqlx::raw_sql("alter table stationmaster.queue_items enable trigger accept_items")
+    sqlx::raw_sql("alter table stationmaster_internal.queue_items enable trigger accept_items")
         .execute(pool)
         .await?;
     sqlx::query(BACKLOG)

@@ -42,38 +42,38 @@ pub struct Outcome {
 /// At each claim the count goes up, at each end it goes down; the highest count minus the limit is the overshoot.
 const OVERSHOOT: &str = "
     with changes as (
-        select workspace_id, claimed_at as at, 1 as by from stationmaster.executions_finished
+        select workspace_id, claimed_at as at, 1 as by from stationmaster_internal.executions_finished
         union all
-        select workspace_id, finished_at, -1 from stationmaster.executions_finished
+        select workspace_id, finished_at, -1 from stationmaster_internal.executions_finished
     ), counts as (
         select workspace_id, sum(by) over (partition by workspace_id order by at, by rows unbounded preceding) as active
         from changes
     )
     select greatest(max(c.active - w.max_concurrent), 0)::bigint
     from (select workspace_id, max(active) as active from counts group by workspace_id) c
-    join stationmaster.workspace_capacity w using (workspace_id)";
+    join stationmaster_internal.workspace_capacity w using (workspace_id)";
 
 /// Slot seconds in use over slot seconds there were, while a workspace still had items waiting: from its first claim to
 /// its last.
 const SLOT_USE: &str = "
     with spans as (
         select workspace_id, min(claimed_at) as first, max(claimed_at) as last
-        from stationmaster.executions_finished group by workspace_id
+        from stationmaster_internal.executions_finished group by workspace_id
     ), used as (
         select f.workspace_id,
                sum(extract(epoch from least(f.finished_at, s.last) - f.claimed_at)) as seconds
-        from stationmaster.executions_finished f join spans s using (workspace_id)
+        from stationmaster_internal.executions_finished f join spans s using (workspace_id)
         where f.claimed_at < s.last group by f.workspace_id
     )
     select coalesce((sum(u.seconds) / nullif(sum(extract(epoch from s.last - s.first) * w.max_concurrent), 0)), 0)::double precision
-    from used u join spans s using (workspace_id) join stationmaster.workspace_capacity w using (workspace_id)";
+    from used u join spans s using (workspace_id) join stationmaster_internal.workspace_capacity w using (workspace_id)";
 
 /// Reads what a run showed.
 pub async fn outcome(database: &Database, metrics: &Metrics) -> Result<Outcome> {
     let pool = database.pool();
     let (executions, seconds): (i64, f64) = sqlx::query_as(
         "select count(*), coalesce(extract(epoch from max(finished_at) - min(claimed_at)), 0)::double precision
-         from stationmaster.executions_finished",
+         from stationmaster_internal.executions_finished",
     )
     .fetch_one(pool)
     .await?;
@@ -83,19 +83,19 @@ pub async fn outcome(database: &Database, metrics: &Metrics) -> Result<Outcome> 
         "select coalesce(percentile_cont(0.5) within group (order by w), 0), coalesce(percentile_cont(0.99) within group (order by w), 0),
                 coalesce(max(w), 0)
          from (select (extract(epoch from f.dispatched_at - i.created_at) * 1000)::double precision as w
-               from stationmaster.executions_finished f join stationmaster.queue_items i on i.id = f.item_id) waits",
+               from stationmaster_internal.executions_finished f join stationmaster_internal.queue_items i on i.id = f.item_id) waits",
     )
     .fetch_one(pool)
     .await?;
     let doubles = sqlx::query_scalar(
-        "select coalesce(sum(n - 1), 0)::bigint from (select count(*) as n from stationmaster.executions_finished
+        "select coalesce(sum(n - 1), 0)::bigint from (select count(*) as n from stationmaster_internal.executions_finished
          group by item_id having count(*) > 1) d",
     )
     .fetch_one(pool)
     .await?;
     let dead_rows = sqlx::query_scalar(
         "select coalesce(sum(n_dead_tup), 0)::bigint from pg_stat_user_tables
-         where schemaname = 'stationmaster' and relname in ('queue_pending', 'executions_active', 'workspace_capacity', 'queue_hints')",
+         where schemaname = 'stationmaster_internal' and relname in ('queue_pending', 'executions_active', 'workspace_capacity', 'queue_hints')",
     )
     .fetch_one(pool)
     .await?;

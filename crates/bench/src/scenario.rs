@@ -20,18 +20,19 @@ use crate::measure::{Outcome, outcome};
 use crate::run::{Question, Where, start_servers, stop_servers, wait_for};
 
 pub(crate) const FINISHED: Question = Question {
-    how_many: "select count(*) from stationmaster.executions_finished",
-    is_anything_left: "select exists (select from stationmaster.executions_active)
-                           or exists (select from stationmaster.queue_pending)",
+    how_many: "select count(*) from stationmaster_internal.executions_finished",
+    is_anything_left: "select exists (select from stationmaster_internal.executions_active)
+                           or exists (select from stationmaster_internal.queue_pending)",
 };
 const STARTED: Question = Question {
-    how_many: "select count(*) from stationmaster.executions_active where state = 'RUNNING'",
-    is_anything_left: "select exists (select from stationmaster.executions_active where state = 'STARTING')
-                           or exists (select from stationmaster.queue_pending)",
+    how_many: "select count(*) from stationmaster_internal.executions_active where state = 'RUNNING'",
+    is_anything_left:
+        "select exists (select from stationmaster_internal.executions_active where state = 'STARTING')
+                           or exists (select from stationmaster_internal.queue_pending)",
 };
 /// From the first claim to the last start on record, in seconds.
 const STARTING: &str = "select extract(epoch from max(dispatched_at) - min(claimed_at))::double precision
-                        from stationmaster.executions_active";
+                        from stationmaster_internal.executions_active";
 
 /// What a scenario is told while it works.
 pub trait Progress {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::db::{self, Database, statement, within};
+use crate::db::{Database, statement, within};
 use crate::task::chain;
 
 /// For how long, and how closely.
@@ -28,6 +28,8 @@ pub(crate) struct Terms {
 pub(crate) struct Attention {
     /// `executions`, `alarms`, or the id of a dispatcher.
     lane: String,
+    /// The word that is sent when others should look.
+    ring: &'static str,
     terms: Terms,
     memory: Mutex<Memory>,
 }
@@ -45,9 +47,10 @@ fn is_within(at: Option<Instant>, time: Duration) -> bool {
 }
 
 impl Attention {
-    pub(crate) fn new(lane: &str, terms: Terms) -> Self {
+    pub(crate) fn new(lane: &str, ring: &'static str, terms: Terms) -> Self {
         Self {
             lane: lane.to_owned(),
+            ring,
             terms,
             memory: Mutex::default(),
         }
@@ -75,8 +78,9 @@ impl Attention {
         due.map_or(poll, |due| (due + Duration::from_millis(1)).min(poll))
     }
 
-    /// Says, while there is work and at most now and then, that nobody needs to ring. `virtual_time` is how far it has come.
-    pub(crate) async fn attend(&self, database: &Database, virtual_time: f64) {
+    /// Says, while there is work and at most now and then, that nobody needs to ring. `virtual_time` is how far that has come, in
+    /// a lane that has it.
+    pub(crate) async fn attend(&self, database: &Database, virtual_time: Option<f64>) {
         {
             let mut memory = self.memory.lock();
             let busy = is_within(memory.worked_at, self.terms.look_again * 2);
@@ -85,17 +89,18 @@ impl Attention {
             }
             memory.said_at = Some(Instant::now());
         }
-        if let Err(error) = self.say(database, virtual_time).await {
-            tracing::debug!(
-                lane = self.lane,
-                error = chain(&error),
-                "Could not say that nobody needs to ring"
-            );
+        let attend = sqlx::query(statement!("attention/attend"))
+            .bind(&self.lane)
+            .bind(self.terms.holds.as_secs_f64())
+            .bind(virtual_time);
+        if let Err(error) = within(attend.execute(database.pool())).await {
+            let error = chain(&error);
+            tracing::debug!(lane = self.lane, error, "Could not say that nobody needs to ring");
         }
     }
 
     /// Takes the word back, if it holds: others ring again, and look once for what came without a ring.
-    pub(crate) async fn look_away(&self, database: &Database, virtual_time: f64) {
+    pub(crate) async fn look_away(&self, database: &Database, virtual_time: Option<f64>) {
         let said_at = self.memory.lock().said_at.take();
         if is_within(said_at, self.terms.holds) {
             self.leave(database, virtual_time).await;
@@ -103,38 +108,15 @@ impl Attention {
     }
 
     /// Takes the word back, whoever said it: this server looks no more.
-    pub(crate) async fn leave(&self, database: &Database, virtual_time: f64) {
-        if let Err(error) = self.take_back(database, virtual_time).await {
-            tracing::warn!(
-                lane = self.lane,
-                error = chain(&error),
-                "Could not tell the others to look"
-            );
+    pub(crate) async fn leave(&self, database: &Database, virtual_time: Option<f64>) {
+        let look_away = sqlx::query(statement!("attention/look_away"))
+            .bind(&self.lane)
+            .bind(self.ring)
+            .bind(virtual_time);
+        if let Err(error) = within(look_away.execute(database.pool())).await {
+            let error = chain(&error);
+            tracing::warn!(lane = self.lane, error, "Could not tell the others to look");
         }
-    }
-
-    async fn say(&self, database: &Database, virtual_time: f64) -> Result<(), db::Error> {
-        let holds = self.terms.holds.as_secs_f64();
-        let query = match self.lane.as_str() {
-            "executions" => sqlx::query(statement!("executions/attend"))
-                .bind(holds)
-                .bind(virtual_time),
-            "alarms" => sqlx::query(statement!("alarms/attend")).bind(holds),
-            dispatcher => sqlx::query(statement!("signals/attend"))
-                .bind(dispatcher)
-                .bind(holds),
-        };
-        within(query.execute(database.pool())).await?;
-        Ok(())
-    }
-
-    async fn take_back(&self, database: &Database, virtual_time: f64) -> Result<(), db::Error> {
-        let query = match self.lane.as_str() {
-            "executions" => sqlx::query(statement!("executions/inattention")).bind(virtual_time),
-            _ => sqlx::query(statement!("alarms/inattention")),
-        };
-        within(query.execute(database.pool())).await?;
-        Ok(())
     }
 }
 
@@ -150,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_lane_without_work_sleeps_for_the_poll_interval_and_a_busy_one_looks_again_soon() {
-        let attention = Attention::new("executions", TERMS);
+        let attention = Attention::new("executions", "queue", TERMS);
         assert_eq!(attention.sleep(POLL, None), POLL);
         attention.worked();
         assert_eq!(attention.sleep(POLL, None), TERMS.look_again);
@@ -158,7 +140,7 @@ mod tests {
 
     #[test]
     fn nobody_sleeps_past_what_is_due_or_wakes_before_it() {
-        let attention = Attention::new("alarms", TERMS);
+        let attention = Attention::new("alarms", "alarms", TERMS);
         let due = Instant::now() + Duration::from_secs(2);
         let sleep = attention.sleep(POLL, Some(due));
         assert!(sleep <= Duration::from_millis(2001), "{sleep:?}");

@@ -1,4 +1,4 @@
-//! The way to PostgreSQL: one pool, migrations, and what every caller must know of errors.
+//! The way to PostgreSQL: one pool, and what every caller must know of errors.
 //!
 //! No call waits for ever: [`within`] bounds each of them, because a hung call would stop the loop that made it.
 
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection as _, PgPool};
 
 use crate::session::Behalf;
 
@@ -20,8 +20,6 @@ macro_rules! statement {
     };
 }
 pub(crate) use statement;
-
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
 
 /// The longest that a single call may take.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -38,9 +36,14 @@ pub enum Error {
     /// PostgreSQL refused, or could not be reached.
     #[error("database: {0}")]
     Sql(#[from] sqlx::Error),
-    /// The migrations could not be applied.
-    #[error("migration: {0}")]
-    Migration(#[from] sqlx::migrate::MigrateError),
+    /// A part of the schema could not be applied.
+    #[error("{step} could not be applied: {source}")]
+    Migration {
+        /// Which.
+        step: String,
+        /// What PostgreSQL said.
+        source: sqlx::Error,
+    },
     /// The call took too long and was given up.
     #[error("the database did not answer within {} s", .0.as_secs())]
     Timeout(Duration),
@@ -60,6 +63,26 @@ pub enum Error {
         /// The newest migration known.
         needed: i64,
     },
+    /// The tables are there, and what stands on them is that of another version.
+    #[error("functions and views of the database are those of another version ({}): run `stationmaster migrate`", .0.join(", "))]
+    Parts(Vec<&'static str>),
+    /// The tables are those of a program before the first release.
+    #[error(
+        "this database was made before the first release, and its tables cannot be carried over: use a new database, or drop them \
+         (drop schema if exists stationmaster, stationmaster_internal cascade) and run `stationmaster migrate`"
+    )]
+    BeforeRelease,
+    /// One of the two schemas was dropped without the other.
+    #[error(
+        "the schema {there} is there and {missing} is not, although they belong together: restore both, or drop the other one too \
+         (drop schema {there} cascade) and run `stationmaster migrate`"
+    )]
+    Torn {
+        /// The one that is left.
+        there: &'static str,
+        /// The one that is gone.
+        missing: &'static str,
+    },
     /// Something that is not ours to mend is missing or cannot be used; the words say what to do.
     #[error("{0}")]
     Unusable(String),
@@ -70,7 +93,11 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> Option<String> {
         match self {
-            Self::Sql(sqlx::Error::Database(error)) => error.code().map(std::borrow::Cow::into_owned),
+            Self::Sql(sqlx::Error::Database(error))
+            | Self::Migration {
+                source: sqlx::Error::Database(error),
+                ..
+            } => error.code().map(std::borrow::Cow::into_owned),
             _ => None,
         }
     }
@@ -139,44 +166,8 @@ impl Database {
         &self.options
     }
 
-    /// Applies every migration that has not been applied. Safe to call from many servers at once.
-    pub async fn migrate(&self) -> Result<(), Error> {
-        self.check_server().await?;
-        let mut connection = sqlx::PgConnection::connect_with(&self.options).await?;
-        // The bookkeeping of migrations lives in our own schema, not in whatever the search path says.
-        sqlx::query("create schema if not exists stationmaster")
-            .execute(&mut connection)
-            .await?;
-        sqlx::query("set search_path to stationmaster")
-            .execute(&mut connection)
-            .await?;
-        MIGRATIONS.run(&mut connection).await?;
-        connection.close().await?;
-        Ok(())
-    }
-
-    /// Says whether the tables are those that this program needs.
-    pub async fn check_schema(&self) -> Result<(), Error> {
-        let needed = MIGRATIONS
-            .iter()
-            .map(|migration| migration.version)
-            .max()
-            .unwrap_or_default();
-        let query = "select max(version) from stationmaster._sqlx_migrations where success";
-        let found = match within(sqlx::query_scalar::<_, Option<i64>>(query).fetch_one(&self.pool)).await {
-            Ok(found) => found.unwrap_or_default(),
-            // Undefined table, or undefined schema: nothing was ever applied.
-            Err(error) if matches!(error.code().as_deref(), Some("42P01" | "3F000")) => 0,
-            Err(error) => return Err(error),
-        };
-        if found == needed {
-            Ok(())
-        } else {
-            Err(Error::Schema { found, needed })
-        }
-    }
-
-    async fn check_server(&self) -> Result<(), Error> {
+    /// Refuses a PostgreSQL that is too old.
+    pub(crate) async fn check_server(&self) -> Result<(), Error> {
         let query =
             "select current_setting('server_version_num')::integer, current_setting('server_version')";
         let (number, found): (i32, String) = within(sqlx::query_as(query).fetch_one(&self.pool)).await?;

@@ -17,8 +17,8 @@
 //!   bring work need to ring)
 //! * outside: [`engine`], [`wake`]
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
-//! * the rest: [`catalogue`], [`db`], [`health`] (what can be seen of the database), [`retention`], [`observe`], and [`station`],
-//!   which puts the lanes together on what it lends them, `surroundings`
+//! * the rest: [`catalogue`], [`db`], [`schema`] (versions and parts), [`health`] (what can be seen of the database), [`retention`],
+//!   [`observe`], and [`station`], which puts the lanes together on what it lends them, `surroundings`
 
 pub mod access;
 pub mod alarms;
@@ -43,6 +43,7 @@ mod pipeline;
 pub mod presence;
 pub mod retention;
 pub mod retry;
+pub mod schema;
 pub mod session;
 pub mod signals;
 pub mod station;

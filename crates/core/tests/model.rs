@@ -238,7 +238,7 @@ impl Model {
     }
 
     async fn complete(&mut self) -> &'static str {
-        let query = "select execution_id from stationmaster.executions_active limit 1";
+        let query = "select execution_id from stationmaster_internal.executions_active limit 1";
         let active: Option<ExecutionId> = sqlx::query_scalar(query)
             .fetch_optional(self.testbed.pool())
             .await
@@ -275,8 +275,8 @@ impl Model {
             self.testbed.pause_definition(*definition, false).await;
         }
         let testbed = Arc::clone(&self.testbed);
-        let left = "select (select count(*) from stationmaster.queue_pending)
-                         + (select count(*) from stationmaster.executions_active)";
+        let left = "select (select count(*) from stationmaster_internal.queue_pending)
+                         + (select count(*) from stationmaster_internal.executions_active)";
         // However many one workspace of limit 1 was given by chance: slow is not stuck.
         let (mut fewest, mut since) = (i64::MAX, Instant::now());
         while fewest > 0 {
@@ -302,15 +302,15 @@ async fn what_is_left(testbed: &Testbed) -> String {
     let query = "
         select json_build_object('where', 'waiting', 'lane', p.lane, 'due', p.run_at <= now(), 'definition', d.id is not null,
                                  'paused', d.paused, 'ready', c.ready, 'active', c.active, 'limit', c.max_concurrent)::text
-        from stationmaster.queue_pending p
+        from stationmaster_internal.queue_pending p
         left join stationmaster.workflow_definitions d on d.id = p.workflow_definition_id
-        left join stationmaster.workspace_capacity c on c.workspace_id = p.workspace_id
+        left join stationmaster_internal.workspace_capacity c on c.workspace_id = p.workspace_id
         union all
         select json_build_object('where', 'active', 'state', a.state, 'holder is alive', s.id is not null,
                                  'lease', a.lease_until - now(), 'cancel', r.execution_id is not null)::text
-        from stationmaster.executions_active a
-        left join stationmaster.servers s on s.id = a.holder
-        left join stationmaster.cancel_requests r on r.execution_id = a.execution_id";
+        from stationmaster_internal.executions_active a
+        left join stationmaster_internal.servers s on s.id = a.holder
+        left join stationmaster_internal.cancel_requests r on r.execution_id = a.execution_id";
     let rows: Vec<String> = sqlx::query_scalar(query).fetch_all(testbed.pool()).await.unwrap();
     let mut groups: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows {
@@ -341,7 +341,7 @@ fn watch(testbed: Arc<Testbed>, limits: Limits, stop: CancellationToken) -> Join
                 [],
                 "items that are not in exactly one place"
             );
-            let query = "select workspace_id, count(*)::integer from stationmaster.executions_active group by workspace_id";
+            let query = "select workspace_id, count(*)::integer from stationmaster_internal.executions_active group by workspace_id";
             let active: Vec<(WorkspaceId, i32)> =
                 sqlx::query_as(query).fetch_all(testbed.pool()).await.unwrap();
             for (workspace, active) in active {
@@ -401,10 +401,10 @@ async fn whatever_people_and_servers_do_the_invariants_hold_and_everything_ends(
         );
     }
     let twice =
-        "select count(*) from (select from stationmaster.executions_finished where status = 'COMPLETED'
+        "select count(*) from (select from stationmaster_internal.executions_finished where status = 'COMPLETED'
                                        group by item_id having count(*) > 1) twice";
     assert_eq!(testbed.number(twice).await, 0, "what was completed was run again");
-    let lost = "select count(*) from stationmaster.executions_finished where recoveries > 0";
+    let lost = "select count(*) from stationmaster_internal.executions_finished where recoveries > 0";
     assert_eq!(
         testbed.number(lost).await,
         0,

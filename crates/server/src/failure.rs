@@ -505,7 +505,11 @@ fn of_database(error: &db::Error) -> Report<'static> {
             "The tables belong to a newer version: use that version of this program",
         ),
         // The message says what to run.
-        Error::Schema { .. } | Error::Unusable(_) => {
+        Error::Schema { .. }
+        | Error::Parts(_)
+        | Error::BeforeRelease
+        | Error::Torn { .. }
+        | Error::Unusable(_) => {
             return Report::new(Kind::Unavailable, error.to_string(), None);
         }
         Error::TooOld { .. } => (Kind::Unavailable, "Use a newer PostgreSQL"),
@@ -515,7 +519,7 @@ fn of_database(error: &db::Error) -> Report<'static> {
             return Report::new(Kind::Unavailable, message, Some(AWAY));
         }
         Error::Sql(cause) if database_is_away(cause, error.code().as_deref()) => (Kind::Unavailable, AWAY),
-        Error::Sql(_) | Error::Migration(_) => {
+        Error::Sql(_) | Error::Migration { .. } => {
             (Kind::Failed, "The database refused; its own log may tell more")
         }
     };

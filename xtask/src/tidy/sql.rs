@@ -1,10 +1,11 @@
 //! Rules for the statements of the product, `crates/core/sql/<noun>/<verb>.sql`: one statement, one file, with a header,
-//! and in use.
+//! and in use; and for the parts of its schema, `crates/core/schema/<room>/<kind>.sql`, which have to be in use, too.
 
 use super::Violation;
 use super::tree::{Source, Tree};
 
 const FOLDER: &str = "crates/core/sql/";
+const PARTS: &str = "crates/core/schema/";
 const CODE: &str = "crates/core/src/";
 const SHORTEST_HEADER: usize = 2;
 
@@ -50,8 +51,8 @@ pub(crate) fn files_hold_one_statement(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// A statement that nothing uses misleads whoever changes the schema. The code names it as `"<noun>/<verb>"`, with or
-/// without the ending.
+/// A statement that nothing uses misleads whoever changes the schema, and a part that nothing applies is not there. The code
+/// names it as `"<noun>/<verb>"`, with or without the ending.
 pub(crate) fn files_are_used(tree: &Tree) -> Vec<Violation> {
     let code: Vec<&Source> = tree
         .with_ending("rs")
@@ -63,7 +64,12 @@ pub(crate) fn files_are_used(tree: &Tree) -> Vec<Violation> {
         code.iter()
             .any(|file| spellings.iter().any(|spelling| names(&file.text, spelling)))
     };
-    let unused = statements(tree).filter(|file| !used(&file.path[FOLDER.len()..]));
+    let named = |file: &&Source| {
+        let path = file.path.as_str();
+        let name = path.strip_prefix(FOLDER).or_else(|| path.strip_prefix(PARTS));
+        name.is_some_and(|name| !used(name))
+    };
+    let unused = tree.with_ending("sql").filter(named);
     unused
         .map(|file| file.violation(format!("nothing in {CODE} uses it: use it or delete it")))
         .collect()
@@ -184,5 +190,11 @@ mod tests {
         assert_eq!(using("sql!(\"queue/claim_all\")").len(), 1);
         assert_eq!(using("sql!(\"old_queue/claim\")").len(), 1);
         assert_eq!(using("// queue/claim").len(), 1);
+        let part = |code: &str| {
+            let schema = ("crates/core/schema/queue/views.sql", "create view a as select 1;");
+            files_are_used(&Tree::of(&[schema, ("crates/core/src/queue.rs", code)]))
+        };
+        assert_eq!(part("parts![\"queue/views\"]"), []);
+        assert_eq!(part("parts![\"queue/calls\"]").len(), 1);
     }
 }

@@ -24,7 +24,7 @@ use crate::run::{Question, stop_servers, wait_for};
 use crate::scenario::Progress;
 
 const FIRED: Question = Question {
-    how_many: "select count(*) from stationmaster.occurrences_finished where status = 'fired'",
+    how_many: "select count(*) from stationmaster_internal.occurrences_finished where status = 'fired'",
     // The figures come from the receivers, so it does not matter when this is noticed.
     is_anything_left: "select true",
 };
@@ -96,9 +96,9 @@ pub async fn run(url: &str, burst: Burst, settings: &Settings, progress: &mut dy
 /// Empties the tables of alarms.
 pub async fn wipe(database: &Database) -> Result<()> {
     sqlx::query(
-        "truncate stationmaster.alarm_definitions, stationmaster.alarm_standings, stationmaster.alarm_unplanned,
-                  stationmaster.occurrences_open, stationmaster.occurrences_finished, stationmaster.occurrence_tries,
-                  stationmaster.occurrence_ranges, stationmaster.alarm_events",
+        "truncate stationmaster_internal.alarm_definitions, stationmaster_internal.alarm_standings, stationmaster_internal.alarm_unplanned,
+                  stationmaster_internal.occurrences_open, stationmaster_internal.occurrences_finished, stationmaster_internal.occurrence_tries,
+                  stationmaster_internal.occurrence_ranges, stationmaster_internal.alarm_events",
     )
     .execute(database.pool())
     .await?;
@@ -137,7 +137,7 @@ async fn load(database: &Database, burst: Burst, receivers: &[Receiver]) -> Resu
     let began = Instant::now();
     let first: jiff_sqlx::Timestamp = sqlx::query_scalar(
         "with loaded as (
-             insert into stationmaster.alarm_definitions (workspace_id, kind, fire_at, target_url, message, payload)
+             insert into stationmaster_internal.alarm_definitions (workspace_id, kind, fire_at, target_url, message, payload)
              select $1, 'once', now() + make_interval(secs => $2 + n * $3), ($4::text[])[1 + n % cardinality($4::text[])],
                     'bench', '{\"order\": 17, \"lines\": [1, 2, 3]}'
              from generate_series(0, $5 - 1) n

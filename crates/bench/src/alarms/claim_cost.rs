@@ -55,7 +55,7 @@ pub async fn measure(
 
 async fn timed(database: &Database, url: &str, stored: usize) -> Result<Percentiles> {
     wipe(database).await?;
-    let load = "insert into stationmaster.alarm_definitions (workspace_id, kind, fire_at, message)
+    let load = "insert into stationmaster_internal.alarm_definitions (workspace_id, kind, fire_at, message)
                 select w.id, 'once', case when n <= $2 then now() - interval '1 second'
                                           else now() + interval '1 day' + n * interval '1 second' end, 'bench'
                 from (select id from stationmaster.workspaces limit 1) w, generate_series(1, $1 + $2) n";

@@ -2,5 +2,5 @@
 -- Index: tokens_hash_key. $1 hash.
 select id, name, hint, role, workspaces, created_at, created_by, expires_at, revoked_at, last_used_at,
        revoked_at is null and (expires_at is null or expires_at > now()) as active
-from stationmaster.tokens
+from stationmaster_internal.tokens
 where hash = $1

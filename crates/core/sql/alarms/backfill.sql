@@ -5,13 +5,13 @@ with asked as (
     select *
     from unnest($2::timestamptz[], $3::text[]) as a (scheduled_for, note)
 ), again as (
-    delete from stationmaster.occurrences_finished f
+    delete from stationmaster_internal.occurrences_finished f
     where f.alarm_id = $1 and f.scheduled_for = any ($2::timestamptz[]) and f.status <> 'fired'
 )
-insert into stationmaster.occurrences_open (alarm_id, scheduled_for, origin, due_at, ready_at, note)
+insert into stationmaster_internal.occurrences_open (alarm_id, scheduled_for, origin, due_at, ready_at, note)
 select $1, a.scheduled_for, 'backfill', clock_timestamp(), clock_timestamp(), a.note
 from asked a
-where not exists (select from stationmaster.occurrences_finished f
+where not exists (select from stationmaster_internal.occurrences_finished f
                   where f.alarm_id = $1 and f.scheduled_for = a.scheduled_for and f.status = 'fired')
 order by a.scheduled_for
 on conflict do nothing

@@ -3,11 +3,11 @@
 -- locked the alarms. Locks open rows, skipping what others hold. Index: occurrences_open_ready, alarm_definitions_pkey,
 -- occurrences_finished_pkey; `offset 0` keeps a join to one look by key for each row.
 -- The series: $1 alarms, $2 next nominal instants, $3 the same with jitter, $4 after which instants, $5 held, $6 notes,
--- $7 statuses, $17 errors. The occurrences: $8 alarms, $9 nominal instants, $10 due, $11 l leased now, r ready, w waiting for
--- an earlier one, $12 notes. $13 server, $14 lease in seconds, $15 the instant (seconds since 1970) to look from, $16 how
+-- $7 statuses, $17 errors. The occurrences: $8 alarms, $9 nominal instants, $10 due, $11 leased (by this claim), ready, or
+-- waiting for an earlier one, $12 notes. $13 server, $14 lease in seconds, $15 the instant (seconds since 1970) to look from, $16 how
 -- many open ones.
 with moved as (
-    update stationmaster.alarm_standings s
+    update stationmaster_internal.alarm_standings s
     set next_fire_at = m.next_fire_at, next_due_at = m.next_due_at, follows_at = m.follows_at, held = m.held, free_at = null,
         note = m.note, status = m.status, last_error = coalesce(m.error, s.last_error),
         ended_at = case when m.status <> 'active' then clock_timestamp() end
@@ -16,29 +16,29 @@ with moved as (
         as m (alarm_id, next_fire_at, next_due_at, follows_at, held, note, status, error)
     where s.alarm_id = m.alarm_id and s.alarm_id = any ($1)
 ), made as (
-    insert into stationmaster.occurrences_open
+    insert into stationmaster_internal.occurrences_open
         (alarm_id, scheduled_for, due_at, ready_at, holder, token, claimed_at, note)
     select n.alarm_id, n.scheduled_for, n.due_at,
-           case n.mode when 'l' then clock_timestamp() + make_interval(secs => $14) when 'r' then clock_timestamp()
+           case n.mode when 'leased' then clock_timestamp() + make_interval(secs => $14) when 'ready' then clock_timestamp()
                        else 'infinity' end,
-           case when n.mode = 'l' then $13::uuid end, case when n.mode = 'l' then nextval('stationmaster.claim_token') end,
-           case when n.mode = 'l' then clock_timestamp() end, n.note
+           case when n.mode = 'leased' then $13::uuid end, case when n.mode = 'leased' then nextval('stationmaster_internal.claim_token') end,
+           case when n.mode = 'leased' then clock_timestamp() end, n.note
     from unnest($8::uuid[], $9::timestamptz[], $10::timestamptz[], $11::text[], $12::text[])
         as n (alarm_id, scheduled_for, due_at, mode, note)
-    where not exists (select from stationmaster.occurrences_finished f
+    where not exists (select from stationmaster_internal.occurrences_finished f
                       where f.alarm_id = n.alarm_id and f.scheduled_for = n.scheduled_for offset 0)
     on conflict do nothing
     returning alarm_id, scheduled_for, origin, due_at, attempts, recoveries, token
 ), ready as materialized (
     select o.alarm_id, o.scheduled_for
-    from stationmaster.occurrences_open o
+    from stationmaster_internal.occurrences_open o
     where o.ready_at >= to_timestamp($15) and o.ready_at <= clock_timestamp()
     order by o.ready_at
     limit $16
     for update skip locked
 ), taken as (
-    update stationmaster.occurrences_open o
-    set holder = $13, token = nextval('stationmaster.claim_token'), claimed_at = clock_timestamp(),
+    update stationmaster_internal.occurrences_open o
+    set holder = $13, token = nextval('stationmaster_internal.claim_token'), claimed_at = clock_timestamp(),
         ready_at = clock_timestamp() + make_interval(secs => $14), recoveries = o.recoveries + (o.holder is not null)::integer
     from ready r
     where o.alarm_id = r.alarm_id and o.scheduled_for = r.scheduled_for
@@ -52,5 +52,5 @@ select c.alarm_id, c.scheduled_for, c.origin, c.attempts, c.recoveries, c.token,
        extract(epoch from clock_timestamp() - c.due_at)::double precision as late, d.workspace_id, d.target_url, d.user_id,
        d.conversation_id, d.message, d.payload::text as payload, d.max_failures, d.traceparent
 from claimed c
-cross join lateral (select * from stationmaster.alarm_definitions where id = c.alarm_id offset 0) d
+cross join lateral (select * from stationmaster_internal.alarm_definitions where id = c.alarm_id offset 0) d
 order by c.scheduled_for, c.alarm_id

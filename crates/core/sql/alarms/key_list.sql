@@ -1,6 +1,6 @@
 -- The targets that have a secret of their own, for people; the secrets are not here. Locks nothing.
 -- Index: wake_keys_pkey.
 select target, generation, rotated_at, previous_until
-from stationmaster.wake_keys
+from stationmaster_internal.wake_keys
 order by target
 limit 10000

@@ -2,13 +2,13 @@
 -- Called by people's operations; the caller has locked the alarm. Locks its open rows, skipping what servers hold.
 -- Index: occurrences_open_pkey. $1 alarm.
 with parked as (
-    update stationmaster.occurrences_open o
+    update stationmaster_internal.occurrences_open o
     set ready_at = 'infinity'
     where o.alarm_id = $1
-      and o.scheduled_for = any (array(select p.scheduled_for from stationmaster.occurrences_open p
+      and o.scheduled_for = any (array(select p.scheduled_for from stationmaster_internal.occurrences_open p
                                        where p.alarm_id = $1 and p.holder is null and p.origin = 'schedule'
                                        order by p.scheduled_for for update skip locked))
 )
-update stationmaster.alarm_standings
+update stationmaster_internal.alarm_standings
 set status = 'paused', next_due_at = null
 where alarm_id = $1 and status = 'active'

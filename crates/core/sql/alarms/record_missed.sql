@@ -7,12 +7,12 @@ with missed as (
     from unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[], $4::bigint[], $5::text[], $6::text[])
         as m (alarm_id, scheduled_for, until, covers, status, reason)
 ), ranges as (
-    insert into stationmaster.occurrence_ranges (alarm_id, scheduled_for, until, covers, status, reason)
+    insert into stationmaster_internal.occurrence_ranges (alarm_id, scheduled_for, until, covers, status, reason)
     select alarm_id, scheduled_for, until, covers, status, reason
     from missed
     where until is not null
 )
-insert into stationmaster.occurrences_finished (alarm_id, scheduled_for, origin, status, reason, due_at)
+insert into stationmaster_internal.occurrences_finished (alarm_id, scheduled_for, origin, status, reason, due_at)
 select alarm_id, scheduled_for, 'schedule', status, reason, scheduled_for
 from missed
 where until is null

@@ -16,19 +16,19 @@ with asked as (
            case when a.outcome in ('fired', 'failed') then a.outcome when s.status = 'cancelled' then 'cancelled' end as ended,
            s.status, s.failed_in_a_row, s.last_fired_at, s.next_fire_at, d.kind, d.overlap, d.pause_after
     from asked a
-    join stationmaster.alarm_standings s on s.alarm_id = a.alarm_id
-    join stationmaster.occurrences_open o
+    join stationmaster_internal.alarm_standings s on s.alarm_id = a.alarm_id
+    join stationmaster_internal.occurrences_open o
       on o.alarm_id = a.alarm_id and o.scheduled_for = a.scheduled_for and o.token = a.token
-    cross join lateral (select kind, overlap, pause_after from stationmaster.alarm_definitions where id = a.alarm_id offset 0) d
+    cross join lateral (select kind, overlap, pause_after from stationmaster_internal.alarm_definitions where id = a.alarm_id offset 0) d
     order by a.alarm_id, a.scheduled_for
     for update of s skip locked
     for update of o skip locked
 ), gone as (
-    delete from stationmaster.occurrences_open o
+    delete from stationmaster_internal.occurrences_open o
     using mine m
     where o.alarm_id = m.alarm_id and o.scheduled_for = m.scheduled_for and m.ended is not null
 ), ended as (
-    insert into stationmaster.occurrences_finished
+    insert into stationmaster_internal.occurrences_finished
         (alarm_id, scheduled_for, origin, status, reason, attempts, recoveries, due_at, fired_at, last_error, answer_status,
          answer, note)
     select alarm_id, scheduled_for, origin, ended, case when ended <> 'fired' then class end, attempts, recoveries, due_at,
@@ -37,14 +37,14 @@ with asked as (
     where ended is not null
     on conflict (alarm_id, scheduled_for) do nothing
 ), again as (
-    update stationmaster.occurrences_open o
+    update stationmaster_internal.occurrences_open o
     set attempts = m.attempts, last_error = m.last_error, holder = null, token = null, claimed_at = null,
         ready_at = case when m.status = 'paused' and o.origin = 'schedule' then 'infinity'
                         else clock_timestamp() + make_interval(secs => m.wait) end
     from mine m
     where o.alarm_id = m.alarm_id and o.scheduled_for = m.scheduled_for and m.ended is null
 ), tries as (
-    insert into stationmaster.occurrence_tries (alarm_id, scheduled_for, attempt, class, answer_status, answer, error)
+    insert into stationmaster_internal.occurrence_tries (alarm_id, scheduled_for, attempt, class, answer_status, answer, error)
     select alarm_id, scheduled_for, attempts, class, answer_status, answer, error
     from mine
     where outcome in ('retry', 'failed')
@@ -65,7 +65,7 @@ with asked as (
                -- Once: it is over with its only occurrence. Cron: with the last of its series.
                when t.settled and t.kind = 'once' then case when t.fired then 'fired' else 'failed' end
                when t.settled and t.next_fire_at is null and not exists (
-                        select from stationmaster.occurrences_open o
+                        select from stationmaster_internal.occurrences_open o
                         where o.alarm_id = t.alarm_id and o.origin = 'schedule'
                           and not exists (select from mine m where m.ended is not null and m.alarm_id = o.alarm_id
                                                                 and m.scheduled_for = o.scheduled_for))
@@ -76,16 +76,16 @@ with asked as (
     from totals t
 ), freed as (
     -- Under the policies queue and skip the next one may come now: an occurrence that waits, or else the series.
-    update stationmaster.occurrences_open o
+    update stationmaster_internal.occurrences_open o
     set ready_at = clock_timestamp()
     from judged j
     where o.alarm_id = j.alarm_id and j.settled and j.overlap <> 'allow' and j.status = 'active' and o.origin = 'schedule'
-      and o.scheduled_for = (select min(w.scheduled_for) from stationmaster.occurrences_open w
+      and o.scheduled_for = (select min(w.scheduled_for) from stationmaster_internal.occurrences_open w
                              where w.alarm_id = j.alarm_id and w.origin = 'schedule' and w.ready_at = 'infinity'
                                and w.holder is null)
     returning o.alarm_id
 ), stood as (
-    update stationmaster.alarm_standings s
+    update stationmaster_internal.alarm_standings s
     set status = j.status,
         failure_count = case when j.fired then 0 else s.failure_count + j.failures end,
         failed_in_a_row = j.failed_in_a_row,
@@ -98,7 +98,7 @@ with asked as (
     from judged j
     where s.alarm_id = j.alarm_id
 ), paused as (
-    insert into stationmaster.alarm_events (alarm_id, event, actor, detail)
+    insert into stationmaster_internal.alarm_events (alarm_id, event, actor, detail)
     select alarm_id, 'paused', 'stationmaster', error
     from judged
     where status = 'paused' and was = 'active'

@@ -2,7 +2,7 @@
 -- tells what is known of it. Called for requests with an idempotency key. Locks the key's row. Index: api_answers_pkey.
 -- $1 token, $2 key, $3 hash of the request.
 with taken as (
-    insert into stationmaster.api_answers as a (token_id, key, request)
+    insert into stationmaster_internal.api_answers as a (token_id, key, request)
     values ($1, $2, $3)
     on conflict (token_id, key) do update
         set request = excluded.request, status = null, kind = null, body = null, created_at = now()
@@ -12,5 +12,5 @@ with taken as (
 select taken, request, status, kind, body from taken
 union all
 select false, request, status, kind, body
-from stationmaster.api_answers
+from stationmaster_internal.api_answers
 where token_id = $1 and key = $2 and not exists (select from taken)

@@ -5,21 +5,21 @@
 -- $1 workspaces, $2 status, $3 ended at or after, $4 ended before (null: any), $5 below this id, $6 how many.
 with candidates as (
     (select a.execution_id as id
-     from stationmaster.executions_active a
+     from stationmaster_internal.executions_active a
      where ($2::text is null or a.state = $2) and $3::timestamptz is null and $4::timestamptz is null
        and ($1::uuid[] is null or a.workspace_id = any ($1)) and a.execution_id < $5
      order by a.execution_id desc
      limit $6)
     union all
     (select p.execution_id
-     from stationmaster.queue_pending p
+     from stationmaster_internal.queue_pending p
      where ($2::text is null or $2 = 'PENDING') and $3::timestamptz is null and $4::timestamptz is null
        and p.execution_id is not null and ($1::uuid[] is null or p.workspace_id = any ($1)) and p.execution_id < $5
      order by p.execution_id desc
      limit $6)
     union all
     (select f.execution_id
-     from stationmaster.executions_finished f
+     from stationmaster_internal.executions_finished f
      where ($2::text is null or $2 = 'COMPLETED') and $1::uuid[] is null and f.status is not null and f.execution_id < $5
        and ($2::text is null or f.status = 'COMPLETED')
        and ($3::timestamptz is null or f.finished_at >= $3) and ($4::timestamptz is null or f.finished_at < $4)
@@ -30,7 +30,7 @@ with candidates as (
     from unnest($1::uuid[]) as w (id)
     cross join lateral (
         select f.execution_id
-        from stationmaster.executions_finished f
+        from stationmaster_internal.executions_finished f
         where ($2::text is null or $2 = 'COMPLETED') and f.workspace_id = w.id and f.status is not null and f.execution_id < $5
           and ($2::text is null or f.status = 'COMPLETED')
           and ($3::timestamptz is null or f.finished_at >= $3) and ($4::timestamptz is null or f.finished_at < $4)
@@ -38,7 +38,7 @@ with candidates as (
         limit $6) mine
     union all
     (select f.execution_id
-     from stationmaster.executions_finished f
+     from stationmaster_internal.executions_finished f
      where $2 in ('FAILED', 'CANCELLED', 'TERMINATED', 'TIMED_OUT') and coalesce(f.status, '') <> 'COMPLETED' and f.status = $2
        and ($1::uuid[] is null or f.workspace_id = any ($1)) and f.execution_id < $5
        and ($3::timestamptz is null or f.finished_at >= $3) and ($4::timestamptz is null or f.finished_at < $4)

@@ -4,7 +4,7 @@
 -- $1 workspaces, $2 status, $3 enqueued at or after, $4 enqueued before (null: any), $5 below this id, $6 how many.
 with candidates as (
     (select i.id
-     from stationmaster.queue_items i
+     from stationmaster_internal.queue_items i
      where ($2::text is null or $2 = 'DISPATCHED') and $1::uuid[] is null and i.id < $5
        and ($3::timestamptz is null or i.created_at >= $3) and ($4::timestamptz is null or i.created_at < $4)
      order by i.id desc
@@ -14,32 +14,32 @@ with candidates as (
     from unnest($1::uuid[]) as w (id)
     cross join lateral (
         select i.id
-        from stationmaster.queue_items i
+        from stationmaster_internal.queue_items i
         where ($2::text is null or $2 = 'DISPATCHED') and i.workspace_id = w.id and i.id < $5
           and ($3::timestamptz is null or i.created_at >= $3) and ($4::timestamptz is null or i.created_at < $4)
         order by i.id desc
         limit $6) mine
     union all
     (select p.item_id
-     from stationmaster.queue_pending p
+     from stationmaster_internal.queue_pending p
      where $2 = 'PENDING' and ($1::uuid[] is null or p.workspace_id = any ($1)) and p.item_id < $5
        and (($3::timestamptz is null and $4::timestamptz is null)
-            or exists (select from stationmaster.queue_items i where i.id = p.item_id
+            or exists (select from stationmaster_internal.queue_items i where i.id = p.item_id
                        and ($3::timestamptz is null or i.created_at >= $3) and ($4::timestamptz is null or i.created_at < $4)))
      order by p.item_id desc
      limit $6)
     union all
     (select a.item_id
-     from stationmaster.executions_active a
-     join stationmaster.queue_items i on i.id = a.item_id
+     from stationmaster_internal.executions_active a
+     join stationmaster_internal.queue_items i on i.id = a.item_id
      where $2 = 'CLAIMED' and a.state = 'STARTING' and ($1::uuid[] is null or a.workspace_id = any ($1)) and a.item_id < $5
        and ($3::timestamptz is null or i.created_at >= $3) and ($4::timestamptz is null or i.created_at < $4)
      order by a.item_id desc
      limit $6)
     union all
     (select f.item_id
-     from stationmaster.executions_finished f
-     join stationmaster.queue_items i on i.id = f.item_id
+     from stationmaster_internal.executions_finished f
+     join stationmaster_internal.queue_items i on i.id = f.item_id
      where $2 in ('FAILED', 'CANCELLED') and coalesce(f.status, '') <> 'COMPLETED' and f.item_status = $2 and f.superseded_at is null
        and ($1::uuid[] is null or f.workspace_id = any ($1)) and f.item_id < $5
        and ($3::timestamptz is null or i.created_at >= $3) and ($4::timestamptz is null or i.created_at < $4)

@@ -4,7 +4,7 @@
 -- $1 lowest hint id to look at, $2 how many, $3 the virtual time below which nobody may enter.
 with seen as materialized (
     select id, workspace_id, rank, seq
-    from stationmaster.queue_hints
+    from stationmaster_internal.queue_hints
     where id >= $1
     order by id
     limit $2
@@ -15,7 +15,7 @@ with seen as materialized (
     order by workspace_id, rank, seq
 ), locked as materialized (
     select workspace_id
-    from stationmaster.workspace_capacity
+    from stationmaster_internal.workspace_capacity
     where workspace_id = any (array(select workspace_id from earliest))
     order by workspace_id
     for update skip locked
@@ -24,7 +24,7 @@ with seen as materialized (
     select e.*, e.workspace_id in (select workspace_id from locked) as free
     from earliest e
 ), absorbed as (
-    update stationmaster.workspace_capacity c
+    update stationmaster_internal.workspace_capacity c
     set ready        = true,
         virtual_time = case when c.ready then c.virtual_time else greatest(c.virtual_time, $3) end,
         head_rank    = case when c.ready and (c.head_rank is null or (c.head_rank, c.head_seq) <= (e.rank, e.seq))
@@ -35,22 +35,22 @@ with seen as materialized (
     where e.free and c.workspace_id = e.workspace_id
 ), ghosts as (
     -- A workspace that was deleted in the meantime: its items must be found, to fail.
-    insert into stationmaster.workspace_capacity (workspace_id, max_concurrent, weight, gone)
+    insert into stationmaster_internal.workspace_capacity (workspace_id, max_concurrent, weight, gone)
     select e.workspace_id, 0, 1, true
     from entering e
     where not e.free
-      and (select true from stationmaster.workspace_capacity c where c.workspace_id = e.workspace_id) is null
+      and (select true from stationmaster_internal.workspace_capacity c where c.workspace_id = e.workspace_id) is null
     on conflict (workspace_id) do nothing
     returning workspace_id
 ), answered as materialized (
     select s.id, s.workspace_id in (select workspace_id from locked union all select workspace_id from ghosts) as used
     from seen s
 ), used as (
-    delete from stationmaster.queue_hints h
+    delete from stationmaster_internal.queue_hints h
     where h.id = any (array(select id from answered where used))
     returning h.id
 )
 select (select max(id) from seen) as last_id,
        (select count(*) from seen) as seen,
        (select count(*) from used) as used,
-       nextval('stationmaster.claim_token') as token
+       nextval('stationmaster_internal.claim_token') as token

@@ -3,7 +3,7 @@
 -- more than `free` can never exceed a limit. Locks capacity rows, skipping what others hold.
 -- Index: workspace_capacity_eligible. $1 the virtual time to look from, $2 how many.
 select workspace_id, max_concurrent - active as free, weight, virtual_time
-from stationmaster.workspace_capacity
+from stationmaster_internal.workspace_capacity
 where eligible and virtual_time >= $1
 order by virtual_time, workspace_id
 limit $2

@@ -3,12 +3,12 @@
 -- from change: rows of locked workspaces. $1 workspaces whose rows the caller has locked in an earlier statement.
 with counted as (
     select c.workspace_id, count(a.execution_id)::integer as rows
-    from stationmaster.workspace_capacity c
-    left join stationmaster.executions_active a using (workspace_id)
+    from stationmaster_internal.workspace_capacity c
+    left join stationmaster_internal.executions_active a using (workspace_id)
     where c.workspace_id = any ($1)
     group by c.workspace_id
 )
-update stationmaster.workspace_capacity c
+update stationmaster_internal.workspace_capacity c
 set active = n.rows
 from counted n
 where c.workspace_id = n.workspace_id and c.active <> n.rows

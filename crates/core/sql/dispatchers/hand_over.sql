@@ -6,5 +6,5 @@ with given as (
     where id = $1 and epoch = $2 and owner = $3 and handed_over_at is null
     returning id, epoch
 )
-select stationmaster.tell_of_dispatcher(id, 'handed_over', epoch, $3, null, $3::text)
+select stationmaster_internal.tell_of_dispatcher(id, 'handed_over', epoch, $3, null, $3::text)
 from given

@@ -6,18 +6,18 @@ select d.id, d.project, d.task_queue, d.owner, o.name as owner_name, d.epoch, d.
        w.waiting, w.oldest as oldest_waiting_at, h.beat_at as heartbeat_at, h.epoch as heartbeat_epoch,
        coalesce(r.servers, '[]')::text as servers
 from stationmaster.dispatchers d
-left join stationmaster.servers o on o.id = d.owner
-left join stationmaster.dispatcher_heartbeats h on h.dispatcher_id = d.id
+left join stationmaster_internal.servers o on o.id = d.owner
+left join stationmaster_internal.dispatcher_heartbeats h on h.dispatcher_id = d.id
 cross join lateral (
     select count(*) as waiting, min(p.received_at) as oldest
-    from (select received_at from stationmaster.signals_pending s where s.dispatcher_id = d.id order by seq limit 1000) p
+    from (select received_at from stationmaster_internal.signals_pending s where s.dispatcher_id = d.id order by seq limit 1000) p
 ) w
 left join lateral (
     select jsonb_agg(jsonb_build_object('server_id', s.server_id, 'name', v.name, 'task_queue', s.task_queue,
                                         'registered_at', s.registered_at,
                                         'alive', coalesce(v.lease_until > now(), false)) order by s.registered_at) as servers
-    from stationmaster.dispatcher_servers s
-    left join stationmaster.servers v on v.id = s.server_id
+    from stationmaster_internal.dispatcher_servers s
+    left join stationmaster_internal.servers v on v.id = s.server_id
     where s.dispatcher_id = d.id
 ) r on true
 where ($1::text is null or d.id = $1) and ($2::text is null or d.project = $2)

@@ -21,7 +21,7 @@ with vacant as materialized (
               greatest(extract(epoch from now() - v.since), 0)::double precision as vacant_for
 )
 select t.id, t.project, t.task_queue, t.epoch, t.former_owner, t.kind, t.vacant_for,
-       stationmaster.tell_of_dispatcher(
+       stationmaster_internal.tell_of_dispatcher(
            t.id, t.kind, t.epoch, $1, null, $1::text,
            jsonb_strip_nulls(jsonb_build_object('former_owner', t.former_owner, 'former_run', t.former_run,
                                                 'vacant_for', round(t.vacant_for::numeric, 3)))) as event

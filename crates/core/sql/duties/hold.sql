@@ -1,7 +1,7 @@
 -- Takes or keeps a duty: work that one server does for all. Answers a row only to its holder, with the token that
 -- fences its writes and the position where the work stands. Called before every round of such work.
 -- Locks the duty's row. Index: duties_pkey. $1 name, $2 server, $3 lease in seconds.
-insert into stationmaster.duties as d (name, holder, token, lease_until)
+insert into stationmaster_internal.duties as d (name, holder, token, lease_until)
 values ($1, $2, 1, now() + make_interval(secs => $3))
 on conflict (name) do update
     set holder = excluded.holder,

@@ -1,5 +1,5 @@
 -- Gives up every duty of a server that leaves, keeping tokens. Locks the duties' rows.
 -- $1 server.
-update stationmaster.duties
+update stationmaster_internal.duties
 set lease_until = '-infinity'
 where holder = $1

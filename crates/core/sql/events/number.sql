@@ -4,24 +4,24 @@
 -- Index: event_inbox_pkey. $1 how many.
 with committed as materialized (
     select id
-    from stationmaster.event_inbox
+    from stationmaster_internal.event_inbox
     order by id
     limit $1
     for update skip locked
 ), moved as (
-    delete from stationmaster.event_inbox i
+    delete from stationmaster_internal.event_inbox i
     where i.id = any (array(select id from committed))
     returning i.id, i.at, i.kind, i.workspace_id, i.detail, i.items, i.executions, i.workspaces
 ), counted as (
     select m.*, sum(coalesce(cardinality(m.items), 1)) over (order by m.id) as place, sum(coalesce(cardinality(m.items), 1)) over () as total
     from moved m
 ), advanced as (
-    update stationmaster.event_sequence
+    update stationmaster_internal.event_sequence
     set position = position + (select max(total) from counted)
     where exists (select from counted)
     returning position
 ), numbered as (
-    insert into stationmaster.events (position, at, kind, workspace_id, detail, items, executions, workspaces)
+    insert into stationmaster_internal.events (position, at, kind, workspace_id, detail, items, executions, workspaces)
     select a.position - c.total + c.place, c.at, c.kind, c.workspace_id, c.detail, c.items, c.executions, c.workspaces
     from counted c, advanced a
 )

@@ -8,26 +8,26 @@
 with room as (
     select c.workspace_id, r.take, coalesce(c.head_rank, -9223372036854775808) as head_rank, coalesce(c.head_seq, 0) as head_seq
     from unnest($1::uuid[], $2::integer[]) as r (workspace_id, take)
-    join stationmaster.workspace_capacity c using (workspace_id)
+    join stationmaster_internal.workspace_capacity c using (workspace_id)
 ), picked as materialized (
     select p.*, d.id is not null as parked
     from room r
     cross join lateral (
         select p.ctid as place, p.item_id, p.seq, p.rank, p.workspace_id, p.workflow_definition_id,
                p.workflow_definition_version_id, p.execution_id, p.attempts, p.recoveries
-        from stationmaster.queue_pending p
-        where p.workspace_id = r.workspace_id and p.lane = 'r' and (p.rank, p.seq) >= (r.head_rank, r.head_seq)
+        from stationmaster_internal.queue_pending p
+        where p.workspace_id = r.workspace_id and p.stage = 'ready' and (p.rank, p.seq) >= (r.head_rank, r.head_seq)
         order by p.rank, p.seq
         limit r.take
         for update skip locked
     ) p
     left join stationmaster.workflow_definitions d on d.paused and d.id = p.workflow_definition_id
 ), parked as (
-    update stationmaster.queue_pending p
-    set lane = 'p'
+    update stationmaster_internal.queue_pending p
+    set stage = 'parked'
     where p.ctid = any (array(select place from picked where parked))
 ), taken as (
-    delete from stationmaster.queue_pending p
+    delete from stationmaster_internal.queue_pending p
     where p.ctid = any (array(select place from picked where not parked))
     returning p.item_id, p.seq, p.rank, p.workspace_id, p.workflow_definition_id, p.workflow_definition_version_id,
               p.execution_id, p.attempts, p.recoveries
@@ -35,7 +35,7 @@ with room as (
     -- The moment itself, not that of the transaction's start: it must lie after the end that freed the slot.
     select clock_timestamp() as claimed_at
 ), admitted as (
-    insert into stationmaster.executions_active
+    insert into stationmaster_internal.executions_active
         (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, state,
          holder, token, lease_until, engine, attempts, recoveries, claimed_at)
     select coalesce(execution_id, item_id), item_id, seq, rank, workspace_id, workflow_definition_id,
@@ -54,7 +54,7 @@ with room as (
     ) each
     group by workspace_id
 ), moved as (
-    update stationmaster.workspace_capacity c
+    update stationmaster_internal.workspace_capacity c
     set active       = c.active + s.admitted,
         virtual_time = c.virtual_time + s.admitted / c.weight,
         ready        = s.found = s.take,

@@ -5,20 +5,20 @@
 -- $6 engines whose runs end with their server.
 with orphans as (
     select execution_id
-    from stationmaster.executions_active
+    from stationmaster_internal.executions_active
     where (lease_until <= now() or (holder = any ($3) and (state = 'STARTING' or engine = any ($6))))
       and claimed_at <= now() - make_interval(secs => $5)
     limit $4
 ), lost as materialized (
     select a.execution_id, a.holder
-    from stationmaster.executions_active a
+    from stationmaster_internal.executions_active a
     where a.execution_id = any (array(select execution_id from orphans))
       and (a.lease_until <= now() or a.holder = any ($3))
     order by a.execution_id
     for update skip locked
 )
-update stationmaster.executions_active a
-set holder = $1, token = nextval('stationmaster.claim_token'), lease_until = now() + make_interval(secs => $2)
+update stationmaster_internal.executions_active a
+set holder = $1, token = nextval('stationmaster_internal.claim_token'), lease_until = now() + make_interval(secs => $2)
 from lost
 where a.execution_id = lost.execution_id
 returning a.execution_id, a.item_id, a.workspace_id, a.token, a.recoveries, a.state, lost.holder as lost_by

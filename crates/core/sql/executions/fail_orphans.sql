@@ -3,17 +3,17 @@
 -- $1 who, $2 how many.
 with orphan as materialized (
     select p.item_id
-    from stationmaster.workspace_capacity c
-    join stationmaster.queue_pending p using (workspace_id)
+    from stationmaster_internal.workspace_capacity c
+    join stationmaster_internal.queue_pending p using (workspace_id)
     where c.gone
     limit $2
     for update of p skip locked
 ), removed as (
-    delete from stationmaster.queue_pending p
+    delete from stationmaster_internal.queue_pending p
     where p.item_id = any (array(select item_id from orphan))
     returning p.*
 ), recorded as (
-    insert into stationmaster.executions_finished
+    insert into stationmaster_internal.executions_finished
         (execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, item_status, status,
          reason, attempts, recoveries, finished_at, finished_by, last_error)
     select coalesce(execution_id, item_id), item_id, workspace_id, workflow_definition_id,

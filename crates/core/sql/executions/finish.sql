@@ -18,13 +18,13 @@ with known as materialized (
     union all
     select execution_id, token, workspace_id
     from (select a.execution_id, a.token, a.workspace_id
-          from stationmaster.executions_active a
+          from stationmaster_internal.executions_active a
           where $13::uuid[] is null and a.execution_id = any ($1)) found
     full join unnest($1::uuid[], $2::bigint[]) as k (execution_id, under_token) using (execution_id)
     where $13::uuid[] is null and (token is null) is not true and (under_token is null or under_token = token)
 ), locked as materialized (
     select workspace_id
-    from stationmaster.workspace_capacity
+    from stationmaster_internal.workspace_capacity
     where workspace_id = any (array(select distinct workspace_id from known))
     order by workspace_id
     for update skip locked
@@ -32,19 +32,19 @@ with known as materialized (
     select execution_id, workspace_id in (select workspace_id from locked) as free
     from known
 ), gone as (
-    delete from stationmaster.executions_active a
+    delete from stationmaster_internal.executions_active a
     where a.execution_id = any (array(select execution_id from decided where free))
       and a.token = any (array(select distinct token from known))
     returning a.execution_id, a.item_id, a.workspace_id, a.workflow_definition_id, a.workflow_definition_version_id, a.engine,
               a.run_id, a.attempts, a.recoveries, a.holder, a.claimed_at, a.dispatched_at
 ), freed as (
-    update stationmaster.workspace_capacity c
+    update stationmaster_internal.workspace_capacity c
     set active       = c.active - n.ended,
         virtual_time = case when c.eligible then c.virtual_time else greatest(c.virtual_time, $12) end
     from (select workspace_id, count(*) as ended from gone group by workspace_id) n
     where c.workspace_id = n.workspace_id
 ), recorded as (
-    insert into stationmaster.executions_finished
+    insert into stationmaster_internal.executions_finished
         (execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, item_status, status,
          reason, engine, run_id, attempts, recoveries, holder, claimed_at, dispatched_at, finished_at, finished_by,
          last_error, error, output)

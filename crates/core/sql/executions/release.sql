@@ -10,7 +10,7 @@ with asked as materialized (
         as a (execution_id, under_token, delay, spent, recovered, event, detail)
 ), found as materialized (
     select a.*
-    from stationmaster.executions_active a
+    from stationmaster_internal.executions_active a
     where a.execution_id = any ($1)
     order by a.execution_id
     for update
@@ -24,7 +24,7 @@ with asked as materialized (
     where token = under_token
 ), locked as materialized (
     select workspace_id
-    from stationmaster.workspace_capacity
+    from stationmaster_internal.workspace_capacity
     where workspace_id = any (array(select distinct workspace_id from mine))
     order by workspace_id
     for update skip locked
@@ -32,34 +32,34 @@ with asked as materialized (
     select m.*, m.workspace_id in (select workspace_id from locked) as released
     from mine m
 ), given_back as (
-    delete from stationmaster.executions_active a
+    delete from stationmaster_internal.executions_active a
     where a.execution_id = any (array(select execution_id from decided where released))
 ), freed as (
-    update stationmaster.workspace_capacity c
+    update stationmaster_internal.workspace_capacity c
     set active       = c.active - n.released,
         virtual_time = case when c.eligible then c.virtual_time else greatest(c.virtual_time, $9) end
     from (select workspace_id, count(*) as released from decided where released group by workspace_id) n
     where c.workspace_id = n.workspace_id
 ), waiting as (
-    insert into stationmaster.queue_pending
-        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, lane, run_at, waits_for,
+    insert into stationmaster_internal.queue_pending
+        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, stage, run_at, waits_for,
          execution_id, attempts, recoveries, last_error)
     select item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id,
-           case when delay > 0 then 'l' else 'r' end::"char",
+           case when delay > 0 then 'later' else 'ready' end,
            case when delay > 0 then clock_timestamp() + make_interval(secs => delay) end,
            case when delay > 0 then event end,
            execution_id, attempts + spent, recoveries + recovered, detail
     from decided
     where released
-    returning workspace_id, rank, seq, lane
+    returning workspace_id, rank, seq, stage
 ), hinted as (
-    insert into stationmaster.queue_hints (workspace_id, rank, seq)
+    insert into stationmaster_internal.queue_hints (workspace_id, rank, seq)
     select distinct on (workspace_id) workspace_id, rank, seq
     from waiting
-    where lane = 'r'
+    where stage = 'ready'
     order by workspace_id, rank, seq
 ), noted as (
-    insert into stationmaster.queue_events (item_id, execution_id, workspace_id, event, actor, detail)
+    insert into stationmaster_internal.queue_events (item_id, execution_id, workspace_id, event, actor, detail)
     select item_id, execution_id, workspace_id, event, $8, detail
     from decided
     where released

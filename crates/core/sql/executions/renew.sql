@@ -5,7 +5,7 @@ with asked as materialized (
     select * from unnest($1::uuid[], $2::bigint[]) as a (execution_id, under_token)
 ), found as materialized (
     select a.execution_id, a.token
-    from stationmaster.executions_active a
+    from stationmaster_internal.executions_active a
     where a.execution_id = any ($1) and a.state = 'STARTING'
     order by a.execution_id
     for update
@@ -14,7 +14,7 @@ with asked as materialized (
     from found
     full join asked using (execution_id)
 )
-update stationmaster.executions_active a
+update stationmaster_internal.executions_active a
 set lease_until = now() + make_interval(secs => $3)
 where a.execution_id = any (array(select execution_id from paired where token = under_token))
 returning a.execution_id

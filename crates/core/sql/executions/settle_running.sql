@@ -6,7 +6,7 @@ with asked as materialized (
     select * from unnest($1::uuid[], $2::bigint[], $3::text[]) as a (execution_id, under_token, known_run_id)
 ), found as materialized (
     select a.execution_id, a.token
-    from stationmaster.executions_active a
+    from stationmaster_internal.executions_active a
     where a.execution_id = any ($1)
     order by a.execution_id
     for update
@@ -15,7 +15,7 @@ with asked as materialized (
     from found
     full join asked using (execution_id)
 )
-update stationmaster.executions_active a
+update stationmaster_internal.executions_active a
 set state = 'RUNNING', lease_until = null, dispatched_at = clock_timestamp(), run_id = p.known_run_id
 from paired p
 where p.token = p.under_token and a.execution_id = p.execution_id

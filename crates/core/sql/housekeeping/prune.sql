@@ -4,32 +4,32 @@
 -- $1 retention in seconds, $2 how many.
 with old as materialized (
     select execution_id, item_id
-    from stationmaster.executions_finished
+    from stationmaster_internal.executions_finished
     where finished_at < now() - make_interval(secs => $1)
     order by execution_id
     limit $2
     for update skip locked
 ), removed as (
-    delete from stationmaster.executions_finished f
+    delete from stationmaster_internal.executions_finished f
     where f.execution_id = any (array(select execution_id from old))
     returning f.item_id
 ), items as (
     select distinct o.item_id
     from old o
-    where not exists (select from stationmaster.queue_pending p where p.item_id = o.item_id)
-      and not exists (select from stationmaster.executions_active a where a.execution_id = o.item_id)
-      and not exists (select from stationmaster.executions_active a
+    where not exists (select from stationmaster_internal.queue_pending p where p.item_id = o.item_id)
+      and not exists (select from stationmaster_internal.executions_active a where a.execution_id = o.item_id)
+      and not exists (select from stationmaster_internal.executions_active a
                       where a.item_id = o.item_id and a.execution_id <> a.item_id)
-      and not exists (select from stationmaster.executions_finished f
+      and not exists (select from stationmaster_internal.executions_finished f
                       where f.execution_id = o.item_id and f.execution_id <> all (array(select execution_id from old)))
-      and not exists (select from stationmaster.executions_finished f
+      and not exists (select from stationmaster_internal.executions_finished f
                       where f.item_id = o.item_id and f.execution_id <> f.item_id
                         and f.execution_id <> all (array(select execution_id from old)))
 ), forgotten as (
-    delete from stationmaster.queue_items i
+    delete from stationmaster_internal.queue_items i
     where i.id = any (array(select item_id from items))
 ), unwritten as (
-    delete from stationmaster.queue_events e
+    delete from stationmaster_internal.queue_events e
     where e.item_id = any (array(select item_id from items))
 )
 select count(*)

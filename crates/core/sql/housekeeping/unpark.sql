@@ -3,18 +3,18 @@
 -- Index: queue_pending_parked. $1 how many.
 with stranded as materialized (
     select p.item_id
-    from stationmaster.queue_pending p
-    where p.lane = 'p'
+    from stationmaster_internal.queue_pending p
+    where p.stage = 'parked'
       and not exists (select from stationmaster.workflow_definitions d where d.id = p.workflow_definition_id and d.paused)
     limit $1
     for update skip locked
 ), unparked as (
-    update stationmaster.queue_pending p
-    set lane = 'r'
+    update stationmaster_internal.queue_pending p
+    set stage = 'ready'
     where p.item_id = any (array(select item_id from stranded))
     returning p.workspace_id, p.rank, p.seq
 )
-insert into stationmaster.queue_hints (workspace_id, rank, seq)
+insert into stationmaster_internal.queue_hints (workspace_id, rank, seq)
 select distinct on (workspace_id) workspace_id, rank, seq
 from unparked
 order by workspace_id, rank, seq

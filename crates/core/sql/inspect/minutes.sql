@@ -3,7 +3,7 @@
 with ended as (
     select date_trunc('minute', finished_at) as at, count(*) filter (where status = 'COMPLETED') as completed,
            count(*) filter (where status is distinct from 'COMPLETED') as failed
-    from stationmaster.executions_finished
+    from stationmaster_internal.executions_finished
     where finished_at >= date_trunc('minute', now()) - make_interval(mins => $2 - 1)
       and ($1::uuid[] is null or workspace_id = any ($1))
     group by 1

@@ -2,19 +2,19 @@
 -- Backlogs beyond 100,000 are the planner's estimate, or 100,001 for some workspaces; the last minute is found by the brin
 -- index. $1 workspaces (null: all).
 select case when $1::uuid[] is not null
-            then (select count(*) from (select from stationmaster.queue_pending where workspace_id = any ($1) limit 100001) counted)
-            else (select case when reltuples < 100000 then (select count(*) from stationmaster.queue_pending)
+            then (select count(*) from (select from stationmaster_internal.queue_pending where workspace_id = any ($1) limit 100001) counted)
+            else (select case when reltuples < 100000 then (select count(*) from stationmaster_internal.queue_pending)
                               else reltuples::bigint end
-                  from pg_class where oid = 'stationmaster.queue_pending'::regclass) end as waiting,
-       (select count(*) filter (where state = 'STARTING') from stationmaster.executions_active
+                  from pg_class where oid = 'stationmaster_internal.queue_pending'::regclass) end as waiting,
+       (select count(*) filter (where state = 'STARTING') from stationmaster_internal.executions_active
         where $1::uuid[] is null or workspace_id = any ($1)) as starting,
-       (select count(*) filter (where state = 'RUNNING') from stationmaster.executions_active
+       (select count(*) filter (where state = 'RUNNING') from stationmaster_internal.executions_active
         where $1::uuid[] is null or workspace_id = any ($1)) as running,
-       (select count(*) from stationmaster.executions_finished
+       (select count(*) from stationmaster_internal.executions_finished
         where finished_at > now() - interval '1 minute' and status = 'COMPLETED'
           and ($1::uuid[] is null or workspace_id = any ($1))) as completed_last_minute,
-       (select count(*) from stationmaster.executions_finished
+       (select count(*) from stationmaster_internal.executions_finished
         where finished_at > now() - interval '1 minute' and status is distinct from 'COMPLETED'
           and ($1::uuid[] is null or workspace_id = any ($1))) as failed_last_minute,
-       (select count(*) from stationmaster.servers where lease_until > now()) as servers,
-       (select coalesce(bool_and(engine_up), false) from stationmaster.servers where lease_until > now()) as engine_up
+       (select count(*) from stationmaster_internal.servers where lease_until > now()) as servers,
+       (select coalesce(bool_and(engine_up), false) from stationmaster_internal.servers where lease_until > now()) as engine_up

@@ -5,7 +5,7 @@ select l.name, l.locked_by as by, l.lock_until > timezone('utc', clock_timestamp
        case when l.lock_until between '0001-01-01' and '9999-01-01' then timezone('utc', l.lock_until) end as until,
        t.token
 from {table} l
-left join stationmaster.lock_tokens t on t.name = l.name and t.holder = l.locked_by
+left join stationmaster_internal.lock_tokens t on t.name = l.name and t.holder = l.locked_by
 where $1::text is null or l.name = $1
 order by held desc, l.name
 limit $2

@@ -14,7 +14,7 @@ with taken as (
         where l.lock_until <= timezone('utc', clock_timestamp())
     returning l.name, l.locked_by, l.lock_until
 ), fenced as (
-    insert into stationmaster.lock_tokens as t (name, token, holder, at_least)
+    insert into stationmaster_internal.lock_tokens as t (name, token, holder, at_least)
     select name, 1, locked_by, make_interval(secs => $4) from taken
     on conflict (name) do update
         set token = t.token + 1, holder = excluded.holder, at_least = excluded.at_least

@@ -3,7 +3,7 @@
 -- Locks the lock's row. Index: both primary keys. $1 name, $2 token.
 update {table} l
 set lock_until = greatest(timezone('utc', clock_timestamp()), l.locked_at + t.at_least)
-from stationmaster.lock_tokens t
+from stationmaster_internal.lock_tokens t
 where l.name = $1 and t.name = $1 and t.token = $2 and l.locked_by = t.holder
   and l.lock_until > timezone('utc', clock_timestamp())
 returning timezone('utc', l.lock_until) as until, l.lock_until > timezone('utc', clock_timestamp()) as kept,

@@ -4,22 +4,22 @@
 -- (null: any), $6 after this item, $7 how many.
 with candidates as (
     (select p.item_id
-     from stationmaster.queue_pending p
+     from stationmaster_internal.queue_pending p
      where ($3::text is null or $3 = 'PENDING') and ($1::uuid[] is null or p.workspace_id = any ($1))
        and ($2::uuid is null or p.workflow_definition_id = $2) and p.item_id > $6
        and (($4::timestamptz is null and $5::timestamptz is null)
-            or exists (select from stationmaster.queue_items i where i.id = p.item_id
+            or exists (select from stationmaster_internal.queue_items i where i.id = p.item_id
                        and ($4::timestamptz is null or i.created_at >= $4) and ($5::timestamptz is null or i.created_at < $5)))
      order by p.item_id
      limit $7)
     union all
     (select a.item_id
-     from stationmaster.executions_active a
+     from stationmaster_internal.executions_active a
      where ($3::text is null or $3 = case a.state when 'STARTING' then 'CLAIMED' else 'DISPATCHED' end)
        and ($1::uuid[] is null or a.workspace_id = any ($1)) and ($2::uuid is null or a.workflow_definition_id = $2)
        and a.item_id > $6
        and (($4::timestamptz is null and $5::timestamptz is null)
-            or exists (select from stationmaster.queue_items i where i.id = a.item_id
+            or exists (select from stationmaster_internal.queue_items i where i.id = a.item_id
                        and ($4::timestamptz is null or i.created_at >= $4) and ($5::timestamptz is null or i.created_at < $5)))
      order by a.item_id
      limit $7)

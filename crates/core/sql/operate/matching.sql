@@ -3,7 +3,7 @@
 -- $1 workspace, $2 definition, $3 status of the execution or item, $4 reason, $5 ended after, $6 ended before (null: any),
 -- $7 after this item, $8 how many, $9 workspaces (null: any).
 select f.item_id
-from stationmaster.executions_finished f
+from stationmaster_internal.executions_finished f
 where f.superseded_at is null and coalesce(f.status, '') <> 'COMPLETED'
   and ($1::uuid is null or f.workspace_id = $1)
   and ($9::uuid[] is null or f.workspace_id = any ($9))

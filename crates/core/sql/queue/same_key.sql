@@ -6,4 +6,4 @@ select a.place, i.id,
            and i.run_at is not distinct from a.run_at as same
 from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::integer[], $6::timestamptz[]) with ordinality
     as a (workspace_id, idempotency_key, definition_id, input, priority, run_at, place)
-join stationmaster.queue_items i on i.workspace_id = a.workspace_id and i.idempotency_key = a.idempotency_key
+join stationmaster_internal.queue_items i on i.workspace_id = a.workspace_id and i.idempotency_key = a.idempotency_key

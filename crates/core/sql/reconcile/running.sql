@@ -2,7 +2,7 @@
 -- Called by the reconciler. Locks nothing. Index: executions_active_pkey.
 -- $1 after this execution, $2 younger than these seconds are left out, $3 how many.
 select execution_id, missing_since is not null as missing
-from stationmaster.executions_active
+from stationmaster_internal.executions_active
 where execution_id > $1 and state = 'RUNNING' and dispatched_at < now() - make_interval(secs => $2)
 order by execution_id
 limit $3

@@ -2,8 +2,8 @@
 -- one. Locks nothing. Index: signals_settled_dead. $1 project, $2 task queue, $3 name, $4 reason, $5 how many,
 -- $6 settled before this time, $7 only of projects of these workspaces (null: any), $8, $9 after this time and signal.
 select d.signal_id, d.settled_at
-from stationmaster.signals_settled d
-join stationmaster.signals_inbox s on s.id = d.signal_id
+from stationmaster_internal.signals_settled d
+join stationmaster_internal.signals_inbox s on s.id = d.signal_id
 where d.status = 'DEAD' and ($1::text is null or s.project = $1) and ($2::text is null or s.task_queue = $2)
   and ($3::text is null or s.name = $3) and ($4::text is null or d.reason = $4) and d.settled_at < $6
   and ($7::uuid[] is null or s.project in (select p.name from stationmaster.projects p where p.workspace_id = any ($7)))

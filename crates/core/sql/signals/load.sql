@@ -4,8 +4,8 @@
 select p.signal_id, s.name, t.workflow_definition_id, d.workspace_id, coalesce(t.priority, 0) as priority,
        t.payload_schema::text as payload_schema, case when t.payload_schema is not null then s.payload::text end as payload,
        d.current_version_id is not null as published
-from stationmaster.signals_pending p
-join stationmaster.signals_inbox s on s.id = p.signal_id
+from stationmaster_internal.signals_pending p
+join stationmaster_internal.signals_inbox s on s.id = p.signal_id
 left join lateral (
     select g.workflow_definition_id, g.payload_schema, g.priority
     from stationmaster.triggers g

@@ -3,17 +3,17 @@
 -- $1 retention in seconds, $2 how many.
 with old as materialized (
     select signal_id
-    from stationmaster.signals_settled
+    from stationmaster_internal.signals_settled
     where settled_at < now() - make_interval(secs => $1)
     order by signal_id
     limit $2
     for update skip locked
 ), removed as (
-    delete from stationmaster.signals_settled s
+    delete from stationmaster_internal.signals_settled s
     where s.signal_id = any (array(select signal_id from old))
     returning s.signal_id
 ), forgotten as (
-    delete from stationmaster.signals_inbox i
+    delete from stationmaster_internal.signals_inbox i
     where i.id = any (array(select signal_id from old))
 )
 select count(*)

@@ -13,36 +13,36 @@ with mine as materialized (
     select p.signal_id, p.seq, p.replays, a.workspace_id, a.definition_id, a.priority, a.reason, a.detail
     from unnest($4::text[], $5::uuid[], $6::uuid[], $7::integer[], $8::text[], $9::text[])
         as a (signal_id, workspace_id, definition_id, priority, reason, detail)
-    join stationmaster.signals_pending p on p.signal_id = a.signal_id and p.dispatcher_id = $1
+    join stationmaster_internal.signals_pending p on p.signal_id = a.signal_id and p.dispatcher_id = $1
     where exists (select from mine)
     order by p.signal_id
     for update of p
 ), items as (
-    insert into stationmaster.queue_items
+    insert into stationmaster_internal.queue_items
         (workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, idempotency_key, traceparent,
          correlation_id, enqueued_by)
     select b.workspace_id, b.definition_id, d.current_version_id, s.payload, b.priority, 'signal:' || b.signal_id, s.traceparent,
            s.correlation_id, $1
     from batch b
-    join stationmaster.signals_inbox s on s.id = b.signal_id
+    join stationmaster_internal.signals_inbox s on s.id = b.signal_id
     join stationmaster.workflow_definitions d on d.id = b.definition_id
     where b.reason is null
     order by b.seq
     on conflict (workspace_id, idempotency_key) where idempotency_key is not null do nothing
     returning id, idempotency_key
 ), settled as (
-    insert into stationmaster.signals_settled
+    insert into stationmaster_internal.signals_settled
         (signal_id, dispatcher_id, status, item_id, reason, detail, epoch, settled_by, settled_at, replays)
     select b.signal_id, $1, case when b.reason is null then 'ROUTED' else 'DEAD' end, coalesce(i.id, q.id), b.reason, b.detail,
            $2, $3::text, clock_timestamp(), b.replays
     from batch b
     left join items i on i.idempotency_key = 'signal:' || b.signal_id
-    left join stationmaster.queue_items q
+    left join stationmaster_internal.queue_items q
         on b.reason is null and q.workspace_id = b.workspace_id and q.idempotency_key = 'signal:' || b.signal_id
     where b.reason is not null or i.id is not null or q.id is not null
     returning signal_id, status
 ), gone as (
-    delete from stationmaster.signals_pending p
+    delete from stationmaster_internal.signals_pending p
     using settled s
     where p.signal_id = s.signal_id
 )

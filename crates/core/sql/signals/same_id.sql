@@ -6,4 +6,4 @@ select a.place,
            and s.correlation_id is not distinct from a.correlation_id as same
 from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) with ordinality
     as a (id, project, task_queue, name, payload, correlation_id, place)
-join stationmaster.signals_inbox s on s.id = a.id
+join stationmaster_internal.signals_inbox s on s.id = a.id

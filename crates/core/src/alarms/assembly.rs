@@ -47,6 +47,6 @@ impl Alarms {
 
     /// Tells the others to look.
     pub(crate) async fn leave(&self) {
-        self.shared.attention.leave(&self.shared.database, 0.0).await;
+        self.shared.attention.leave(&self.shared.database, None).await;
     }
 }

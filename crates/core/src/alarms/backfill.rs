@@ -92,7 +92,7 @@ fn fires(alarm: &Alarm, from: Timestamp, to: Timestamp) -> Result<Vec<Upcoming>,
             "the range reaches into the future: that will fire by itself".to_owned(),
         ));
     }
-    let Ok(Schedule::Cron(series)) = alarm.written(alarm.created_at).read() else {
+    let Ok(Schedule::Cron(series)) = alarm.written().read() else {
         let message = format!("alarm {} is for once: fire it instead", alarm.id);
         return Err(Error::WrongState(message));
     };

@@ -106,7 +106,7 @@ impl Claimer {
             .map(|row| self.claim_of(row, holder, began))
             .collect();
         self.shared.attention.worked();
-        self.shared.attention.attend(&self.shared.database, 0.0).await;
+        self.shared.attention.attend(&self.shared.database, None).await;
         self.shared.metrics.alarms.claimed(claims.len(), began.elapsed());
         tracing::debug!(occurrences = claims.len(), "Firing {} occurrences", claims.len());
         Ok(Claimed {

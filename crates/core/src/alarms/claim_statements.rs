@@ -37,7 +37,7 @@ pub async fn claim_by_hand(connection: &mut PgConnection, batch: usize) -> Resul
         .bind(&alarms)
         .bind(&nominal)
         .bind(&due_at)
-        .bind(vec!["l"; due.len()])
+        .bind(vec!["leased"; due.len()])
         .bind(&no_words)
         .bind(ServerId::new())
         .bind(120_f64)

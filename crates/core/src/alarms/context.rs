@@ -49,7 +49,7 @@ impl AlarmsContext {
             keyring: Arc::new(keys::Keyring::new(&settings)),
             due_from: Arc::new(Mutex::new(LowWater::new())),
             ready_from: Arc::new(Mutex::new(LowWater::new())),
-            attention: Arc::new(Attention::new("alarms", super::claim::ATTENTION)),
+            attention: Arc::new(Attention::new("alarms", "alarms", super::claim::ATTENTION)),
             settings: Arc::new(settings),
         }
     }

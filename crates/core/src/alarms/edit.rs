@@ -125,7 +125,7 @@ async fn carry_out(
     }
     let (now, before) = (locked.now(), alarm.clone());
     change(&mut alarm, edit, now)?;
-    let written = alarm.written(locked.anchor_at());
+    let written = alarm.written();
     check(edit, &written)?;
     write(transaction, &alarm).await?;
     if moves {

@@ -195,7 +195,7 @@ impl From<AlarmRow> for Alarm {
 
 impl Alarm {
     /// Its schedule as it is written down.
-    pub(super) fn written(&self, anchor_at: Timestamp) -> Written {
+    pub(super) fn written(&self) -> Written {
         Written {
             fire_at: self.fire_at,
             civil_at: self.civil_at.clone(),
@@ -204,7 +204,7 @@ impl Alarm {
             dst: self.dst.clone(),
             start_at: self.start_at,
             end_at: self.end_at,
-            anchor_at,
+            anchor_at: self.created_at,
         }
     }
 
@@ -214,7 +214,7 @@ impl Alarm {
         if !matches!(self.status.as_str(), "active" | "paused") {
             return Vec::new();
         }
-        match self.written(self.created_at).read() {
+        match self.written().read() {
             Ok(Schedule::Cron(series)) => {
                 // What is due and not yet made comes first.
                 let from = self.next_fire_at.map_or(after, |next| {

@@ -33,7 +33,7 @@ struct Candidate {
     jitter: f64,
     start_at: Option<jiff_sqlx::Timestamp>,
     end_at: Option<jiff_sqlx::Timestamp>,
-    anchor_at: jiff_sqlx::Timestamp,
+    created_at: jiff_sqlx::Timestamp,
     now: jiff_sqlx::Timestamp,
 }
 
@@ -177,7 +177,7 @@ fn step(settings: &Settings, candidate: &Candidate) -> Result<(Step, Terms), Str
         dst: candidate.dst.clone(),
         start_at: candidate.start_at.map(jiff_sqlx::Timestamp::to_jiff),
         end_at: candidate.end_at.map(jiff_sqlx::Timestamp::to_jiff),
-        anchor_at: candidate.anchor_at.to_jiff(),
+        anchor_at: candidate.created_at.to_jiff(),
     };
     let terms = Terms {
         misfire: Misfire::named(&candidate.misfire, u32::try_from(candidate.catch_up).unwrap_or(1))?,
@@ -235,9 +235,9 @@ impl Moves {
             self.made.scheduled_for.push(stamp(fire.at));
             self.made.due_at.push(stamp(due(alarm, fire.at, terms.jitter)));
             self.made.modes.push(match (place, terms.overlap) {
-                (0, _) => "l",
-                (_, Overlap::Allow) => "r",
-                _ => "w",
+                (0, _) => "leased",
+                (_, Overlap::Allow) => "ready",
+                _ => "waiting",
             });
             self.made.notes.push(fire.note);
         }

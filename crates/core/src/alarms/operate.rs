@@ -42,16 +42,11 @@ pub(super) struct Locked {
     now: jiff_sqlx::Timestamp,
     /// An occurrence of the schedule is open.
     pub(super) under_way: bool,
-    anchor_at: jiff_sqlx::Timestamp,
 }
 
 impl Locked {
     pub(super) fn now(&self) -> Timestamp {
         self.now.to_jiff()
-    }
-
-    pub(super) fn anchor_at(&self) -> Timestamp {
-        self.anchor_at.to_jiff()
     }
 }
 
@@ -183,10 +178,7 @@ async fn go_on(transaction: &mut sqlx::PgConnection, alarm: &Alarm, locked: &Loc
         return Ok(());
     };
     let now = locked.now();
-    let schedule = alarm
-        .written(locked.anchor_at())
-        .read()
-        .map_err(Error::WrongState)?;
+    let schedule = alarm.written().read().map_err(Error::WrongState)?;
     let (upcoming, follows) = match &schedule {
         Schedule::Cron(series) => {
             if next <= now {

@@ -38,7 +38,6 @@ struct Unplanned {
     jitter: f64,
     start_at: Option<jiff_sqlx::Timestamp>,
     end_at: Option<jiff_sqlx::Timestamp>,
-    anchor_at: jiff_sqlx::Timestamp,
     created_at: jiff_sqlx::Timestamp,
 }
 
@@ -147,7 +146,7 @@ fn plan_of(row: &Unplanned) -> Result<Plan, String> {
         dst: row.dst.clone(),
         start_at: row.start_at.map(jiff_sqlx::Timestamp::to_jiff),
         end_at: row.end_at.map(jiff_sqlx::Timestamp::to_jiff),
-        anchor_at: row.anchor_at.to_jiff(),
+        anchor_at: row.created_at.to_jiff(),
     };
     let follows = row.follows_at.unwrap_or(row.created_at).to_jiff();
     let next = written

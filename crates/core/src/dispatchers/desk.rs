@@ -51,7 +51,7 @@ impl ServerDesk {
     /// Routes what waits in the inbox, until it is empty or the look has lasted long enough.
     async fn route_now(&self, tenure: &Tenure) -> Result<Routed, DeskError> {
         let began = Instant::now();
-        let attention = Attention::new(&tenure.dispatcher_id.0, ATTENTION);
+        let attention = Attention::new(&tenure.dispatcher_id.0, "signals", ATTENTION);
         let fence = Fence {
             dispatcher_id: &tenure.dispatcher_id,
             epoch: tenure.epoch,
@@ -77,7 +77,7 @@ impl ServerDesk {
                 // A lone signal is not worth it; a stream of them is.
                 if all.routed + all.dead > 1 {
                     attention.worked();
-                    attention.attend(&self.database, 0.0).await;
+                    attention.attend(&self.database, None).await;
                 }
             }
             let full = batch.seen >= self.settings.batch_size;

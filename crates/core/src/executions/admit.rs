@@ -223,7 +223,7 @@ impl Admission {
     }
 
     async fn is_anybody_eligible(&self) -> Result<bool, db::Error> {
-        let query = "select exists (select from stationmaster.workspace_capacity where eligible)";
+        let query = "select exists (select from stationmaster_internal.workspace_capacity where eligible)";
         within(sqlx::query_scalar(query).fetch_one(self.shared.database.pool())).await
     }
 }

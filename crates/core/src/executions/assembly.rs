@@ -87,7 +87,7 @@ impl Executions {
             );
         }
         let (attention, database) = (&self.shared.attention, &self.shared.database);
-        attention.leave(database, self.shared.floor()).await;
+        attention.leave(database, Some(self.shared.floor())).await;
     }
 
     /// Returns when the last task has ended, after the lane has left.

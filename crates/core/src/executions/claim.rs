@@ -144,7 +144,7 @@ impl Claimer {
         // In turns nobody looks again soon, so nobody may say so.
         if self.shared.settings.exclusive.is_none() {
             let (attention, database) = (&self.shared.attention, &self.shared.database);
-            attention.attend(database, self.shared.floor()).await;
+            attention.attend(database, Some(self.shared.floor())).await;
         }
         if !claims.is_empty() {
             self.shared.metrics.claimed(claims.len(), began.elapsed());

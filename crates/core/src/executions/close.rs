@@ -51,7 +51,7 @@ impl Pass for SharedCloses {
             self.since = None;
             return Ok(Next::After(IDLE));
         };
-        let query = "select min(claimed_at) from stationmaster.executions_active";
+        let query = "select min(claimed_at) from stationmaster_internal.executions_active";
         let oldest: Option<jiff_sqlx::Timestamp> =
             within(sqlx::query_scalar(query).fetch_one(shared.database.pool())).await?;
         let Some(oldest) = oldest.map(jiff_sqlx::Timestamp::to_jiff) else {

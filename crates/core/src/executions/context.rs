@@ -57,7 +57,7 @@ impl ExecutionsContext {
             low_water: Arc::new(Mutex::new(LowWater::new())),
             capacity_turn: Arc::default(),
             few_workspaces: Arc::default(),
-            attention: Arc::new(Attention::new("executions", super::claim::ATTENTION)),
+            attention: Arc::new(Attention::new("executions", "queue", super::claim::ATTENTION)),
             stop,
         }
     }

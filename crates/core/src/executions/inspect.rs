@@ -348,7 +348,7 @@ pub enum Waiting {
 
 #[derive(sqlx::FromRow)]
 struct Facts {
-    lane: String,
+    stage: String,
     run_at: Option<jiff_sqlx::Timestamp>,
     waits_for: Option<String>,
     last_error: Option<String>,
@@ -376,11 +376,13 @@ fn reason(facts: Facts) -> Waiting {
     let until = optional_time(facts.run_at);
     match facts {
         Facts {
-            lane,
+            stage,
             waits_for: Some(what),
             ..
-        } if lane == "l" && what == "schedule" => Waiting::Scheduled { until },
-        Facts { lane, last_error, .. } if lane == "l" => Waiting::BackingOff {
+        } if stage == "later" && what == "schedule" => Waiting::Scheduled { until },
+        Facts {
+            stage, last_error, ..
+        } if stage == "later" => Waiting::BackingOff {
             until,
             error: last_error,
         },

@@ -65,7 +65,7 @@ impl Lane for ExecutionsLane {
 
     async fn stalled(&self) {
         let (attention, database) = (&self.shared.attention, &self.shared.database);
-        attention.look_away(database, self.shared.floor()).await;
+        attention.look_away(database, Some(self.shared.floor())).await;
     }
 
     #[tracing::instrument(name = "step:process_item", level = "debug", skip_all, fields(item = %claim.item_id, execution = %claim.execution_id))]

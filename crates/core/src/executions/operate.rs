@@ -85,7 +85,7 @@ pub(super) async fn cancel_in(
     reason: Option<&str>,
     actor: &str,
 ) -> Result<Cancelled, Error> {
-    let query = "select coalesce(status, item_status) from stationmaster.executions_finished
+    let query = "select coalesce(status, item_status) from stationmaster_internal.executions_finished
                  where (execution_id = $1 or (item_id = $1 and execution_id <> item_id)) and superseded_at is null limit 1";
     if let Some(status) = within(sqlx::query_scalar(query).bind(id).fetch_optional(&mut **session)).await? {
         return Ok(Cancelled::EndedBefore(status));

@@ -8,8 +8,9 @@ use crate::db::{self, statement, within};
 impl Locks {
     /// Makes the table where it is missing and may be made. Answers what is wrong with it, in words; nothing: it is fine.
     pub async fn prepare(&self) -> Result<Option<String>, db::Error> {
-        let query = sqlx::query_scalar::<_, Option<String>>("select stationmaster.make_lock_table($1)")
-            .bind(self.table.quoted());
+        let query =
+            sqlx::query_scalar::<_, Option<String>>("select stationmaster_internal.make_lock_table($1)")
+                .bind(self.table.quoted());
         let reason = within(query.fetch_one(self.database.pool())).await?;
         let problem = self.problem().await?;
         Ok(match (problem, reason) {

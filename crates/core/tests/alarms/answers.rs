@@ -30,7 +30,7 @@ async fn the_whole_ladder_is_climbed_under_one_id_and_then_the_alarm_has_failed(
         })
         .await;
         let query = format!(
-            "select extract(epoch from ready_at - clock_timestamp())::bigint from stationmaster.occurrences_open where alarm_id = '{id}'"
+            "select extract(epoch from ready_at - clock_timestamp())::bigint from stationmaster_internal.occurrences_open where alarm_id = '{id}'"
         );
         let wait = bed.testbed.number(&query).await;
         assert!(
@@ -154,7 +154,7 @@ async fn a_target_that_asks_for_time_gets_it() {
         })
         .await;
         let query = format!(
-            "select extract(epoch from ready_at - clock_timestamp())::bigint from stationmaster.occurrences_open where alarm_id = '{id}'"
+            "select extract(epoch from ready_at - clock_timestamp())::bigint from stationmaster_internal.occurrences_open where alarm_id = '{id}'"
         );
         let wait = bed.testbed.number(&query).await;
         bed.hurry(id).await;

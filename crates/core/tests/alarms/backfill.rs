@@ -22,7 +22,7 @@ async fn a_backfill_fires_what_was_not_accepted_and_leaves_alone_what_was() {
     let (fired, skipped) = (planned[1].scheduled_for, planned[2].scheduled_for);
     bed.testbed
         .run(&format!(
-            "insert into stationmaster.occurrences_finished (alarm_id, scheduled_for, origin, status, due_at)
+            "insert into stationmaster_internal.occurrences_finished (alarm_id, scheduled_for, origin, status, due_at)
              values ('{id}', '{fired}', 'schedule', 'fired', now()), ('{id}', '{skipped}', 'schedule', 'skipped', now())"
         ))
         .await;

@@ -136,7 +136,7 @@ impl Bed {
     pub(crate) async fn hurry(&self, id: AlarmId) {
         self.testbed
             .run(&format!(
-                "update stationmaster.occurrences_open set ready_at = now() where alarm_id = '{id}' and holder is null"
+                "update stationmaster_internal.occurrences_open set ready_at = now() where alarm_id = '{id}' and holder is null"
             ))
             .await;
     }
@@ -144,12 +144,12 @@ impl Bed {
     /// Pretends that the alarm's next occurrence was due long ago.
     pub(crate) async fn backdate(&self, id: AlarmId, by: &str) -> Timestamp {
         let query = format!(
-            "update stationmaster.alarm_standings
+            "update stationmaster_internal.alarm_standings
              set next_fire_at = date_trunc('minute', now() - interval '{by}'), next_due_at = date_trunc('minute', now() - interval '{by}')
              where alarm_id = '{id}'"
         );
         self.testbed.run(&query).await;
-        let query = "select next_fire_at from stationmaster.alarm_standings where alarm_id = $1";
+        let query = "select next_fire_at from stationmaster_internal.alarm_standings where alarm_id = $1";
         let at: jiff_sqlx::Timestamp = sqlx::query_scalar(query)
             .bind(id)
             .fetch_one(self.testbed.pool())

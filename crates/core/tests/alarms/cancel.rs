@@ -81,8 +81,9 @@ async fn cancels_that_race_with_fires_leave_each_alarm_in_one_state_with_a_true_
     for (id, cancelled) in ids {
         let answer = cancelled.await.unwrap();
         eventually("nothing of it is open", async || {
-            let query =
-                format!("select count(*) from stationmaster.occurrences_open where alarm_id = '{id}'");
+            let query = format!(
+                "select count(*) from stationmaster_internal.occurrences_open where alarm_id = '{id}'"
+            );
             bed.testbed.number(&query).await == 0
         })
         .await;
@@ -129,7 +130,7 @@ async fn a_series_cancelled_while_it_fires_makes_no_further_occurrence() {
         let alarm = bed.alarm(id).await;
         assert_eq!((alarm.status.as_str(), alarm.next_fire_at), ("cancelled", None));
     }
-    let due = "select count(*) from stationmaster.alarm_standings where next_due_at is not null";
+    let due = "select count(*) from stationmaster_internal.alarm_standings where next_due_at is not null";
     assert_eq!(bed.testbed.number(due).await, 0);
     server.stop().await;
 }

@@ -67,9 +67,9 @@ async fn every_instant_is_met_by_an_accepted_wake_of_its_own_through_kills_and_f
     let last = start(&bed).await;
     eventually("every series is over", async || {
         bed.testbed
-            .run("update stationmaster.occurrences_open set ready_at = now() where holder is null and ready_at > now()")
+            .run("update stationmaster_internal.occurrences_open set ready_at = now() where holder is null and ready_at > now()")
             .await;
-        let running = "select count(*) from stationmaster.alarm_standings where status = 'active'";
+        let running = "select count(*) from stationmaster_internal.alarm_standings where status = 'active'";
         bed.testbed.number(running).await == 0
     })
     .await;
@@ -105,7 +105,7 @@ async fn check(bed: &Bed, alarms: &HashMap<AlarmId, &str>, begin: Timestamp, end
         .filter(|id| !wanted.contains(id))
         .collect();
     assert!(strange.is_empty(), "nobody asked for: {strange:?}");
-    let unfired = "select count(*) from stationmaster.occurrences_finished where status <> 'fired'";
+    let unfired = "select count(*) from stationmaster_internal.occurrences_finished where status <> 'fired'";
     assert_eq!(bed.testbed.number(unfired).await, 0);
     println!(
         "{} instants, {} wakes, {} accepted ids",

@@ -17,8 +17,8 @@ async fn what_is_past_its_retention_is_removed_and_nothing_else() {
     let living = bed.set(bed.cron(YEARLY, "/living")).await;
     bed.testbed
         .run(&format!(
-            "update stationmaster.occurrences_finished set finished_at = now() - interval '31 days' where alarm_id = '{old}';
-             update stationmaster.alarm_standings set ended_at = now() - interval '31 days' where alarm_id = '{old}'"
+            "update stationmaster_internal.occurrences_finished set finished_at = now() - interval '31 days' where alarm_id = '{old}';
+             update stationmaster_internal.alarm_standings set ended_at = now() - interval '31 days' where alarm_id = '{old}'"
         ))
         .await;
     eventually("the old one is gone", async || {
@@ -26,9 +26,9 @@ async fn what_is_past_its_retention_is_removed_and_nothing_else() {
     })
     .await;
     let left = format!(
-        "select (select count(*) from stationmaster.alarm_standings where alarm_id = '{old}')
-              + (select count(*) from stationmaster.alarm_events where alarm_id = '{old}')
-              + (select count(*) from stationmaster.occurrence_tries where alarm_id = '{old}')
+        "select (select count(*) from stationmaster_internal.alarm_standings where alarm_id = '{old}')
+              + (select count(*) from stationmaster_internal.alarm_events where alarm_id = '{old}')
+              + (select count(*) from stationmaster_internal.occurrence_tries where alarm_id = '{old}')
               + (select count(*) from stationmaster.alarm_occurrences where alarm_id = '{old}')"
     );
     assert_eq!(bed.testbed.number(&left).await, 0);

@@ -38,7 +38,7 @@ async fn a_slow_target_does_not_delay_the_others() {
         .await;
     }
     assert_eq!(slow.arrived(), 2, "never more than its limit at once");
-    let spent = "select count(*) from stationmaster.occurrences_open where attempts > 0";
+    let spent = "select count(*) from stationmaster_internal.occurrences_open where attempts > 0";
     assert_eq!(bed.testbed.number(spent).await, 0, "waiting spends no try");
     slow.let_go();
     eventually("the slow ones fire too", async || slow.arrived() == 200).await;
@@ -73,7 +73,7 @@ async fn a_dead_target_trips_its_own_breaker_and_the_rest_fires_when_it_comes_ba
     })
     .await;
     let held_back = async || {
-        let query = "select count(*) from stationmaster.occurrences_open where attempts = 0 and last_error like 'held back%'";
+        let query = "select count(*) from stationmaster_internal.occurrences_open where attempts = 0 and last_error like 'held back%'";
         bed.testbed.number(query).await
     };
     eventually("most are held back, unspent", async || held_back().await >= 40).await;
@@ -83,11 +83,11 @@ async fn a_dead_target_trips_its_own_breaker_and_the_rest_fires_when_it_comes_ba
     }
     let back = Receiver::start_at(&address.to_string()).await;
     bed.testbed
-        .run("update stationmaster.occurrences_open set ready_at = now() where attempts > 0 and holder is null")
+        .run("update stationmaster_internal.occurrences_open set ready_at = now() where attempts > 0 and holder is null")
         .await;
     eventually("everything fires once it is back", async || {
         bed.testbed
-            .run("update stationmaster.occurrences_open set ready_at = now() where attempts > 0 and holder is null and ready_at > now() + interval '20 s'")
+            .run("update stationmaster_internal.occurrences_open set ready_at = now() where attempts > 0 and holder is null and ready_at > now() + interval '20 s'")
             .await;
         back.arrived() == 60
     })
@@ -124,7 +124,7 @@ async fn an_alarm_that_somebody_keeps_locked_delays_no_other() {
     bed.wakes("/held", 1).await;
     eventually("the other one is due", async || {
         let query = format!(
-            "select count(*) from stationmaster.alarm_standings where alarm_id = '{claiming}' and next_due_at < now()"
+            "select count(*) from stationmaster_internal.alarm_standings where alarm_id = '{claiming}' and next_due_at < now()"
         );
         bed.testbed.number(&query).await == 1
     })

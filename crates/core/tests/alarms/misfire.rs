@@ -166,13 +166,13 @@ async fn jitter_moves_the_due_time_and_not_the_nominal_instant() {
     };
     let id = bed.set(request).await;
     let query = format!(
-        "select extract(epoch from next_due_at - next_fire_at)::bigint from stationmaster.alarm_standings where alarm_id = '{id}'"
+        "select extract(epoch from next_due_at - next_fire_at)::bigint from stationmaster_internal.alarm_standings where alarm_id = '{id}'"
     );
     let late = bed.testbed.number(&query).await;
     assert!((0..3600).contains(&late), "{late}");
     bed.testbed
         .run(&format!(
-            "update stationmaster.alarm_standings set next_due_at = now() where alarm_id = '{id}'"
+            "update stationmaster_internal.alarm_standings set next_due_at = now() where alarm_id = '{id}'"
         ))
         .await;
     let nominal = bed.alarm(id).await.next_fire_at.unwrap();

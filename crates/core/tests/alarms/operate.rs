@@ -20,7 +20,7 @@ async fn a_paused_alarm_does_not_fire_and_a_resumed_one_goes_on_from_now() {
     pause(database, id, "tester").await.unwrap();
     pause(database, id, "tester").await.unwrap();
     bed.testbed
-        .run("update stationmaster.alarm_standings set next_fire_at = date_trunc('minute', now() - interval '3 minutes')")
+        .run("update stationmaster_internal.alarm_standings set next_fire_at = date_trunc('minute', now() - interval '3 minutes')")
         .await;
     let server = bed.server().await;
     let other = bed.now("/other").await;
@@ -55,7 +55,7 @@ async fn a_pause_parks_what_waits_for_its_next_try_and_a_resume_lets_it_go() {
     let id = bed.now("/bad").await;
     eventually("it waits", async || bed.statuses(id).await == ["retrying"]).await;
     pause(database, id, "tester").await.unwrap();
-    let parked = "select count(*) from stationmaster.occurrences_open where ready_at = 'infinity'";
+    let parked = "select count(*) from stationmaster_internal.occurrences_open where ready_at = 'infinity'";
     assert_eq!(bed.testbed.number(parked).await, 1);
     assert_eq!(bed.occurrences(id).await[0].retry_at, None);
     resume(database, id, "tester").await.unwrap();

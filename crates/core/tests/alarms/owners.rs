@@ -53,7 +53,7 @@ async fn past_its_lease_a_wake_is_anothers_and_the_late_settlement_is_refused() 
     let other = bed.server().await;
     // The lease has run out while the first server waits for the answer.
     bed.testbed
-        .run("update stationmaster.occurrences_open set ready_at = now() - interval '1 second'")
+        .run("update stationmaster_internal.occurrences_open set ready_at = now() - interval '1 second'")
         .await;
     bed.until(id, "fired").await;
     let before = bed.occurrences(id).await;
@@ -114,7 +114,7 @@ async fn a_server_that_stops_finishes_what_is_under_way_and_gives_back_the_rest(
     let server = bed.server_with(settings).await;
     eventually("some are under way", async || bed.receiver.arrived() >= 4).await;
     server.stop().await;
-    let held = "select count(*) from stationmaster.occurrences_open where holder is not null";
+    let held = "select count(*) from stationmaster_internal.occurrences_open where holder is not null";
     assert_eq!(bed.testbed.number(held).await, 0, "nothing is left in its hands");
     let unsettled = bed.testbed.count("occurrences_finished").await;
     assert_eq!(
@@ -128,8 +128,7 @@ async fn a_server_that_stops_finishes_what_is_under_way_and_gives_back_the_rest(
     })
     .await;
     assert_eq!(bed.receiver.at("/slow").len(), 40, "each once");
-    let spent =
-        "select count(*) from stationmaster.occurrences_finished where attempts > 0 or recoveries > 0";
+    let spent = "select count(*) from stationmaster_internal.occurrences_finished where attempts > 0 or recoveries > 0";
     assert_eq!(bed.testbed.number(spent).await, 0);
     second.stop().await;
 }

@@ -9,11 +9,11 @@ const MANY: i32 = 20_000;
 async fn stored(bed: &Bed) {
     bed.testbed
         .run(&format!(
-            "insert into stationmaster.alarm_definitions (workspace_id, kind, fire_at)
+            "insert into stationmaster_internal.alarm_definitions (workspace_id, kind, fire_at)
              select '{}', 'once', now() + interval '1 day' + n * interval '1 second' from generate_series(1, {MANY}) n;
-             insert into stationmaster.occurrences_open (alarm_id, scheduled_for, due_at, ready_at)
-             select id, now(), now(), now() + interval '1 day' from stationmaster.alarm_definitions;
-             analyze stationmaster.alarm_standings; analyze stationmaster.alarm_definitions; analyze stationmaster.occurrences_open",
+             insert into stationmaster_internal.occurrences_open (alarm_id, scheduled_for, due_at, ready_at)
+             select id, now(), now(), now() + interval '1 day' from stationmaster_internal.alarm_definitions;
+             analyze stationmaster_internal.alarm_standings; analyze stationmaster_internal.alarm_definitions; analyze stationmaster_internal.occurrences_open",
             bed.workspace
         ))
         .await;

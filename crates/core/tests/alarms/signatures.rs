@@ -86,7 +86,7 @@ async fn a_target_may_have_a_secret_of_its_own_which_is_rotated_with_an_overlap(
     server.stop().await;
 
     bed.testbed
-        .run("update stationmaster.wake_keys set previous_until = now()")
+        .run("update stationmaster_internal.wake_keys set previous_until = now()")
         .await;
     let server = signing(&bed, &master).await;
     let wake = one(&bed, "/after").await;

@@ -24,8 +24,8 @@ async fn newer_zone_data_moves_stored_fires_and_says_so() {
     // As an older program would have left it.
     bed.testbed
         .run(&format!(
-            "insert into stationmaster.zone_data (version) values ('2020a');
-             update stationmaster.alarm_standings set next_fire_at = next_fire_at + interval '1 hour', next_due_at = next_due_at + interval '1 hour'
+            "insert into stationmaster_internal.zone_data (version) values ('2020a');
+             update stationmaster_internal.alarm_standings set next_fire_at = next_fire_at + interval '1 hour', next_due_at = next_due_at + interval '1 hour'
              where alarm_id = '{id}'"
         ))
         .await;
@@ -54,8 +54,8 @@ async fn older_zone_data_changes_nothing() {
     let id = bed.set(bed.cron("0 9 1 1 *", "/")).await;
     bed.testbed
         .run(
-            "insert into stationmaster.zone_data (version) values ('9999z');
-             update stationmaster.alarm_standings set next_fire_at = next_fire_at + interval '1 hour'",
+            "insert into stationmaster_internal.zone_data (version) values ('9999z');
+             update stationmaster_internal.alarm_standings set next_fire_at = next_fire_at + interval '1 hour'",
         )
         .await;
     let wrong = bed.alarm(id).await.next_fire_at;

@@ -18,9 +18,9 @@ use super::Testbed;
 pub(crate) async fn peaks(testbed: &Testbed) -> HashMap<WorkspaceId, i64> {
     let query = "
         with spans as (
-            select workspace_id, claimed_at, finished_at from stationmaster.executions_finished where claimed_at is not null
+            select workspace_id, claimed_at, finished_at from stationmaster_internal.executions_finished where claimed_at is not null
             union all
-            select workspace_id, claimed_at, null from stationmaster.executions_active
+            select workspace_id, claimed_at, null from stationmaster_internal.executions_active
         ), steps as (
             select workspace_id, claimed_at as at, 1 as step from spans
             union all
@@ -38,8 +38,8 @@ pub(crate) async fn peaks(testbed: &Testbed) -> HashMap<WorkspaceId, i64> {
 pub(crate) async fn wrong_counters(testbed: &Testbed) -> Vec<(WorkspaceId, i32, i64)> {
     let query = "
         select c.workspace_id, c.active, count(a.execution_id)
-        from stationmaster.workspace_capacity c
-        left join stationmaster.executions_active a using (workspace_id)
+        from stationmaster_internal.workspace_capacity c
+        left join stationmaster_internal.executions_active a using (workspace_id)
         group by c.workspace_id, c.active
         having c.active <> count(a.execution_id)";
     sqlx::query_as(query).fetch_all(testbed.pool()).await.unwrap()
@@ -49,14 +49,14 @@ pub(crate) async fn wrong_counters(testbed: &Testbed) -> Vec<(WorkspaceId, i32, 
 pub(crate) async fn misplaced_items(testbed: &Testbed) -> Vec<(Uuid, i64)> {
     let query = "
         with places as (
-            select item_id from stationmaster.queue_pending
+            select item_id from stationmaster_internal.queue_pending
             union all
-            select item_id from stationmaster.executions_active
+            select item_id from stationmaster_internal.executions_active
             union all
-            select item_id from stationmaster.executions_finished where superseded_at is null
+            select item_id from stationmaster_internal.executions_finished where superseded_at is null
         )
         select i.id, count(p.item_id)
-        from stationmaster.queue_items i
+        from stationmaster_internal.queue_items i
         left join places p on p.item_id = i.id
         group by i.id
         having count(p.item_id) <> 1";
@@ -89,8 +89,8 @@ impl RowSampler {
         let task = tokio::spawn(async move {
             let query = "
                 select c.workspace_id, count(a.execution_id), c.active, c.max_concurrent
-                from stationmaster.workspace_capacity c
-                left join stationmaster.executions_active a using (workspace_id)
+                from stationmaster_internal.workspace_capacity c
+                left join stationmaster_internal.executions_active a using (workspace_id)
                 group by c.workspace_id, c.active, c.max_concurrent";
             let mut samples = Samples::default();
             while !stopped.is_cancelled() {

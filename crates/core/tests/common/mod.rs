@@ -279,13 +279,18 @@ impl Testbed {
 
     /// The items that have ended, in the order in which they were claimed.
     pub(crate) async fn claim_order(&self) -> Vec<ItemId> {
-        let query = "select item_id from stationmaster.executions_finished order by claimed_at";
+        let query = "select item_id from stationmaster_internal.executions_finished order by claimed_at";
         sqlx::query_scalar(query).fetch_all(self.pool()).await.unwrap()
     }
 
-    /// The number of rows in one of our tables.
-    pub(crate) async fn count(&self, table: &str) -> i64 {
-        self.number(&format!("select count(*) from stationmaster.{table}"))
+    /// The number of rows in one of our tables, or in a public view.
+    pub(crate) async fn count(&self, relation: &str) -> i64 {
+        let schema = if ["alarms", "audit", "signals"].contains(&relation) {
+            "stationmaster"
+        } else {
+            "stationmaster_internal"
+        };
+        self.number(&format!("select count(*) from {schema}.{relation}"))
             .await
     }
 

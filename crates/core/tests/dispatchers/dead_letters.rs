@@ -84,7 +84,7 @@ async fn a_signal_that_the_queue_refuses_is_put_aside_alone() {
             "create function refuse() returns trigger language plpgsql as $$ begin
                  if new.input = '\"poison\"' then raise exception 'no poison here' using errcode = 'check_violation'; end if;
                  return new; end $$;
-             create trigger refuse before insert on stationmaster.queue_items for each row execute function refuse();",
+             create trigger refuse before insert on stationmaster_internal.queue_items for each row execute function refuse();",
         )
         .await;
     for n in 0..20 {

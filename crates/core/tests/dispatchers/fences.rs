@@ -29,7 +29,7 @@ async fn route(
     owner: Uuid,
     epoch: i64,
 ) -> (bool, i64) {
-    let ids: Vec<String> = sqlx::query_scalar("select signal_id from stationmaster.signals_pending")
+    let ids: Vec<String> = sqlx::query_scalar("select signal_id from stationmaster_internal.signals_pending")
         .fetch_all(&mut *connection)
         .await
         .unwrap();

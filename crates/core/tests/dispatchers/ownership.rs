@@ -20,7 +20,7 @@ async fn a_second_healthy_server_stands_by_and_takes_nothing() {
     let owner = Server::start(&testbed).await;
     eventually("the first owns it", async || owned_by(&testbed, &owner).await).await;
     let standby = Server::start(&testbed).await;
-    let registered = "select count(*) from stationmaster.dispatcher_servers";
+    let registered = "select count(*) from stationmaster_internal.dispatcher_servers";
     eventually("both are registered", async || {
         testbed.number(registered).await == 2
     })
@@ -99,7 +99,7 @@ async fn an_owner_that_leaves_hands_over_at_once() {
     owner.stop().await;
     eventually("the standby owns it", async || owned_by(&testbed, &standby).await).await;
     assert_eq!(testbed.story().await, ["fresh", "handed_over", "handover"]);
-    let heartbeats = "select count(*) from stationmaster.dispatcher_heartbeats where epoch = 1";
+    let heartbeats = "select count(*) from stationmaster_internal.dispatcher_heartbeats where epoch = 1";
     assert_eq!(testbed.number(heartbeats).await, 0);
     standby.stop().await;
     assert_eq!(

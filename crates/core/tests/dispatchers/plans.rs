@@ -7,15 +7,15 @@ use crate::common::{NOOP, Testbed};
 
 /// Forty thousand signals that were settled, twenty thousand that wait for twenty dispatchers.
 const CROWD: &str = "
-    insert into stationmaster.signals_inbox (id, project, task_queue, name)
+    insert into stationmaster_internal.signals_inbox (id, project, task_queue, name)
     select 's' || n, 'shop', 'q' || n % 20, 'paid' from generate_series(1, 60000) n;
-    insert into stationmaster.queue_items (workspace_id, workflow_definition_id, workflow_definition_version_id, idempotency_key)
+    insert into stationmaster_internal.queue_items (workspace_id, workflow_definition_id, workflow_definition_version_id, idempotency_key)
     select d.workspace_id, d.id, d.current_version_id, 'signal:s' || n
     from generate_series(1, 40000) n, stationmaster.workflow_definitions d;
-    insert into stationmaster.signals_settled (signal_id, dispatcher_id, status, epoch, settled_by, settled_at, replays)
+    insert into stationmaster_internal.signals_settled (signal_id, dispatcher_id, status, epoch, settled_by, settled_at, replays)
     select 's' || n, 'dispatcher-shop-q' || n % 20, 'ROUTED', 1, 'x', now(), 0 from generate_series(1, 40000) n;
-    delete from stationmaster.signals_pending p using stationmaster.signals_settled s where s.signal_id = p.signal_id;
-    analyze stationmaster.signals_inbox, stationmaster.signals_pending, stationmaster.signals_settled, stationmaster.queue_items";
+    delete from stationmaster_internal.signals_pending p using stationmaster_internal.signals_settled s where s.signal_id = p.signal_id;
+    analyze stationmaster_internal.signals_inbox, stationmaster_internal.signals_pending, stationmaster_internal.signals_settled, stationmaster_internal.queue_items";
 
 const LARGE: [&str; 4] = [
     "signals_inbox",

@@ -119,7 +119,7 @@ async fn a_trigger_of_the_task_queue_goes_before_that_of_the_project() {
     eventually("both are routed", async || testbed.in_status("ROUTED").await == 2).await;
     let chosen = |definition| {
         format!(
-            "select count(*) from stationmaster.queue_items where workflow_definition_id = '{definition}'"
+            "select count(*) from stationmaster_internal.queue_items where workflow_definition_id = '{definition}'"
         )
     };
     assert_eq!(

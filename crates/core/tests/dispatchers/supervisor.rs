@@ -131,17 +131,17 @@ async fn a_heartbeat_that_was_lost_costs_a_healthy_owner_nothing() {
     })
     .await;
     testbed
-        .run("update stationmaster.dispatcher_heartbeats set beat_at = now() - interval '1 hour', epoch = 0")
+        .run("update stationmaster_internal.dispatcher_heartbeats set beat_at = now() - interval '1 hour', epoch = 0")
         .await;
     eventually("it is written again", async || {
         testbed
-            .number("select count(*) from stationmaster.dispatcher_heartbeats where epoch = 1")
+            .number("select count(*) from stationmaster_internal.dispatcher_heartbeats where epoch = 1")
             .await
             == 1
     })
     .await;
     testbed
-        .run("delete from stationmaster.dispatcher_heartbeats")
+        .run("delete from stationmaster_internal.dispatcher_heartbeats")
         .await;
     eventually("it is written again", async || {
         testbed.count("dispatcher_heartbeats").await == 1

@@ -28,8 +28,8 @@ async fn fifteen_items_with_batches_of_ten_go_as_ten_and_five() {
     assert_eq!(claims_up_to(&server, "4.0"), 0);
     assert_eq!(claims_up_to(&server, "8.0"), 1);
     assert_eq!(claims_up_to(&server, "16.0"), 2);
-    let first = "select count(*) from stationmaster.executions_finished
-                 where claimed_at = (select min(claimed_at) from stationmaster.executions_finished)";
+    let first = "select count(*) from stationmaster_internal.executions_finished
+                 where claimed_at = (select min(claimed_at) from stationmaster_internal.executions_finished)";
     assert_eq!(testbed.number(first).await, 10, "the ten went before the five");
     server.stop().await;
 }
@@ -42,7 +42,7 @@ async fn a_claim_that_finds_nothing_is_no_batch() {
     let item = testbed.enqueue(tenant).await;
     testbed.reaches(item, "COMPLETED").await;
     // The hint is taken up and found empty before the server falls asleep again.
-    let ready = "select count(*) from stationmaster.workspace_capacity where ready";
+    let ready = "select count(*) from stationmaster_internal.workspace_capacity where ready";
     eventually("nobody is ready any more", async || {
         testbed.number(ready).await == 0
     })

@@ -259,7 +259,7 @@ async fn a_rolled_back_cancel_does_not_lose_the_item() {
         .unwrap();
     let server = testbed.server(brisk()).await;
     testbed.reaches(items[1], "COMPLETED").await;
-    let ready = "select count(*) from stationmaster.workspace_capacity where ready";
+    let ready = "select count(*) from stationmaster_internal.workspace_capacity where ready";
     eventually("the claim has passed by", async || {
         testbed.number(ready).await == 0
     })

@@ -33,7 +33,7 @@ async fn race(
 type Row = (ItemId, String, Option<String>, i64);
 
 async fn outcomes(testbed: &Testbed) -> HashMap<ItemId, (String, Option<String>, i64)> {
-    let query = "select item_id, min(item_status), min(status), count(*) from stationmaster.executions_finished group by 1";
+    let query = "select item_id, min(item_status), min(status), count(*) from stationmaster_internal.executions_finished group by 1";
     let rows: Vec<Row> = sqlx::query_as(query).fetch_all(testbed.pool()).await.unwrap();
     rows.into_iter()
         .map(|(item, queue, execution, rows)| (item, (queue, execution, rows)))

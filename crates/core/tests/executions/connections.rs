@@ -58,7 +58,7 @@ async fn servers_that_lose_all_their_connections_again_and_again_lose_no_work() 
     let mut observer = testbed.connection().await;
     let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity
                where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'";
-    let ended = "select count(*) from stationmaster.executions_finished";
+    let ended = "select count(*) from stationmaster_internal.executions_finished";
     for round in 1..=4 {
         let mut some = async || {
             sqlx::query_scalar::<_, i64>(ended)
@@ -89,7 +89,7 @@ async fn servers_that_lose_all_their_connections_again_and_again_lose_no_work() 
     };
     assert_eq!(misplaced_items(&again).await, []);
     assert_eq!(wrong_counters(&again).await, []);
-    let twice = "select count(*) from (select from stationmaster.executions_finished group by item_id having count(*) > 1) twice";
+    let twice = "select count(*) from (select from stationmaster_internal.executions_finished group by item_id having count(*) > 1) twice";
     assert_eq!(again.number(twice).await, 0);
     for server in servers {
         server.stop().await;

@@ -91,7 +91,7 @@ async fn after_a_crash_a_long_wait_goes_on_where_it_was() {
     mortal.kill();
     // An hour goes by.
     testbed
-        .run("update stationmaster.embedded_runs set wake_at = wake_at - interval '1 hour'")
+        .run("update stationmaster_internal.embedded_runs set wake_at = wake_at - interval '1 hour'")
         .await;
     let server = testbed.server(brisk()).await;
     testbed.reaches(item, "COMPLETED").await;
@@ -109,7 +109,7 @@ async fn is_over(testbed: &Testbed, item: ItemId) {
 async fn lapse(testbed: &Testbed, server: &Server) {
     let mut connection = testbed.connection().await;
     let mut hold = connection.begin().await.unwrap();
-    let query = "select from stationmaster.servers where id = $1 for update";
+    let query = "select from stationmaster_internal.servers where id = $1 for update";
     sqlx::query(query)
         .bind(server.id())
         .execute(&mut *hold)
@@ -121,7 +121,7 @@ async fn lapse(testbed: &Testbed, server: &Server) {
     })
     .await;
     // The heartbeat that is being held back was sent in time; it must be too old as well.
-    let over = "select count(*) from stationmaster.servers where id = $1 and lease_until < clock_timestamp() - interval '1 s'";
+    let over = "select count(*) from stationmaster_internal.servers where id = $1 and lease_until < clock_timestamp() - interval '1 s'";
     let over = || {
         sqlx::query_scalar::<_, i64>(over)
             .bind(server.id())

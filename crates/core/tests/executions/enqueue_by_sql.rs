@@ -18,8 +18,7 @@ async fn everything_is_done(testbed: &Testbed, items: i64) {
     .await;
     assert_eq!(testbed.count("queue_pending").await, 0);
     assert_eq!(testbed.count("queue_items").await, items);
-    let strange =
-        "select count(*) from stationmaster.executions_finished where status is distinct from 'COMPLETED'";
+    let strange = "select count(*) from stationmaster_internal.executions_finished where status is distinct from 'COMPLETED'";
     assert_eq!(testbed.number(strange).await, 0);
 }
 
@@ -57,7 +56,7 @@ async fn the_function_enqueues_inside_the_callers_transaction() {
     testbed.reaches(kept, "COMPLETED").await;
     let execution = testbed.execution(kept).await;
     assert_eq!(execution.input.unwrap().get(), r#"{"a": 1}"#);
-    let left = "select count(*) from stationmaster.queue_items where id = $1";
+    let left = "select count(*) from stationmaster_internal.queue_items where id = $1";
     let left: i64 = sqlx::query_scalar(left)
         .bind(dropped)
         .fetch_one(testbed.pool())

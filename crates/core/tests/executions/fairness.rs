@@ -11,7 +11,7 @@ use crate::common::{NOOP, Testbed, brisk};
 async fn places(testbed: &Testbed, workspace: WorkspaceId) -> Vec<i64> {
     let query = "select place from (
                      select workspace_id, rank() over (order by claimed_at) as place
-                     from stationmaster.executions_finished) ranked
+                     from stationmaster_internal.executions_finished) ranked
                  where workspace_id = $1 order by place";
     sqlx::query_scalar(query)
         .bind(workspace)
@@ -93,7 +93,7 @@ async fn heavy_share(workspaces: usize, batch_size: usize) -> f64 {
     server.stop().await;
     // Half of the way both still had plenty to do.
     let query = "select count(*) filter (where workspace_id = any ($1))::double precision / count(*)
-                 from (select workspace_id from stationmaster.executions_finished order by claimed_at limit 500) half";
+                 from (select workspace_id from stationmaster_internal.executions_finished order by claimed_at limit 500) half";
     sqlx::query_scalar(query)
         .bind(heavy)
         .fetch_one(testbed.pool())
@@ -141,9 +141,9 @@ async fn a_resumed_workspace_does_not_keep_the_others_waiting() {
         })
         .await;
     testbed.finishes(350).await;
-    let query = "select count(*) from stationmaster.executions_finished
+    let query = "select count(*) from stationmaster_internal.executions_finished
                  where workspace_id = $1 and claimed_at < (
-                     select max(claimed_at) from stationmaster.executions_finished where workspace_id = $2)";
+                     select max(claimed_at) from stationmaster_internal.executions_finished where workspace_id = $2)";
     let query = sqlx::query_scalar::<_, i64>(query).bind(sleeper.0).bind(steady.0);
     let before: i64 = query.fetch_one(testbed.pool()).await.unwrap();
     assert!(

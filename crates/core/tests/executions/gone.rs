@@ -11,8 +11,7 @@ use crate::common::{FAIL, NOOP, Testbed, brisk, eventually, wait};
 async fn failed_because(testbed: &Testbed, item: ItemId, reason: &str) {
     let what = format!("item {item} is FAILED");
     eventually(&what, async || testbed.status(item).await == "FAILED").await;
-    let query =
-        "select reason from stationmaster.executions_finished where item_id = $1 and superseded_at is null";
+    let query = "select reason from stationmaster_internal.executions_finished where item_id = $1 and superseded_at is null";
     let found: Option<String> = sqlx::query_scalar(query)
         .bind(item)
         .fetch_one(testbed.pool())
@@ -85,7 +84,7 @@ async fn waiting_items_of_a_deleted_workspace_fail_and_running_ones_run_to_their
     failed_because(&testbed, items[1], "workspace_gone").await;
     failed_because(&testbed, items[2], "workspace_gone").await;
     testbed.reaches(items[0], "COMPLETED").await;
-    let active = "select coalesce(sum(active), 0) from stationmaster.workspace_capacity";
+    let active = "select coalesce(sum(active), 0) from stationmaster_internal.workspace_capacity";
     assert_eq!(testbed.number(active).await, 0);
     server.stop().await;
 }
@@ -108,7 +107,7 @@ async fn a_workspace_deleted_in_the_middle_of_the_work_leaves_nothing_waiting() 
         testbed.count("executions_finished").await == 100
     })
     .await;
-    let strange = "select count(*) from stationmaster.executions_finished
+    let strange = "select count(*) from stationmaster_internal.executions_finished
                    where not (status is not distinct from 'COMPLETED' or reason in ('workspace_gone', 'definition_gone'))";
     assert_eq!(testbed.number(strange).await, 0);
     server.stop().await;
@@ -161,7 +160,7 @@ async fn an_item_committed_after_its_workspace_was_deleted_fails_too() {
     })
     .await;
     let server = testbed.server(brisk()).await;
-    let swept = "select (select count(*) from stationmaster.duties where name = 'housekeeping')";
+    let swept = "select (select count(*) from stationmaster_internal.duties where name = 'housekeeping')";
     eventually("the server keeps house", async || {
         testbed.number(swept).await == 1
     })

@@ -56,7 +56,8 @@ async fn the_steps_of_the_quickest_executions_are_in_order_too() {
         let steps = steps(&testbed, *item).await;
         assert_eq!(names(&steps), ["enqueued", "claimed", "dispatched", "completed"]);
     }
-    let tied = "select count(*) from stationmaster.executions_finished where finished_at <= dispatched_at";
+    let tied =
+        "select count(*) from stationmaster_internal.executions_finished where finished_at <= dispatched_at";
     assert_eq!(
         testbed.number(tied).await,
         0,

@@ -55,7 +55,7 @@ async fn strange_but_valid_input_is_kept_and_run() {
     let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
     let inputs = [
         "null",
-        "\"'; drop table stationmaster.queue_items; --\"",
+        "\"'; drop table stationmaster_internal.queue_items; --\"",
         "123456789012345678901234567890.12345678901234567890",
         "1e400",
         r#"{"": {"": []}}"#,

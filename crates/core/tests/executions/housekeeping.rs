@@ -16,7 +16,7 @@ fn keeping_an_hour() -> Settings {
 }
 
 async fn age(testbed: &Testbed, item: ItemId, by: &str) {
-    let query = "update stationmaster.executions_finished set finished_at = finished_at - $2::interval where item_id = $1";
+    let query = "update stationmaster_internal.executions_finished set finished_at = finished_at - $2::interval where item_id = $1";
     sqlx::query(query)
         .bind(item)
         .bind(by)
@@ -26,9 +26,9 @@ async fn age(testbed: &Testbed, item: ItemId, by: &str) {
 }
 
 async fn traces(testbed: &Testbed, item: ItemId) -> i64 {
-    let query = "select (select count(*) from stationmaster.executions_finished where item_id = $1)
-                      + (select count(*) from stationmaster.queue_items where id = $1)
-                      + (select count(*) from stationmaster.queue_events where item_id = $1)";
+    let query = "select (select count(*) from stationmaster_internal.executions_finished where item_id = $1)
+                      + (select count(*) from stationmaster_internal.queue_items where id = $1)
+                      + (select count(*) from stationmaster_internal.queue_events where item_id = $1)";
     sqlx::query_scalar(query)
         .bind(item)
         .fetch_one(testbed.pool())
@@ -52,7 +52,8 @@ async fn what_ended_longer_ago_than_the_retention_goes_with_its_item_and_history
     testbed.finishes(5).await;
     // The old one is old altogether, of the retried one only the former execution is.
     age(&testbed, old, "2 hours").await;
-    let former = "update stationmaster.executions_finished set finished_at = finished_at - interval '2 hours'
+    let former =
+        "update stationmaster_internal.executions_finished set finished_at = finished_at - interval '2 hours'
                   where item_id = $1 and superseded_at is not null";
     sqlx::query(former)
         .bind(retried)
@@ -108,7 +109,7 @@ async fn a_counter_that_is_wrong_is_mended_and_reported() {
     );
     // Full by mistake, and with a slot too many: the first would wait for ever, the second would exceed its limit.
     let wrong = format!(
-        "update stationmaster.workspace_capacity set active = 2 where workspace_id = '{}'",
+        "update stationmaster_internal.workspace_capacity set active = 2 where workspace_id = '{}'",
         low.0
     );
     testbed.run(&wrong).await;
@@ -124,7 +125,7 @@ async fn a_counter_that_is_wrong_is_mended_and_reported() {
     let items = testbed.enqueue_many(high, 3).await;
     testbed.reaches(items[1], "RUNNING").await;
     before.stop().await;
-    let dead = "update stationmaster.workspace_capacity set active = 1 where workspace_id = $1";
+    let dead = "update stationmaster_internal.workspace_capacity set active = 1 where workspace_id = $1";
     sqlx::query(dead)
         .bind(right.0)
         .execute(testbed.pool())
@@ -151,7 +152,9 @@ async fn a_ready_item_that_no_hint_speaks_for_is_found() {
     for tenant in tenants {
         items.push(testbed.enqueue(tenant).await);
     }
-    testbed.run("delete from stationmaster.queue_hints").await;
+    testbed
+        .run("delete from stationmaster_internal.queue_hints")
+        .await;
     let server = testbed.server(brisk()).await;
     for item in items {
         testbed.reaches(item, "COMPLETED").await;
@@ -165,15 +168,17 @@ async fn a_ready_item_before_the_remembered_head_is_found() {
     let testbed = Testbed::new().await;
     let tenant = testbed.tenant(1, NOOP).await;
     let items = testbed.enqueue_many(tenant, 3).await;
-    testbed.run("delete from stationmaster.queue_hints").await;
-    let skip = "update stationmaster.workspace_capacity set ready = true, head_rank = 0,
-                head_seq = (select max(seq) from stationmaster.queue_pending)";
+    testbed
+        .run("delete from stationmaster_internal.queue_hints")
+        .await;
+    let skip = "update stationmaster_internal.workspace_capacity set ready = true, head_rank = 0,
+                head_seq = (select max(seq) from stationmaster_internal.queue_pending)";
     testbed.run(skip).await;
     // Paused, so that no claim has the workspace locked when it is swept.
     testbed.pause(tenant.0, true).await;
     let server = testbed.server(brisk()).await;
-    let mended = "select count(*) from stationmaster.workspace_capacity
-                  where head_seq = (select min(seq) from stationmaster.queue_pending)";
+    let mended = "select count(*) from stationmaster_internal.workspace_capacity
+                  where head_seq = (select min(seq) from stationmaster_internal.queue_pending)";
     eventually("the position is mended", async || {
         testbed.number(mended).await == 1
     })
@@ -216,7 +221,7 @@ async fn the_gauges_tell_how_much_waits_and_for_how_long() {
     let tenant = testbed.tenant(2, &wait(600.0)).await;
     testbed.enqueue_many(tenant, 7).await;
     testbed
-        .run("update stationmaster.queue_items set created_at = created_at - interval '100 s'")
+        .run("update stationmaster_internal.queue_items set created_at = created_at - interval '100 s'")
         .await;
     let server = testbed.server(brisk()).await;
     eventually("the gauges are right", async || {

@@ -12,7 +12,7 @@ use crate::common::scripted::{Mood, ScriptedEngine};
 use crate::common::{NOOP, Server, Testbed, brisk, eventually, wait, within, woken_only};
 
 async fn places_of_pending(testbed: &Testbed, workspace: WorkspaceId) -> Vec<(Uuid, String, String)> {
-    let query = "select item_id, ctid::text, xmin::text from stationmaster.queue_pending
+    let query = "select item_id, ctid::text, xmin::text from stationmaster_internal.queue_pending
                  where workspace_id = $1 order by item_id";
     sqlx::query_as(query)
         .bind(workspace)

@@ -17,8 +17,8 @@ const FINISH: &str = include_str!("../../sql/executions/finish.sql");
 
 /// Takes a claim away from its holder, as a recovery does after the lease has run out, and keeps it for an hour.
 async fn take_over(testbed: &Testbed) -> (Uuid, i64) {
-    let change = "update stationmaster.executions_active
-                  set holder = $1, token = nextval('stationmaster.claim_token'),
+    let change = "update stationmaster_internal.executions_active
+                  set holder = $1, token = nextval('stationmaster_internal.claim_token'),
                       lease_until = case when state = 'STARTING' then now() + interval '1 hour' end
                   returning token";
     let thief = Uuid::now_v7();
@@ -31,7 +31,8 @@ async fn take_over(testbed: &Testbed) -> (Uuid, i64) {
 }
 
 async fn still_held_by(testbed: &Testbed, item: ItemId, (thief, token): (Uuid, i64), state: &str) {
-    let query = "select holder, token, state from stationmaster.executions_active where item_id = $1";
+    let query =
+        "select holder, token, state from stationmaster_internal.executions_active where item_id = $1";
     let query = sqlx::query_as::<_, (Uuid, i64, String)>(query).bind(item);
     let row = query.fetch_one(testbed.pool()).await.unwrap();
     assert_eq!(row, (thief, token, state.to_owned()));
@@ -132,7 +133,7 @@ async fn a_run_that_was_taken_over_writes_no_progress_and_stops() {
     let thief = take_over(&testbed).await;
     testbed
         .run(&format!(
-            "update stationmaster.embedded_runs set token = {}",
+            "update stationmaster_internal.embedded_runs set token = {}",
             thief.1
         ))
         .await;
@@ -144,7 +145,7 @@ async fn a_run_that_was_taken_over_writes_no_progress_and_stops() {
     assert_eq!(listener.calls("/last"), 0);
     assert_eq!(
         testbed
-            .number("select position::bigint from stationmaster.embedded_runs")
+            .number("select position::bigint from stationmaster_internal.embedded_runs")
             .await,
         1
     );
@@ -164,7 +165,7 @@ async fn end_behind(
     testbed.reaches(item, "RUNNING").await;
     let execution = testbed.execution(item).await.id;
     let token = testbed
-        .number("select token from stationmaster.executions_active")
+        .number("select token from stationmaster_internal.executions_active")
         .await;
 
     let mut other = testbed.connection().await;
@@ -205,7 +206,7 @@ async fn end_behind(
 /// the one that it had seen.
 #[tokio::test]
 async fn an_end_that_waited_for_an_adoption_ends_nothing() {
-    let adoption = "update stationmaster.executions_active set token = nextval('stationmaster.claim_token')";
+    let adoption = "update stationmaster_internal.executions_active set token = nextval('stationmaster_internal.claim_token')";
     for (is_workspace_known, ended) in [(false, Some(false)), (true, None)] {
         let (testbed, server, execution, answer) = end_behind(adoption, is_workspace_known).await;
         // Looked up, it is to come again and will find another token; known, it is refused at once.
@@ -213,7 +214,7 @@ async fn an_end_that_waited_for_an_adoption_ends_nothing() {
         assert_eq!(answer, expected);
         assert_eq!(testbed.count("executions_active").await, 1);
         assert_eq!(testbed.count("executions_finished").await, 0);
-        let active = "select active::bigint from stationmaster.workspace_capacity";
+        let active = "select active::bigint from stationmaster_internal.workspace_capacity";
         assert_eq!(testbed.number(active).await, 1, "its slot stays taken");
         server.stop().await;
     }
@@ -222,7 +223,7 @@ async fn an_end_that_waited_for_an_adoption_ends_nothing() {
 /// The run is over before its start is written down: the end waits for the settlement, and the changed row is still its own.
 #[tokio::test]
 async fn an_end_that_waited_for_a_settlement_ends_it() {
-    let settlement = "update stationmaster.executions_active set dispatched_at = now()";
+    let settlement = "update stationmaster_internal.executions_active set dispatched_at = now()";
     for is_workspace_known in [false, true] {
         let (testbed, server, execution, answer) = end_behind(settlement, is_workspace_known).await;
         assert_eq!(answer, [(execution, true)]);

@@ -28,7 +28,7 @@ async fn six_servers(testbed: &Testbed) -> Vec<Server> {
 }
 
 async fn active(testbed: &Testbed, workspace: WorkspaceId) -> i64 {
-    let query = "select count(*) from stationmaster.executions_active where workspace_id = $1";
+    let query = "select count(*) from stationmaster_internal.executions_active where workspace_id = $1";
     sqlx::query_scalar(query)
         .bind(workspace)
         .fetch_one(testbed.pool())
@@ -93,9 +93,9 @@ async fn a_lowered_limit_admits_nothing_until_enough_have_ended() {
     // Whatever was claimed after the change found at most one other active at that very moment.
     let query = "
         select coalesce(max((
-            select count(*) from stationmaster.executions_finished o
+            select count(*) from stationmaster_internal.executions_finished o
             where o.execution_id <> f.execution_id and o.claimed_at <= f.claimed_at and o.finished_at > f.claimed_at)), -1)
-        from stationmaster.executions_finished f where f.claimed_at > $1::timestamptz";
+        from stationmaster_internal.executions_finished f where f.claimed_at > $1::timestamptz";
     let others: i64 = sqlx::query_scalar(query)
         .bind(&lowered_at)
         .fetch_one(testbed.pool())

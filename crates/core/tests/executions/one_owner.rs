@@ -9,7 +9,7 @@ use crate::common::counting::{misplaced_items, wrong_counters};
 use crate::common::{NOOP, Server, Testbed, brisk, eventually, wait};
 
 async fn everybody_takes_part(testbed: &Testbed, servers: &[Server]) {
-    let query = "select distinct holder from stationmaster.executions_finished";
+    let query = "select distinct holder from stationmaster_internal.executions_finished";
     let holders: HashSet<Uuid> = sqlx::query_scalar::<_, Uuid>(query)
         .fetch_all(testbed.pool())
         .await
@@ -25,10 +25,10 @@ async fn everybody_takes_part(testbed: &Testbed, servers: &[Server]) {
 
 async fn each_item_ran_once(testbed: &Testbed, items: i64) {
     let once = "select count(*) from (
-                    select item_id from stationmaster.executions_finished
+                    select item_id from stationmaster_internal.executions_finished
                     group by item_id having count(*) = 1 and min(status) = 'COMPLETED') once";
     assert_eq!(testbed.number(once).await, items);
-    let ids = "select count(distinct execution_id) from stationmaster.executions_finished";
+    let ids = "select count(distinct execution_id) from stationmaster_internal.executions_finished";
     assert_eq!(testbed.number(ids).await, items);
     assert_eq!(testbed.count("executions_active").await, 0);
     assert_eq!(testbed.count("queue_pending").await, 0);

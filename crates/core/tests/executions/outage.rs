@@ -25,7 +25,7 @@ async fn an_outage_spends_no_attempts_and_work_goes_on_when_it_ends() {
     .await;
     eventually("nothing is in the servers' hands", async || {
         testbed
-            .number("select count(*) from stationmaster.executions_active where state = 'STARTING'")
+            .number("select count(*) from stationmaster_internal.executions_active where state = 'STARTING'")
             .await
             == 0
     })
@@ -47,11 +47,10 @@ async fn an_outage_spends_no_attempts_and_work_goes_on_when_it_ends() {
     );
 
     engine.feel(Mood::Willing);
-    let running = "select count(*) from stationmaster.executions_active where state = 'RUNNING'";
+    let running = "select count(*) from stationmaster_internal.executions_active where state = 'RUNNING'";
     let back = async || testbed.number(running).await == 16;
     within(Duration::from_secs(5), "everything runs after the outage", back).await;
-    let spent =
-        "select coalesce(max(attempts) + max(recoveries), 0)::bigint from stationmaster.executions_active";
+    let spent = "select coalesce(max(attempts) + max(recoveries), 0)::bigint from stationmaster_internal.executions_active";
     assert_eq!(testbed.number(spent).await, 0);
     assert_eq!(server.metric("engine_breaker_open"), 0);
     assert!(server.station.readiness().await.problems.is_empty());
@@ -69,7 +68,7 @@ async fn while_the_engine_is_away_nothing_is_claimed() {
     })
     .await;
     let items = testbed.enqueue_many(tenant, 5).await;
-    let token = "select last_value from stationmaster.claim_token";
+    let token = "select last_value from stationmaster_internal.claim_token";
     let before = testbed.number(token).await;
     // Several polls long.
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -67,10 +67,10 @@ async fn items_of_a_paused_definition_keep_their_order() {
     testbed.pause_definition(paused, true).await;
     let items = testbed.enqueue_many(paused, 20).await;
     let server = testbed.server(brisk()).await;
-    let parked = "select count(*) from stationmaster.queue_pending where lane = 'p'";
+    let parked = "select count(*) from stationmaster_internal.queue_pending where stage = 'parked'";
     eventually("all are parked", async || testbed.number(parked).await == 20).await;
     // A claim that is under way at the moment of the resume may take the item that it was about to park.
-    let ready = "select count(*) from stationmaster.workspace_capacity where ready";
+    let ready = "select count(*) from stationmaster_internal.workspace_capacity where ready";
     eventually("no claim is under way", async || testbed.number(ready).await == 0).await;
     testbed.pause_definition(paused, false).await;
     testbed.finishes(20).await;
@@ -85,7 +85,7 @@ async fn items_of_a_definition_that_is_deleted_while_paused_fail_with_the_reason
     testbed.pause_definition(paused, true).await;
     let item = testbed.enqueue(paused).await;
     let server = testbed.server(brisk()).await;
-    let parked = "select count(*) from stationmaster.queue_pending where lane = 'p'";
+    let parked = "select count(*) from stationmaster_internal.queue_pending where stage = 'parked'";
     eventually("it is parked", async || testbed.number(parked).await == 1).await;
     catalogue::delete_definition(&testbed.database, paused.1)
         .await
@@ -109,7 +109,7 @@ async fn a_resume_while_a_claim_parks_does_not_leave_the_item_parked() {
     let mut claimer = testbed.connection().await;
     let mut claim = claimer.begin().await.unwrap();
     claim
-        .execute("select from stationmaster.workspace_capacity for update")
+        .execute("select from stationmaster_internal.workspace_capacity for update")
         .await
         .unwrap();
     let admit = include_str!("../../sql/executions/admit.sql");

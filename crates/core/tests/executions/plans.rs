@@ -7,31 +7,31 @@ use crate::common::Testbed;
 /// Ten thousand workspaces, most of them full, fifty thousand waiting items, ten thousand executions under way, fifty thousand ended ones.
 const CROWD: &str = "
     insert into stationmaster.workspaces (name, plan) select 'w' || n, 'PRO' from generate_series(1, 10000) n;
-    update stationmaster.workspace_capacity set ready = true, virtual_time = random() * 1000,
+    update stationmaster_internal.workspace_capacity set ready = true, virtual_time = random() * 1000,
         active = case when random() < 0.05 then 1 else max_concurrent end;
     with w as (select id, row_number() over () as n from stationmaster.workspaces limit 2000)
-    insert into stationmaster.queue_pending
-        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, lane, run_at)
-    select gen_random_uuid(), s, -(s % 3), w.id, w.id, w.id, case when s % 50 = 0 then 'l' else 'r' end::\"char\",
+    insert into stationmaster_internal.queue_pending
+        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, stage, run_at)
+    select gen_random_uuid(), s, -(s % 3), w.id, w.id, w.id, case when s % 50 = 0 then 'later' else 'ready' end,
            case when s % 50 = 0 then now() + s * interval '1 s' end
     from generate_series(1, 50000) s join w on w.n = s % 2000 + 1;
-    insert into stationmaster.executions_active
+    insert into stationmaster_internal.executions_active
         (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, state,
          holder, token, lease_until, engine, attempts, recoveries, claimed_at)
     select gen_random_uuid(), gen_random_uuid(), row_number() over (), 0, id, id, id,
            case when random() < 0.1 then 'STARTING' else 'RUNNING' end, gen_random_uuid(), 1,
            case when random() < 0.1 then now() + interval '1 hour' end, 'embedded', 0, 0, now()
     from stationmaster.workspaces;
-    insert into stationmaster.executions_finished
+    insert into stationmaster_internal.executions_finished
         (execution_id, item_id, workspace_id, workflow_definition_id, item_status, status, attempts, recoveries, finished_at,
          finished_by)
     select gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'DISPATCHED', 'COMPLETED', 0, 0,
            now() - n * interval '1 s', 'x'
     from generate_series(1, 50000) n;
-    insert into stationmaster.queue_hints (workspace_id, rank, seq)
-    select workspace_id, 0, row_number() over () from stationmaster.workspace_capacity limit 5000;
-    analyze stationmaster.workspaces, stationmaster.workspace_capacity, stationmaster.queue_pending,
-            stationmaster.executions_active, stationmaster.executions_finished, stationmaster.queue_hints";
+    insert into stationmaster_internal.queue_hints (workspace_id, rank, seq)
+    select workspace_id, 0, row_number() over () from stationmaster_internal.workspace_capacity limit 5000;
+    analyze stationmaster.workspaces, stationmaster_internal.workspace_capacity, stationmaster_internal.queue_pending,
+            stationmaster_internal.executions_active, stationmaster_internal.executions_finished, stationmaster_internal.queue_hints";
 
 /// The tables that a hot statement must not read from end to end.
 const LARGE: [&str; 5] = [

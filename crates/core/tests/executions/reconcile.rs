@@ -37,7 +37,8 @@ async fn a_run_that_the_engine_does_not_know_any_more_is_closed_at_the_second_lo
     testbed.reaches(items[1], "RUNNING").await;
     let lost = testbed.execution(items[0]).await.id;
     engine.forget(lost);
-    let marked = "select count(*) from stationmaster.executions_active where missing_since is not null";
+    let marked =
+        "select count(*) from stationmaster_internal.executions_active where missing_since is not null";
     eventually("it is missed at the first look", async || {
         testbed.number(marked).await == 1
     })
@@ -69,7 +70,8 @@ async fn a_run_that_was_missed_once_and_is_there_again_is_left_alone() {
     testbed.reaches(item, "RUNNING").await;
     let execution = testbed.execution(item).await.id;
     engine.forget(execution);
-    let marked = "select count(*) from stationmaster.executions_active where missing_since is not null";
+    let marked =
+        "select count(*) from stationmaster_internal.executions_active where missing_since is not null";
     eventually("it is missed at the first look", async || {
         testbed.number(marked).await == 1
     })

@@ -18,7 +18,7 @@ use crate::common::{NOOP, Server, Testbed, brisk, eventually, wait, within, woke
 /// A server that was there a minute ago and has not been heard of since.
 async fn dead_server(testbed: &Testbed) -> Uuid {
     let id = Uuid::now_v7();
-    let query = "insert into stationmaster.servers (id, name, version, engine, engine_up, claiming, seen_at, lease_until)
+    let query = "insert into stationmaster_internal.servers (id, name, version, engine, engine_up, claiming, seen_at, lease_until)
                  values ($1, 'dead', '0', 'embedded', true, true, now() - interval '1 min', now() - interval '50 s')";
     sqlx::query(query).bind(id).execute(testbed.pool()).await.unwrap();
     id
@@ -33,14 +33,14 @@ async fn claimed_by(
     lease: &str,
 ) -> ExecutionId {
     let query = "
-        with taken as (delete from stationmaster.queue_pending where item_id = $1 returning *),
-        counted as (update stationmaster.workspace_capacity c set active = active + 1
+        with taken as (delete from stationmaster_internal.queue_pending where item_id = $1 returning *),
+        counted as (update stationmaster_internal.workspace_capacity c set active = active + 1
                     from taken where c.workspace_id = taken.workspace_id)
-        insert into stationmaster.executions_active
+        insert into stationmaster_internal.executions_active
             (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, state,
              holder, token, lease_until, engine, attempts, recoveries, claimed_at)
         select $2, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, 'STARTING',
-               $3, nextval('stationmaster.claim_token'), now() + $5::interval, 'embedded', attempts, $4, now() - interval '1 min'
+               $3, nextval('stationmaster_internal.claim_token'), now() + $5::interval, 'embedded', attempts, $4, now() - interval '1 min'
         from taken";
     let execution = ExecutionId::new();
     let query = sqlx::query(query)
@@ -54,7 +54,7 @@ async fn claimed_by(
 }
 
 async fn is_running(testbed: &Testbed, execution: ExecutionId) {
-    let change = "update stationmaster.executions_active
+    let change = "update stationmaster_internal.executions_active
                   set state = 'RUNNING', lease_until = null, dispatched_at = now() - interval '50 s', run_id = 'r'
                   where execution_id = $1";
     sqlx::query(change)
@@ -101,7 +101,7 @@ async fn a_claim_whose_own_lease_ran_out_is_recovered_although_its_server_lives(
     let item = testbed.enqueue(tenant).await;
     let alive = dead_server(&testbed).await;
     testbed
-        .run("update stationmaster.servers set lease_until = now() + interval '1 hour'")
+        .run("update stationmaster_internal.servers set lease_until = now() + interval '1 hour'")
         .await;
     claimed_by(&testbed, item, alive, 0, "-1 s").await;
     let server = testbed.server(brisk()).await;
@@ -121,12 +121,12 @@ async fn what_a_living_server_holds_is_left_alone() {
     let items = testbed.enqueue_many(tenant, 2).await;
     let alive = dead_server(&testbed).await;
     testbed
-        .run("update stationmaster.servers set lease_until = now() + interval '1 hour'")
+        .run("update stationmaster_internal.servers set lease_until = now() + interval '1 hour'")
         .await;
     let held = claimed_by(&testbed, items[0], alive, 0, "1 hour").await;
     let server = testbed.server(brisk()).await;
     testbed.reaches(items[1], "COMPLETED").await;
-    let holder = "select holder from stationmaster.executions_active where execution_id = $1";
+    let holder = "select holder from stationmaster_internal.executions_active where execution_id = $1";
     let holder: Uuid = sqlx::query_scalar(holder)
         .bind(held)
         .fetch_one(testbed.pool())
@@ -203,11 +203,11 @@ async fn a_recovery_that_meets_a_locked_workspace_is_tried_again_soon() {
     claimed_by(&testbed, item, dead, 0, "-1 s").await;
     let mut connection = testbed.connection().await;
     let mut hold = connection.begin().await.unwrap();
-    hold.execute("select from stationmaster.workspace_capacity for update")
+    hold.execute("select from stationmaster_internal.workspace_capacity for update")
         .await
         .unwrap();
     let server = testbed.server(brisk()).await;
-    let adopted = "select count(*) from stationmaster.executions_active a join stationmaster.servers s on s.id = a.holder
+    let adopted = "select count(*) from stationmaster_internal.executions_active a join stationmaster_internal.servers s on s.id = a.holder
                    where s.name = 'test'";
     eventually("somebody has adopted it", async || {
         testbed.number(adopted).await == 1
@@ -280,7 +280,7 @@ async fn a_lost_claim_stays_in_doubt_while_the_engine_is_away() {
         ..brisk()
     };
     let server = Server::start_outside(&testbed.url, settings, Arc::clone(&engine) as Arc<dyn Engine>).await;
-    let adopted = "select count(*) from stationmaster.executions_active a join stationmaster.servers s on s.id = a.holder
+    let adopted = "select count(*) from stationmaster_internal.executions_active a join stationmaster_internal.servers s on s.id = a.holder
                    where s.name = 'test'";
     eventually("somebody looks after it", async || {
         testbed.number(adopted).await == 1
@@ -301,7 +301,7 @@ async fn a_server_whose_lease_ran_out_comes_back_under_a_new_id() {
     let old = server.id();
     testbed
         .pool()
-        .execute("update stationmaster.servers set lease_until = now() - interval '1 s'")
+        .execute("update stationmaster_internal.servers set lease_until = now() - interval '1 s'")
         .await
         .unwrap();
     eventually("it has a new id", async || server.id() != old).await;
@@ -353,9 +353,8 @@ async fn a_storm_of_kills_loses_nothing_and_runs_nothing_beyond_the_limit() {
     assert_eq!(wrong_counters(&testbed).await, []);
     let peaks = peaks(&testbed).await;
     assert!(peaks[&quick.0] <= 8 && peaks[&slow.0] <= 4, "{peaks:?}");
-    let strange =
-        "select count(*) from stationmaster.executions_finished where status is distinct from 'COMPLETED'";
+    let strange = "select count(*) from stationmaster_internal.executions_finished where status is distinct from 'COMPLETED'";
     assert_eq!(testbed.number(strange).await, 0);
-    let lost = "select count(*) from stationmaster.executions_finished where recoveries > 0";
+    let lost = "select count(*) from stationmaster_internal.executions_finished where recoveries > 0";
     assert!(testbed.number(lost).await > 0, "the kills hit nobody");
 }

@@ -36,7 +36,7 @@ async fn an_item_fails_after_exactly_as_many_starts_as_allowed_under_one_executi
     eventually("the first start was refused", between).await;
     let first = testbed.execution(item).await;
     assert_eq!(first.attempts, 1);
-    let active = "select active from stationmaster.workspace_capacity";
+    let active = "select active from stationmaster_internal.workspace_capacity";
     let active: i32 = sqlx::query_scalar(active)
         .fetch_one(testbed.pool())
         .await

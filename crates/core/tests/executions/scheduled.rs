@@ -7,7 +7,7 @@ use crate::common::{NOOP, Testbed, woken_only};
 
 async fn lateness(testbed: &Testbed, item: stationmaster_core::id::ItemId) -> f64 {
     let query = "select extract(epoch from f.claimed_at - i.run_at)::double precision
-                 from stationmaster.executions_finished f join stationmaster.queue_items i on i.id = f.item_id
+                 from stationmaster_internal.executions_finished f join stationmaster_internal.queue_items i on i.id = f.item_id
                  where i.id = $1";
     sqlx::query_scalar(query)
         .bind(item)

@@ -52,7 +52,7 @@ async fn a_server_that_stops_gives_its_runs_back_in_time_and_another_goes_on_wit
 
     // The waits are over meanwhile.
     testbed
-        .run("update stationmaster.embedded_runs set wake_at = now()")
+        .run("update stationmaster_internal.embedded_runs set wake_at = now()")
         .await;
     let second = testbed.server(brisk()).await;
     for (item, execution) in items[..5].iter().zip(&executions) {
@@ -93,7 +93,7 @@ async fn a_server_that_stops_in_the_middle_of_much_work_loses_nothing() {
     }
     let server = testbed.server(brisk()).await;
     testbed.finishes(1300).await;
-    let lost = "select count(*) from stationmaster.executions_finished
+    let lost = "select count(*) from stationmaster_internal.executions_finished
                 where recoveries > 0 or attempts > 0 or status is distinct from 'COMPLETED'";
     assert_eq!(testbed.number(lost).await, 0);
     server.stop().await;
@@ -129,7 +129,7 @@ async fn servers_that_come_and_go_in_order_count_as_no_loss() {
     let tenant = testbed.tenant(2000, NOOP).await;
     let engine = ScriptedEngine::new(Mood::Willing);
     testbed.enqueue_many(tenant, 300).await;
-    let running = "select count(*) from stationmaster.executions_active where state = 'RUNNING'";
+    let running = "select count(*) from stationmaster_internal.executions_active where state = 'RUNNING'";
     let mut before = 0;
     while before < 300 {
         let settings = Settings {
@@ -143,7 +143,8 @@ async fn servers_that_come_and_go_in_order_count_as_no_loss() {
         eventually("some are running", moving).await;
         server.stop().await;
         before = testbed.number(running).await;
-        let starting = "select count(*) from stationmaster.executions_active where state = 'STARTING'";
+        let starting =
+            "select count(*) from stationmaster_internal.executions_active where state = 'STARTING'";
         assert_eq!(
             testbed.number(starting).await,
             0,
@@ -151,7 +152,8 @@ async fn servers_that_come_and_go_in_order_count_as_no_loss() {
         );
         assert_eq!(testbed.count("servers").await, 0);
     }
-    let lost = "select count(*) from stationmaster.executions_active where recoveries > 0 or attempts > 0";
+    let lost =
+        "select count(*) from stationmaster_internal.executions_active where recoveries > 0 or attempts > 0";
     assert_eq!(testbed.number(lost).await, 0);
     assert_eq!(engine.asked_in_all(), 300, "each start was asked for once");
 }
@@ -195,6 +197,6 @@ async fn a_server_with_nothing_to_do_stops_at_once_and_leaves_no_trace() {
         began.elapsed()
     );
     assert_eq!(testbed.count("servers").await, 0);
-    let held = "select count(*) from stationmaster.duties where lease_until > now()";
+    let held = "select count(*) from stationmaster_internal.duties where lease_until > now()";
     assert_eq!(testbed.number(held).await, 0, "its duties can be taken at once");
 }

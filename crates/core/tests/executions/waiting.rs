@@ -20,7 +20,7 @@ async fn why(testbed: &Testbed, item: ItemId) -> Option<Waiting> {
 async fn server_row(testbed: &Testbed, engine_up: bool, claiming: bool) -> Uuid {
     let id = Uuid::now_v7();
     let query =
-        "insert into stationmaster.servers (id, name, version, engine, engine_up, claiming, lease_until)
+        "insert into stationmaster_internal.servers (id, name, version, engine, engine_up, claiming, lease_until)
                  values ($1, 'row', '0', 'embedded', $2, $3, now() + interval '1 hour')";
     sqlx::query(query)
         .bind(id)
@@ -94,7 +94,7 @@ async fn obstacles_are_told_in_the_order_in_which_they_stand_in_the_way() {
     let blind = server_row(&testbed, false, true).await;
     testbed
         .run(&format!(
-            "delete from stationmaster.servers where id = '{leaving}'"
+            "delete from stationmaster_internal.servers where id = '{leaving}'"
         ))
         .await;
     assert_eq!(
@@ -132,7 +132,7 @@ async fn a_server_whose_lease_has_run_out_is_no_server() {
     let item = testbed.enqueue(tenant).await;
     server_row(&testbed, true, true).await;
     testbed
-        .run("update stationmaster.servers set lease_until = now() - interval '1 s'")
+        .run("update stationmaster_internal.servers set lease_until = now() - interval '1 s'")
         .await;
     assert_eq!(why(&testbed, item).await, Some(Waiting::NoServer));
 }

@@ -33,8 +33,9 @@ async fn open_enqueue(
 }
 
 async fn nobody_is_ready(testbed: &Testbed) {
-    let query = "select (select count(*) from stationmaster.workspace_capacity where ready or active > 0)
-                      + (select count(*) from stationmaster.queue_hints)";
+    let query =
+        "select (select count(*) from stationmaster_internal.workspace_capacity where ready or active > 0)
+                      + (select count(*) from stationmaster_internal.queue_hints)";
     eventually("the servers have nothing left to do", async || {
         testbed.number(query).await == 0
     })

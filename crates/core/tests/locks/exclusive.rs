@@ -51,7 +51,7 @@ async fn with_priority(testbed: &Testbed, tenant: (WorkspaceId, DefinitionId), p
 
 /// The items that were started, in that order.
 async fn started(testbed: &Testbed) -> Vec<ItemId> {
-    let query = "select item_id from stationmaster.executions_active
+    let query = "select item_id from stationmaster_internal.executions_active
                  where dispatched_at is not null order by dispatched_at";
     sqlx::query_scalar(query).fetch_all(testbed.pool()).await.unwrap()
 }
@@ -71,7 +71,7 @@ async fn items_start_one_after_another_by_priority_and_age() {
     engine.hold();
     let server = server(&testbed, turns(), &engine).await;
     eventually("a start is under way", async || engine.asked_in_all() > 0).await;
-    let claimed = "select count(*) from stationmaster.executions_active where state = 'STARTING'";
+    let claimed = "select count(*) from stationmaster_internal.executions_active where state = 'STARTING'";
     assert_eq!(testbed.number(claimed).await, 6, "one batch");
     assert_eq!(engine.asked_in_all(), 1, "one start at a time");
     engine.let_go();
@@ -106,7 +106,7 @@ async fn a_turn_takes_one_batch_and_nothing_wakes_the_next_one() {
         "neither news nor a settlement wakes a turn"
     );
     eventually("the next turn comes", async || started(&testbed).await.len() == 6).await;
-    let attention = "select count(*) from stationmaster.attention where until > now() - interval '1 hour'";
+    let attention = "select count(*) from stationmaster_internal.attention where lane = 'executions' and until > now() - interval '1 hour'";
     assert_eq!(
         testbed.number(attention).await,
         0,
@@ -165,7 +165,8 @@ async fn a_lock_lost_in_the_middle_of_a_turn_starts_nothing_more_and_gives_the_r
     })
     .await;
     assert_eq!(engine.asked_in_all(), 1);
-    let spent = "select count(*) from stationmaster.queue_pending where attempts > 0 or recoveries > 0";
+    let spent =
+        "select count(*) from stationmaster_internal.queue_pending where attempts > 0 or recoveries > 0";
     assert_eq!(testbed.number(spent).await, 0);
     let holder =
         "select count(*) from shedlock where name = 'processExecutionQueue' and locked_by = 'java-host'
@@ -195,7 +196,7 @@ async fn a_stop_in_the_middle_of_a_turn_gives_the_rest_and_the_lock_back() {
     let first = server(&testbed, turns(), &engine).await;
     eventually("the first start hangs", async || engine.asked_in_all() == 1).await;
     let release = async {
-        let leaving = "select count(*) from stationmaster.servers where not claiming";
+        let leaving = "select count(*) from stationmaster_internal.servers where not claiming";
         eventually("the server is leaving", async || {
             testbed.number(leaving).await == 1
         })
@@ -265,7 +266,7 @@ async fn recovery_leaves_a_lost_claim_alone_until_it_is_stale() {
     let lost_by = mortal.server.id();
     mortal.kill();
     let survivor = testbed.server(turns()).await;
-    let dead = "select count(*) from stationmaster.servers where lease_until <= now()";
+    let dead = "select count(*) from stationmaster_internal.servers where lease_until <= now()";
     eventually("its heartbeat has run out", async || {
         testbed.number(dead).await == 1
     })
@@ -273,7 +274,7 @@ async fn recovery_leaves_a_lost_claim_alone_until_it_is_stale() {
     let before = survivor.metric("shedlock_acquisitions_total");
     let scanned = async || survivor.metric("shedlock_acquisitions_total") >= before + 6;
     eventually("recovery has looked", scanned).await;
-    let holder = "select holder from stationmaster.executions_active";
+    let holder = "select holder from stationmaster_internal.executions_active";
     let held_by: uuid::Uuid = sqlx::query_scalar(holder)
         .fetch_one(testbed.pool())
         .await
@@ -281,7 +282,7 @@ async fn recovery_leaves_a_lost_claim_alone_until_it_is_stale() {
     assert_eq!(held_by, lost_by, "it is not stale yet");
 
     testbed
-        .run("update stationmaster.executions_active set claimed_at = claimed_at - interval '2 hours'")
+        .run("update stationmaster_internal.executions_active set claimed_at = claimed_at - interval '2 hours'")
         .await;
     eventually("it is recovered", async || survivor.open_runs().await.len() == 1).await;
     assert_eq!(testbed.execution(item).await.recoveries, 1);
@@ -293,7 +294,7 @@ async fn recovery_skips_when_its_lock_is_taken() {
     let testbed = Testbed::new().await;
     testbed
         .run("insert into shedlock values ('recoverStaleQueueItems', timezone('utc', now()) + interval '1 hour', timezone('utc', now()), 'java-host');
-              insert into stationmaster.servers (id, name, version, engine, engine_up, claiming, lease_until)
+              insert into stationmaster_internal.servers (id, name, version, engine, engine_up, claiming, lease_until)
               values (gen_random_uuid(), 'dead', '0', 'embedded', true, true, now() - interval '1 hour')")
         .await;
     let settings = exclusive(|exclusive| exclusive.stale_after = MOMENT);

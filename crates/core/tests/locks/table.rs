@@ -110,7 +110,8 @@ async fn missing_rights_are_told_and_need_no_restart() {
     bench
         .testbed
         .run(&format!(
-            "grant usage on schema stationmaster to {role}; grant all on all tables in schema stationmaster to {role}"
+            "grant usage on schema stationmaster, stationmaster_internal to {role};
+             grant all on all tables in schema stationmaster, stationmaster_internal to {role}"
         ))
         .await;
     let locks = locks(&url, "shedlock");
@@ -129,7 +130,7 @@ async fn missing_rights_are_told_and_need_no_restart() {
 async fn a_migration_that_may_not_make_the_table_makes_the_rest_and_it_is_told() {
     let testbed = Testbed::new().await;
     testbed
-        .run("drop schema stationmaster cascade; drop table shedlock")
+        .run("drop schema stationmaster, stationmaster_internal cascade; drop table shedlock")
         .await;
     let (role, url) = stranger(&testbed).await;
     let database: String = sqlx::query_scalar("select current_database()::text")

@@ -1,11 +1,14 @@
 //! `stationmaster docs`, hidden: prints the pages of the documentation that are made from the code, so that they are true.
 
+mod schema;
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 use anyhow::Result;
 use clap::{Arg, CommandFactory as _, Subcommand};
 
+use super::Context;
 use crate::cli::Cli;
 use crate::config;
 use crate::failure::EXIT_CODES;
@@ -22,14 +25,17 @@ pub(crate) enum Command {
     Metrics,
     /// docs/openapi.json
     Openapi,
+    /// docs/schema.md, from a database that has been migrated
+    Schema,
 }
 
-pub(crate) fn run(command: &Command) -> Result<()> {
+pub(crate) async fn run(command: &Command, context: &Context) -> Result<()> {
     let page = match command {
         Command::Configuration => config::reference(),
         Command::Cli => reference(),
         Command::Metrics => metrics(),
         Command::Openapi => format!("{}\n", http::document().to_pretty_json()?),
+        Command::Schema => schema::page(&context.database().await?).await?,
     };
     std::io::stdout().write_all(page.as_bytes())?;
     Ok(())

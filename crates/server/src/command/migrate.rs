@@ -26,17 +26,62 @@ struct Migrated {
     /// The version now; absent when nothing had to be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<i64>,
+    /// The functions, views, policies and grants that were applied again; absent when none were.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<&'static str>,
     /// What is wrong with the lock table; absent when it is fine.
     #[serde(skip_serializing_if = "Option::is_none")]
     lock_table: Option<String>,
 }
 
-/// The versions of the tables and of the program, when they differ.
-async fn difference(database: &Database) -> Result<Option<(i64, i64)>> {
-    match database.check_schema().await {
-        Ok(()) => Ok(None),
-        Err(Error::Schema { found, needed }) => Ok(Some((found, needed))),
-        Err(error) => Err(error.into()),
+/// How the database differs from what this program needs.
+enum Difference {
+    /// The versions of the tables.
+    Tables { found: i64, needed: i64 },
+    /// The tables are right; what stands on them is not.
+    Parts(Vec<&'static str>),
+}
+
+impl Difference {
+    async fn of(database: &Database) -> Result<Option<Self>> {
+        match database.check_schema().await {
+            Ok(()) => Ok(None),
+            Err(Error::Schema { found, needed }) => Ok(Some(Self::Tables { found, needed })),
+            Err(Error::Parts(parts)) => Ok(Some(Self::Parts(parts))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn refusal(&self) -> Refusal {
+        let (message, advice) = match self {
+            Self::Tables { found, needed } => (
+                format!("the tables are at version {found}, this program needs version {needed}"),
+                if found < needed {
+                    "Run: stationmaster migrate"
+                } else {
+                    "Use a newer version of this program"
+                },
+            ),
+            Self::Parts(parts) => (
+                format!(
+                    "functions and views are those of another version: {}",
+                    parts.join(", ")
+                ),
+                "Run: stationmaster migrate",
+            ),
+        };
+        Refusal::new(Kind::Failed, message, advice)
+    }
+
+    /// What was done about it.
+    fn mended(&self) -> String {
+        match self {
+            Self::Tables { found: 0, needed } => format!("Made the tables; they are at version {needed}."),
+            Self::Tables { found, needed } => {
+                format!("Brought the tables from version {found} to version {needed}.")
+            }
+            Self::Parts(parts) => format!("Brought functions and views up to date: {}.", parts.join(", ")),
+        }
     }
 }
 
@@ -52,33 +97,36 @@ async fn lock_table(args: &MigrateArgs, database: &Database, context: &Context) 
 
 pub(crate) async fn run(args: &MigrateArgs, context: &Context) -> Result<()> {
     let database = context.any_database().await?;
-    let difference = difference(&database).await?;
-    if let (true, Some((found, needed))) = (args.check, difference) {
-        let message = format!("the tables are at version {found}, this program needs version {needed}");
-        let advice = if found < needed {
-            "Run: stationmaster migrate"
-        } else {
-            "Use a newer version of this program"
-        };
-        return Err(Refusal::new(Kind::Failed, message, advice).into());
+    let difference = Difference::of(&database).await?;
+    if let (true, Some(difference)) = (args.check, &difference) {
+        return Err(difference.refusal().into());
     }
-    if difference.is_some() {
-        database.migrate().await?;
+    let parts = if difference.is_some() {
+        let parts = database.migrate().await?;
         database.check_schema().await?;
-    }
+        parts
+    } else {
+        Vec::new()
+    };
     let lock_table = lock_table(args, &database, context).await?;
     if let Some(problem) = &lock_table {
         context.format.hint(problem);
     }
+    let versions = match difference {
+        Some(Difference::Tables { found, needed }) => Some((found, needed)),
+        _ => None,
+    };
     let migrated = Migrated {
         changed: difference.is_some(),
-        from: difference.map(|(found, _)| found),
-        to: difference.map(|(_, needed)| needed),
+        from: versions.map(|(found, _)| found),
+        to: versions.map(|(_, needed)| needed),
+        parts,
         lock_table,
     };
-    context.format.print(&migrated, |_| match difference {
-        None => "The tables are up to date.".to_owned(),
-        Some((0, needed)) => format!("Made the tables; they are at version {needed}."),
-        Some((found, needed)) => format!("Brought the tables from version {found} to version {needed}."),
+    context.format.print(&migrated, |_| {
+        difference.map_or_else(
+            || "The tables are up to date.".to_owned(),
+            |difference| difference.mended(),
+        )
     })
 }

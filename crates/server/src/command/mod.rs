@@ -66,6 +66,6 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Contexts(command) => contexts::run(command, &context),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(args, &context),
-        Command::Docs(command) => docs::run(&command),
+        Command::Docs(command) => docs::run(&command, &context).await,
     }
 }

@@ -255,15 +255,19 @@ async fn behind_the_wall_alarms_of_others_cannot_be_seen_changed_or_set() {
         .execute(&mut *transaction)
         .await
         .unwrap();
-    for relation in ["alarms", "alarm_standings", "alarm_occurrences"] {
-        let query = format!("select count(*) from stationmaster.{relation}");
+    for relation in [
+        "stationmaster.alarms",
+        "stationmaster_internal.alarm_standings",
+        "stationmaster.alarm_occurrences",
+    ] {
+        let query = format!("select count(*) from {relation}");
         let seen: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(query))
             .fetch_one(&mut *transaction)
             .await
             .unwrap();
         assert_eq!(seen, 1, "{relation}");
     }
-    let reached = sqlx::query("update stationmaster.alarm_standings set status = 'cancelled'")
+    let reached = sqlx::query("update stationmaster_internal.alarm_standings set status = 'cancelled'")
         .execute(&mut *transaction)
         .await
         .unwrap();

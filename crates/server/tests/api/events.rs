@@ -125,7 +125,7 @@ async fn a_listener_that_comes_back_too_late_is_told_so() {
     for _ in 0..5 {
         last = event(&mut stream).await.0;
     }
-    let old = "delete from stationmaster.events where position <= $1";
+    let old = "delete from stationmaster_internal.events where position <= $1";
     sqlx::query(old)
         .bind(last - 1)
         .execute(&scene.database.pool)

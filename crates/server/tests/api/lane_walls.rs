@@ -62,23 +62,23 @@ impl Lanes {
     /// Everything there is in the lanes.
     async fn everything(&self) -> Vec<String> {
         let tables = [
-            "alarm_definitions",
-            "alarm_standings",
-            "alarm_events",
-            "occurrences_open",
-            "occurrences_finished",
-            "projects",
-            "triggers",
-            "signals_inbox",
-            "signals_pending",
-            "signals_settled",
-            "dispatchers",
-            "executions_active",
-            "executions_finished",
+            "stationmaster_internal.alarm_definitions",
+            "stationmaster_internal.alarm_standings",
+            "stationmaster_internal.alarm_events",
+            "stationmaster_internal.occurrences_open",
+            "stationmaster_internal.occurrences_finished",
+            "stationmaster.projects",
+            "stationmaster.triggers",
+            "stationmaster_internal.signals_inbox",
+            "stationmaster_internal.signals_pending",
+            "stationmaster_internal.signals_settled",
+            "stationmaster.dispatchers",
+            "stationmaster_internal.executions_active",
+            "stationmaster_internal.executions_finished",
         ];
         let mut rows = Vec::new();
         for table in tables {
-            let query = format!("select t::text from stationmaster.{table} t order by 1");
+            let query = format!("select t::text from {table} t order by 1");
             let found: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(query))
                 .fetch_all(&self.database.pool)
                 .await
@@ -117,15 +117,15 @@ async fn owned(database: &TestDatabase, core: &Database, project: &str) -> Owned
         .await
         .unwrap();
     let execution = Uuid::now_v7();
-    let rows = "with dead as (delete from stationmaster.signals_pending where signal_id = $1 returning *),
-        settled as (insert into stationmaster.signals_settled
+    let rows = "with dead as (delete from stationmaster_internal.signals_pending where signal_id = $1 returning *),
+        settled as (insert into stationmaster_internal.signals_settled
             select signal_id, dispatcher_id, 'DEAD', null, 'unknown_name', null, 1, 'a test', now(), 0 from dead),
-        tried as (insert into stationmaster.occurrence_tries (alarm_id, scheduled_for, attempt, class) values ($2, $5::text::timestamptz, 1, 'refused')),
-        running as (insert into stationmaster.executions_active (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id,
+        tried as (insert into stationmaster_internal.occurrence_tries (alarm_id, scheduled_for, attempt, class) values ($2, $5::text::timestamptz, 1, 'refused')),
+        running as (insert into stationmaster_internal.executions_active (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id,
                 workflow_definition_version_id, state, holder, token, engine, attempts, recoveries, claimed_at)
             select $3, $3, 1, 0, workspace_id, id, current_version_id, 'RUNNING', $3, 1, 'embedded', 0, 0, now()
             from stationmaster.workflow_definitions where id = $4)
-        select stationmaster.tell_of_dispatcher((select dispatcher_id from dead), 'fresh', 1, null, null, 'a test')";
+        select stationmaster_internal.tell_of_dispatcher((select dispatcher_id from dead), 'fresh', 1, null, null, 'a test')";
     sqlx::query(rows)
         .bind(&dead.id)
         .bind(alarm)
@@ -135,7 +135,7 @@ async fn owned(database: &TestDatabase, core: &Database, project: &str) -> Owned
         .execute(&database.pool)
         .await
         .unwrap();
-    let count = "update stationmaster.workspace_capacity set active = 1 where workspace_id = $1";
+    let count = "update stationmaster_internal.workspace_capacity set active = 1 where workspace_id = $1";
     sqlx::query(count)
         .bind(workspace)
         .execute(&database.pool)

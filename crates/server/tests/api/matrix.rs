@@ -215,7 +215,8 @@ async fn no_route_answers_without_a_token_that_is_valid() {
     scene.admin().await.revoke_token(own.id).await.unwrap();
     let expired = scene.token(Role::Admin, None).await;
     let hint = &expired[expired.len() - 12..expired.len() - 8];
-    let query = "update stationmaster.tokens set expires_at = now() - interval '1 second' where hint = $1";
+    let query =
+        "update stationmaster_internal.tokens set expires_at = now() - interval '1 second' where hint = $1";
     sqlx::query(query)
         .bind(hint)
         .execute(&scene.database.pool)
@@ -350,16 +351,16 @@ async fn snapshot(scene: &Scene, things: &Things) -> Vec<String> {
                  union all select d::text from stationmaster.workflow_definitions d where workspace_id = $1
                  union all select v::text from stationmaster.workflow_definition_versions v
                            where workflow_definition_id = $2
-                 union all select p::text from stationmaster.queue_pending p where workspace_id = $1
-                 union all select a::text from stationmaster.executions_active a where workspace_id = $1
-                 union all select c.execution_id::text from stationmaster.cancel_requests c where execution_id = $3
-                 union all select i::text from stationmaster.queue_items i where workspace_id = $1
-                 union all select t.revoked_at::text from stationmaster.tokens t where id = $4
-                 union all select d::text from stationmaster.alarm_definitions d where workspace_id = $1
-                 union all select s.status from stationmaster.alarm_standings s where alarm_id = $5
-                 union all select o::text from stationmaster.occurrences_open o where alarm_id = $5
+                 union all select p::text from stationmaster_internal.queue_pending p where workspace_id = $1
+                 union all select a::text from stationmaster_internal.executions_active a where workspace_id = $1
+                 union all select c.execution_id::text from stationmaster_internal.cancel_requests c where execution_id = $3
+                 union all select i::text from stationmaster_internal.queue_items i where workspace_id = $1
+                 union all select t.revoked_at::text from stationmaster_internal.tokens t where id = $4
+                 union all select d::text from stationmaster_internal.alarm_definitions d where workspace_id = $1
+                 union all select s.status from stationmaster_internal.alarm_standings s where alarm_id = $5
+                 union all select o::text from stationmaster_internal.occurrences_open o where alarm_id = $5
                  union all select t::text from stationmaster.triggers t where project = $6
-                 union all select s.id from stationmaster.signals_inbox s where project = $6
+                 union all select s.id from stationmaster_internal.signals_inbox s where project = $6
                  order by 1";
     sqlx::query_scalar::<_, Option<String>>(query)
         .bind(things.tenant.workspace)

@@ -41,7 +41,7 @@ async fn an_enqueue_repeated_under_its_key_gives_the_first_item() {
     assert_eq!(
         scene
             .database
-            .number("select count(*) from stationmaster.queue_items")
+            .number("select count(*) from stationmaster_internal.queue_items")
             .await,
         1
     );
@@ -79,7 +79,7 @@ async fn another_post_repeated_under_its_key_is_answered_and_not_done_again() {
     let other = scene.token(Role::Admin, None).await;
     let (status, made) = answer(ask(&other, "a")).await;
     assert_eq!((status, &made["version"]), (StatusCode::CREATED, &json!(3)));
-    let old = "update stationmaster.api_answers set created_at = now() - interval '25 hours'";
+    let old = "update stationmaster_internal.api_answers set created_at = now() - interval '25 hours'";
     sqlx::query(old).execute(&scene.database.pool).await.unwrap();
     let (_, made) = answer(ask(&token, "a")).await;
     assert_eq!(made["version"], json!(4), "after a day the key is new");
@@ -126,10 +126,10 @@ async fn the_secret_of_a_token_is_kept_nowhere() {
     let secret = made["secret"].as_str().unwrap();
     let (status, again) = ask().await;
     assert_eq!((status, problem(&again)), (StatusCode::CONFLICT, "conflict"));
-    let kept = "select count(*) from stationmaster.api_answers";
+    let kept = "select count(*) from stationmaster_internal.api_answers";
     assert_eq!(scene.database.number(kept).await, 0);
     let dump = "select coalesce(string_agg(t::text, ' '), '') || coalesce((select string_agg(a::text, ' ') from stationmaster.audit a), '')
-                || coalesce((select string_agg(e::text, ' ') from stationmaster.event_inbox e), '') from stationmaster.tokens t";
+                || coalesce((select string_agg(e::text, ' ') from stationmaster_internal.event_inbox e), '') from stationmaster_internal.tokens t";
     let dump: String = sqlx::query_scalar(dump)
         .fetch_one(&scene.database.pool)
         .await

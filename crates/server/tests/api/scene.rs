@@ -105,7 +105,7 @@ impl Scene {
 
 /// Something that the lanes would write down.
 pub(crate) async fn insert_event(executor: impl sqlx::PgExecutor<'_>, workspace: Uuid, event: &str) {
-    let query = "insert into stationmaster.queue_events (item_id, workspace_id, event, actor) values ($1, $2, $3, 'a test')";
+    let query = "insert into stationmaster_internal.queue_events (item_id, workspace_id, event, actor) values ($1, $2, $3, 'a test')";
     let query = sqlx::query(query)
         .bind(Uuid::now_v7())
         .bind(workspace)

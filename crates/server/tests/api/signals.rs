@@ -213,8 +213,14 @@ async fn behind_the_wall_signals_and_dispatchers_of_others_cannot_be_seen() {
         .execute(&mut *transaction)
         .await
         .unwrap();
-    for relation in ["signals", "signals_inbox", "triggers", "dispatchers", "projects"] {
-        let query = format!("select count(*) from stationmaster.{relation}");
+    for relation in [
+        "stationmaster.signals",
+        "stationmaster_internal.signals_inbox",
+        "stationmaster.triggers",
+        "stationmaster.dispatchers",
+        "stationmaster.projects",
+    ] {
+        let query = format!("select count(*) from {relation}");
         let seen: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(query))
             .fetch_one(&mut *transaction)
             .await

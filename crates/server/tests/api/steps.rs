@@ -170,7 +170,8 @@ async fn of_what_one_statement_did_a_listener_hears_only_its_own() {
     tell_steps(&scene, true).await;
     enqueue_mixed(&scene, [tenants[0], tenants[1]], 1).await;
     let event = next(&mut live).await;
-    let newest = "select id from stationmaster.queue_items where workspace_id = $1 order by seq desc limit 1";
+    let newest =
+        "select id from stationmaster_internal.queue_items where workspace_id = $1 order by seq desc limit 1";
     let newest: Uuid = sqlx::query_scalar(newest)
         .bind(own)
         .fetch_one(&scene.database.pool)

@@ -94,7 +94,7 @@ async fn first_try(target: &str, trusted: &str) -> String {
         .execute(&database.pool)
         .await
         .unwrap();
-    let query = "select coalesce(answer_status::text, error) from stationmaster.occurrence_tries";
+    let query = "select coalesce(answer_status::text, error) from stationmaster_internal.occurrence_tries";
     let mut came = None;
     eventually("it was tried", async || {
         came = sqlx::query_scalar(query)

@@ -93,12 +93,12 @@ async fn the_use_of_a_token_is_noted_once_a_minute() {
     let client = scene.client(&token);
     client.plans().await.unwrap();
     let id = client.own_token().await.unwrap().id;
-    let used = "select count(*) from stationmaster.tokens where last_used_at is not null";
+    let used = "select count(*) from stationmaster_internal.tokens where last_used_at is not null";
     eventually("the use is noted", async || {
         scene.database.number(used).await == 1
     })
     .await;
-    let noted = "select last_used_at::text from stationmaster.tokens where id = $1";
+    let noted = "select last_used_at::text from stationmaster_internal.tokens where id = $1";
     let read = async || -> String {
         sqlx::query_scalar(noted)
             .bind(id)

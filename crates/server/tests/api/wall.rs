@@ -45,7 +45,8 @@ impl Walled {
     }
 
     async fn an_item_of(&self, tenant: Tenant) -> ItemId {
-        let query = "select id from stationmaster.queue_items where workspace_id = $1 order by id limit 1";
+        let query =
+            "select id from stationmaster_internal.queue_items where workspace_id = $1 order by id limit 1";
         let id = sqlx::query_scalar(query)
             .bind(tenant.workspace)
             .fetch_one(&self.database.pool)
@@ -57,9 +58,10 @@ impl Walled {
 
 /// The relations of our schema with a workspace in them: tables, and views over them.
 async fn relations(connection: &mut PgConnection) -> Vec<(String, bool)> {
-    let query = "select c.relname::text, c.relkind = 'v' from pg_class c
+    let query = "select c.oid::regclass::text, c.relkind = 'v' from pg_class c
                  join pg_attribute a on a.attrelid = c.oid and a.attname = 'workspace_id' and not a.attisdropped
-                 where c.relnamespace = 'stationmaster'::regnamespace and c.relkind in ('r', 'p', 'v') order by 1";
+                 where c.relnamespace in ('stationmaster'::regnamespace, 'stationmaster_internal'::regnamespace)
+                   and c.relkind in ('r', 'p', 'v') order by 1";
     sqlx::query_as(query).fetch_all(connection).await.unwrap()
 }
 
@@ -70,7 +72,7 @@ async fn every_relation_with_a_workspace_is_behind_the_wall() {
     let mut connection = walled.database.pool.acquire().await.unwrap();
     let unprotected = "select c.relname::text from pg_class c
         join pg_attribute a on a.attrelid = c.oid and a.attname = 'workspace_id' and not a.attisdropped
-        where c.relnamespace = 'stationmaster'::regnamespace
+        where c.relnamespace in ('stationmaster'::regnamespace, 'stationmaster_internal'::regnamespace)
           and ((c.relkind in ('r', 'p') and not (c.relrowsecurity and exists (select from pg_policy p where p.polrelid = c.oid)))
                or (c.relkind = 'v' and not coalesce(c.reloptions @> '{security_invoker=true}', false)
                    -- It asks for its caller's scope itself, which the rest of this test shows.
@@ -90,9 +92,7 @@ async fn every_relation_with_a_workspace_is_behind_the_wall() {
             .execute(&mut *transaction)
             .await
             .unwrap();
-        let query = format!(
-            "select count(*) from stationmaster.{name} where workspace_id <> $1 or workspace_id is null"
-        );
+        let query = format!("select count(*) from {name} where workspace_id <> $1 or workspace_id is null");
         let seen = sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(query)).bind(walled.own.workspace);
         match seen.fetch_one(&mut *transaction).await {
             Ok(count) => assert_eq!(count, 0, "{name} shows rows of others"),
@@ -110,22 +110,22 @@ async fn without_a_scope_nothing_is_seen_and_tokens_are_never() {
         .await
         .unwrap();
     for table in [
-        "workspaces",
-        "workflow_definitions",
-        "queue_items",
-        "workflow_execution_queue",
-        "workflow_definition_versions",
+        "stationmaster.workspaces",
+        "stationmaster.workflow_definitions",
+        "stationmaster_internal.queue_items",
+        "stationmaster.workflow_execution_queue",
+        "stationmaster.workflow_definition_versions",
     ] {
-        let query = format!("select count(*) from stationmaster.{table}");
+        let query = format!("select count(*) from {table}");
         let seen: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(query))
             .fetch_one(&mut *transaction)
             .await
             .unwrap();
         assert_eq!(seen, 0, "{table}");
     }
-    for table in ["tokens", "api_answers", "event_inbox_id_seq"] {
+    for table in ["tokens", "api_answers", "wake_keys", "event_inbox_id_seq"] {
         let mut savepoint = sqlx::Connection::begin(&mut *transaction).await.unwrap();
-        let query = format!("select * from stationmaster.{table}");
+        let query = format!("select * from stationmaster_internal.{table}");
         let refused = sqlx::query(sqlx::AssertSqlSafe(query))
             .fetch_all(&mut *savepoint)
             .await
@@ -207,7 +207,7 @@ async fn writes_on_behalf_of_one_tenant_change_nothing_of_another() {
     let (scoped, foreign) = (walled.scoped(), walled.foreign);
     let item = walled.an_item_of(foreign).await;
     let rows = "select string_agg(p::text, ' ' order by item_id) || (select string_agg(w::text, ' ') from stationmaster.workspaces w)
-                from stationmaster.queue_pending p";
+                from stationmaster_internal.queue_pending p";
     let before: String = sqlx::query_scalar(rows)
         .fetch_one(&walled.database.pool)
         .await
@@ -259,7 +259,7 @@ async fn writes_on_behalf_of_one_tenant_change_nothing_of_another() {
     assert_eq!(
         walled
             .database
-            .number("select count(*) from stationmaster.queue_pending")
+            .number("select count(*) from stationmaster_internal.queue_pending")
             .await,
         3
     );
@@ -301,9 +301,9 @@ async fn an_account_of_its_own_goes_by_its_grants_and_where_the_role_is_missing_
     let walled = Walled::new().await;
     let account = format!("app_{}", Uuid::now_v7().simple());
     let make = format!(
-        "create role {account} login password 'x'; grant usage on schema stationmaster to {account};
-         grant select, insert, update, delete on all tables in schema stationmaster to {account};
-         grant usage on all sequences in schema stationmaster to {account}"
+        "create role {account} login password 'x'; grant usage on schema stationmaster, stationmaster_internal to {account};
+         grant select, insert, update, delete on all tables in schema stationmaster, stationmaster_internal to {account};
+         grant usage on all sequences in schema stationmaster, stationmaster_internal to {account}"
     );
     sqlx::raw_sql(sqlx::AssertSqlSafe(make))
         .execute(&walled.database.pool)

@@ -20,5 +20,6 @@ mod settings;
 mod signals;
 mod snapshots;
 mod support;
+mod tables;
 mod walk;
 mod watch;

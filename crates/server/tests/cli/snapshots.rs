@@ -66,7 +66,7 @@ fn tables_are_what_they_were() {
     for statement in [
         "update stationmaster.workspaces set created_at = AGO",
         "update stationmaster.workflow_definitions set created_at = AGO",
-        "update stationmaster.queue_items set created_at = AGO",
+        "update stationmaster_internal.queue_items set created_at = AGO",
     ] {
         database.execute(&statement.replace("AGO", ago));
     }

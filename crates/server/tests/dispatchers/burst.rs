@@ -35,8 +35,8 @@ async fn a_rolling_restart_of_three_servers_under_a_burst_routes_each_signal_onc
     let watch = async {
         // Temporal itself keeps the id for one open run; what may not be is two epochs that route at once.
         let overlap = "select count(*) from (select epoch, min(settled_at) as first, max(settled_at) as last
-                           from stationmaster.signals_settled group by epoch) a
-                       join (select epoch, min(settled_at) as first from stationmaster.signals_settled group by epoch) b
+                           from stationmaster_internal.signals_settled group by epoch) a
+                       join (select epoch, min(settled_at) as first from stationmaster_internal.signals_settled group by epoch) b
                            on b.epoch > a.epoch and b.first < a.last";
         eventually("all are routed", async || {
             assert_eq!(
@@ -44,14 +44,14 @@ async fn a_rolling_restart_of_three_servers_under_a_burst_routes_each_signal_onc
                 0,
                 "an older epoch routed after a newer one"
             );
-            let left = "select count(*) from stationmaster.signals_settled";
+            let left = "select count(*) from stationmaster_internal.signals_settled";
             line.database.number(left).await >= BURST
         })
         .await;
     };
     tokio::join!(senders, restarts, watch);
     line.until_routed(BURST).await;
-    let epochs = "select count(distinct epoch) from stationmaster.signals_settled";
+    let epochs = "select count(distinct epoch) from stationmaster_internal.signals_settled";
     println!(
         "{BURST} signals were routed under {} epochs",
         line.database.number(epochs).await

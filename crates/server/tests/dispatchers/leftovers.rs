@@ -17,7 +17,7 @@ async fn without_a_standby_the_run_and_the_heartbeat_of_a_killed_owner_are_gone_
     let mut owner = line.owner().await;
     let watcher = line.launch.clone().with("DISPATCHERS__ENABLED", "false");
     let watcher = watcher.start_ready().await;
-    let heartbeats = "select count(*) from stationmaster.dispatcher_heartbeats";
+    let heartbeats = "select count(*) from stationmaster_internal.dispatcher_heartbeats";
     eventually("it has a heartbeat", async || {
         line.database.number(heartbeats).await == 1
     })

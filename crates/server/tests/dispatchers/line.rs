@@ -88,7 +88,7 @@ impl Line {
     }
 
     pub(crate) async fn until_registered(&self, servers: i64) {
-        let query = "select count(*) from stationmaster.dispatcher_servers where dispatcher_id = 'dispatcher-shop-default'";
+        let query = "select count(*) from stationmaster_internal.dispatcher_servers where dispatcher_id = 'dispatcher-shop-default'";
         eventually(&format!("{servers} servers stand by"), async || {
             self.database.number(query).await == servers
         })
@@ -188,14 +188,15 @@ pub(crate) async fn row(database: &TestDatabase) -> Row {
 }
 
 pub(crate) async fn until_routed(database: &TestDatabase, signals: i64) {
-    let routed = "select count(*) from stationmaster.signals_settled where status = 'ROUTED'";
+    let routed = "select count(*) from stationmaster_internal.signals_settled where status = 'ROUTED'";
     eventually(&format!("{signals} signals are routed"), async || {
         database.number(routed).await >= signals
     })
     .await;
-    let items = "select count(*) from stationmaster.queue_items";
+    let items = "select count(*) from stationmaster_internal.queue_items";
     assert_eq!(database.number(items).await, signals, "each was routed once");
-    let apart = "select count(distinct item_id) from stationmaster.signals_settled where status = 'ROUTED'";
+    let apart =
+        "select count(distinct item_id) from stationmaster_internal.signals_settled where status = 'ROUTED'";
     assert_eq!(database.number(apart).await, signals);
 }
 

@@ -63,7 +63,7 @@ async fn a_server_that_boots_without_temporal_tries_on_and_dispatches_when_it_co
         server.readiness().await.0 == 200
     })
     .await;
-    let dead = "select count(*) from stationmaster.signals_settled where status = 'DEAD'";
+    let dead = "select count(*) from stationmaster_internal.signals_settled where status = 'DEAD'";
     assert_eq!(database.number(dead).await, 0);
     drop(temporal);
 }

@@ -24,11 +24,13 @@ async fn the_writes_of_an_owner_that_was_stopped_past_its_lease_are_refused() {
     // It is stopped while it routes: the row that it has to share is kept from it until it stands still.
     let lock = line
         .database
-        .lock("lock table stationmaster.signals_settled in access exclusive mode")
+        .lock("lock table stationmaster_internal.signals_settled in access exclusive mode")
         .await;
     line.send(50).await;
     eventually("a route waits for the table", async || {
-        line.database.is_waited_for("stationmaster.signals_settled").await
+        line.database
+            .is_waited_for("stationmaster_internal.signals_settled")
+            .await
     })
     .await;
     zombie.stop();
@@ -45,7 +47,7 @@ async fn the_writes_of_an_owner_that_was_stopped_past_its_lease_are_refused() {
     line.until_routed(160).await;
     assert_eq!(line.row().await, taken, "nothing has changed hands");
     assert!(zombie.metric("dispatcher_active ").await < 0.5);
-    let late = "select count(*) from stationmaster.signals_settled a, stationmaster.signals_settled b
+    let late = "select count(*) from stationmaster_internal.signals_settled a, stationmaster_internal.signals_settled b
                 where a.epoch < b.epoch and a.settled_at > b.settled_at";
     assert_eq!(
         line.database.number(late).await,

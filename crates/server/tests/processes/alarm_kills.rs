@@ -41,14 +41,14 @@ async fn a_server_killed_in_the_middle_of_a_claim_leaves_the_alarm_as_it_was() {
     let lock = stage
         .alarms
         .database
-        .lock("lock table stationmaster.occurrences_open in share mode")
+        .lock("lock table stationmaster_internal.occurrences_open in share mode")
         .await;
     let alarm = stage.alarms.now("/wake").await;
     eventually("the claim waits for the table", async || {
         stage
             .alarms
             .database
-            .is_waited_for("stationmaster.occurrences_open")
+            .is_waited_for("stationmaster_internal.occurrences_open")
             .await
     })
     .await;
@@ -65,14 +65,14 @@ async fn a_server_killed_after_the_occurrence_is_committed_and_before_anything_i
     let lock = stage
         .alarms
         .database
-        .lock("lock table stationmaster.wake_keys in access exclusive mode")
+        .lock("lock table stationmaster_internal.wake_keys in access exclusive mode")
         .await;
     let alarm = stage.alarms.now("/wake").await;
     eventually("the key of the target is being read", async || {
         stage
             .alarms
             .database
-            .is_waited_for("stationmaster.wake_keys")
+            .is_waited_for("stationmaster_internal.wake_keys")
             .await
     })
     .await;
@@ -105,12 +105,12 @@ async fn a_server_killed_between_the_answer_and_its_settlement_sends_again_under
     let lock = stage
         .alarms
         .database
-        .lock("lock table stationmaster.occurrence_tries in share mode")
+        .lock("lock table stationmaster_internal.occurrence_tries in share mode")
         .await;
     let settle = stage
         .alarms
         .database
-        .lock("lock table stationmaster.occurrences_finished in share mode")
+        .lock("lock table stationmaster_internal.occurrences_finished in share mode")
         .await;
     let alarm = stage.alarms.now("/wake").await;
     stage.alarms.until_arrived(1).await;
@@ -118,12 +118,12 @@ async fn a_server_killed_between_the_answer_and_its_settlement_sends_again_under
         stage
             .alarms
             .database
-            .is_waited_for("stationmaster.occurrences_finished")
+            .is_waited_for("stationmaster_internal.occurrences_finished")
             .await
             || stage
                 .alarms
                 .database
-                .is_waited_for("stationmaster.occurrence_tries")
+                .is_waited_for("stationmaster_internal.occurrence_tries")
                 .await
     })
     .await;

@@ -34,7 +34,7 @@ async fn after_an_outage_of_all_servers_each_policy_does_what_it_says() {
     // Five hours pass.
     alarms
         .run(
-            "update stationmaster.alarm_standings
+            "update stationmaster_internal.alarm_standings
              set next_fire_at = next_fire_at - interval '5 hours', next_due_at = next_due_at - interval '5 hours'",
         )
         .await;
@@ -44,7 +44,7 @@ async fn after_an_outage_of_all_servers_each_policy_does_what_it_says() {
         all.into_iter().map(|one| one.status).collect::<Vec<_>>()
     };
     eventually("all of it is settled", async || {
-        let open = "select count(*) from stationmaster.occurrences_open";
+        let open = "select count(*) from stationmaster_internal.occurrences_open";
         alarms.database.number(open).await == 0
             && statuses(0).await.len() == 5
             && statuses(1).await.len() == 5
@@ -125,9 +125,9 @@ async fn a_server_told_to_stop_between_wakes_finishes_what_is_under_way_and_rele
     let (status, took) = leaving.ended().await;
     println!("left in {took:?}");
     assert_eq!(status.code(), Some(0), "{}", leaving.log());
-    let held = "select count(*) from stationmaster.occurrences_open where holder is not null";
+    let held = "select count(*) from stationmaster_internal.occurrences_open where holder is not null";
     assert_eq!(alarms.database.number(held).await, 0);
-    let fired = "select count(*) from stationmaster.occurrences_finished where status = 'fired'";
+    let fired = "select count(*) from stationmaster_internal.occurrences_finished where status = 'fired'";
     let before = alarms.database.number(fired).await;
     assert_eq!(
         usize::try_from(before).unwrap(),
@@ -141,6 +141,6 @@ async fn a_server_told_to_stop_between_wakes_finishes_what_is_under_way_and_rele
     })
     .await;
     assert_eq!(alarms.receiver.at("/wake").len(), 40, "each once");
-    let lost = "select count(*) from stationmaster.occurrences_finished where recoveries > 0 or attempts > 0";
+    let lost = "select count(*) from stationmaster_internal.occurrences_finished where recoveries > 0 or attempts > 0";
     assert_eq!(alarms.database.number(lost).await, 0);
 }

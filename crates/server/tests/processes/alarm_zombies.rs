@@ -33,11 +33,14 @@ async fn a_server_that_was_stopped_past_its_lease_sends_no_wake_that_it_had_clai
     let zombie = alarms.launch().start_ready().await;
     let lock = alarms
         .database
-        .lock("lock table stationmaster.wake_keys in access exclusive mode")
+        .lock("lock table stationmaster_internal.wake_keys in access exclusive mode")
         .await;
     let alarm = alarms.now("/wake").await;
     eventually("the key of the target is being read", async || {
-        alarms.database.is_waited_for("stationmaster.wake_keys").await
+        alarms
+            .database
+            .is_waited_for("stationmaster_internal.wake_keys")
+            .await
     })
     .await;
     zombie.stop();

@@ -158,7 +158,7 @@ async fn a_table_that_somebody_has_locked_holds_up_no_other_look() {
     };
     let mut connection = sqlx::PgConnection::connect(&site.database.url).await.unwrap();
     let mut held = connection.begin().await.unwrap();
-    sqlx::query("lock table stationmaster.servers in access exclusive mode")
+    sqlx::query("lock table stationmaster_internal.servers in access exclusive mode")
         .execute(&mut *held)
         .await
         .unwrap();

@@ -35,9 +35,9 @@ struct Batch {
 async fn batches(database: &TestDatabase) -> Vec<Batch> {
     let query = "
         with items as (
-            select holder, claimed_at, dispatched_at from stationmaster.executions_active where dispatched_at is not null
+            select holder, claimed_at, dispatched_at from stationmaster_internal.executions_active where dispatched_at is not null
             union all
-            select holder, claimed_at, dispatched_at from stationmaster.executions_finished where dispatched_at is not null
+            select holder, claimed_at, dispatched_at from stationmaster_internal.executions_finished where dispatched_at is not null
         )
         select holder, extract(epoch from claimed_at)::float8 as began, extract(epoch from max(dispatched_at))::float8 as ended
         from items
@@ -88,12 +88,14 @@ async fn two_servers_in_the_exclusive_mode_never_process_together_and_one_follow
     .await;
 
     // One of them is killed in the middle of a turn, with the lock in its hands.
-    let table = "lock table stationmaster.executions_active in share mode";
+    let table = "lock table stationmaster_internal.executions_active in share mode";
     let standstill = database.lock(table).await;
     database.enqueue(workflow, 20).await;
     enqueued += 20;
     eventually("a claim waits for the table", async || {
-        database.is_waited_for("stationmaster.executions_active").await
+        database
+            .is_waited_for("stationmaster_internal.executions_active")
+            .await
     })
     .await;
     let (by, _) = lock(&database).await;
@@ -139,8 +141,7 @@ async fn a_server_killed_in_its_turn_loses_nothing_and_its_items_come_back_when_
     let _second = exclusive(&database, "west").start_ready().await;
     database.until_count("COMPLETED", 3).await;
     database.assert_all_completed_once(3).await;
-    let lost =
-        "select count(*) from stationmaster.executions_finished where recoveries <> 1 or attempts <> 0";
+    let lost = "select count(*) from stationmaster_internal.executions_finished where recoveries <> 1 or attempts <> 0";
     assert_eq!(database.number(lost).await, 0);
 }
 

@@ -48,7 +48,7 @@ impl Stage {
         self.database.assert_counters_agree().await;
         let used = self
             .database
-            .number("select sum(active) from stationmaster.workspace_capacity")
+            .number("select sum(active) from stationmaster_internal.workspace_capacity")
             .await;
         assert_eq!(used, 1);
     }
@@ -59,13 +59,13 @@ async fn a_server_killed_in_the_middle_of_a_claim_leaves_the_item_as_it_was() {
     let mut stage = Stage::set().await;
     let lock = stage
         .database
-        .lock("lock table stationmaster.executions_active in share mode")
+        .lock("lock table stationmaster_internal.executions_active in share mode")
         .await;
     stage.database.enqueue(stage.workflow, 1).await;
     eventually("the claim waits for the table", async || {
         stage
             .database
-            .is_waited_for("stationmaster.executions_active")
+            .is_waited_for("stationmaster_internal.executions_active")
             .await
     })
     .await;

@@ -107,8 +107,8 @@ async fn servers_whose_leases_ran_out_while_postgresql_was_away_come_back_and_lo
     let took = database.until_count("COMPLETED", i64::from(items)).await;
     println!("the rest completed {took:?} after PostgreSQL was back");
     eventually("the long ones run again", async || {
-        let alive = "select count(*) from stationmaster.executions_active a
-                     join stationmaster.servers s on s.id = a.holder and s.lease_until > now() where a.state = 'RUNNING'";
+        let alive = "select count(*) from stationmaster_internal.executions_active a
+                     join stationmaster_internal.servers s on s.id = a.holder and s.lease_until > now() where a.state = 'RUNNING'";
         database.number(alive).await == 2
     })
     .await;
@@ -116,11 +116,11 @@ async fn servers_whose_leases_ran_out_while_postgresql_was_away_come_back_and_lo
         server.assert_alive();
         eventually("the server is ready", async || server.readiness().await.0 == 200).await;
     }
-    let ends = "select count(*) from stationmaster.executions_finished where status = 'COMPLETED' and superseded_at is null";
+    let ends = "select count(*) from stationmaster_internal.executions_finished where status = 'COMPLETED' and superseded_at is null";
     assert_eq!(database.number(ends).await, i64::from(items));
     assert_eq!(
         database
-            .number("select count(*) from stationmaster.executions_active")
+            .number("select count(*) from stationmaster_internal.executions_active")
             .await,
         2
     );

@@ -24,8 +24,8 @@ async fn a_server_told_to_stop_under_load_leaves_nothing_in_its_hands_and_the_ot
         database.count("COMPLETED").await < 400,
         "it was stopped under load"
     );
-    let orphans = "select count(*) from stationmaster.executions_active a
-                   where not exists (select from stationmaster.servers s where s.id = a.holder)";
+    let orphans = "select count(*) from stationmaster_internal.executions_active a
+                   where not exists (select from stationmaster_internal.servers s where s.id = a.holder)";
     assert_eq!(
         database.number(orphans).await,
         0,
@@ -33,14 +33,14 @@ async fn a_server_told_to_stop_under_load_leaves_nothing_in_its_hands_and_the_ot
     );
     assert_eq!(
         database
-            .number("select count(*) from stationmaster.servers")
+            .number("select count(*) from stationmaster_internal.servers")
             .await,
         1
     );
     database.until_count("COMPLETED", 400).await;
     staying.assert_alive();
     database.assert_all_completed_once(400).await;
-    let lost = "select count(*) from stationmaster.executions_finished where recoveries > 0";
+    let lost = "select count(*) from stationmaster_internal.executions_finished where recoveries > 0";
     assert_eq!(database.number(lost).await, 0, "nothing had to be recovered");
 }
 
@@ -63,7 +63,7 @@ async fn the_embedded_runs_of_a_server_told_to_stop_are_back_in_the_queue_and_go
     database.assert_no_slot_is_used().await;
     assert_eq!(
         database
-            .number("select count(*) from stationmaster.servers")
+            .number("select count(*) from stationmaster_internal.servers")
             .await,
         0
     );
@@ -103,7 +103,7 @@ async fn a_server_told_twice_to_stop_does_not_wait_for_what_is_under_way() {
         "ten minutes are not over: {}",
         server.log()
     );
-    let servers = "select count(*) from stationmaster.servers where lease_until > now()";
+    let servers = "select count(*) from stationmaster_internal.servers where lease_until > now()";
     assert_eq!(
         database.number(servers).await,
         0,

@@ -57,7 +57,7 @@ async fn in_a_storm_of_kills_limits_hold_and_everything_completes_once() {
     let before = database.count("COMPLETED").await;
     let took = database.until_count("COMPLETED", items).await;
     let recovered = database
-        .number("select sum(recoveries) from stationmaster.executions_finished")
+        .number("select sum(recoveries) from stationmaster_internal.executions_finished")
         .await;
     println!(
         "{kills} kills; {before} of {items} completed in the storm, the rest {took:?} after it; {recovered} recoveries"

@@ -115,7 +115,7 @@ async fn an_embedded_run_of_a_server_that_was_stopped_past_its_lease_ends_once_a
     .await;
     database.until_count("COMPLETED", 2).await;
     database.assert_all_completed_once(2).await;
-    let by_zombie = "select count(*) from stationmaster.executions_finished where recoveries <> 1";
+    let by_zombie = "select count(*) from stationmaster_internal.executions_finished where recoveries <> 1";
     assert_eq!(
         database.number(by_zombie).await,
         0,

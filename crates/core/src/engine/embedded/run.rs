@@ -211,7 +211,7 @@ impl Run {
 
     /// Somebody may have ended the execution meanwhile, or taken it over: nothing more may reach outside then.
     async fn is_still_wanted(&self) -> bool {
-        let query = "select exists (select from stationmaster.executions_active where execution_id = $1 and token = $2)";
+        let query = "select exists (select from stationmaster_internal.executions_active where execution_id = $1 and token = $2)";
         let query = sqlx::query_scalar(query)
             .bind(self.request.execution_id)
             .bind(self.request.token);

@@ -86,6 +86,23 @@ async fn schema(database: &Database) -> Finding {
             };
             Finding::problem(ID, seen, advice)
         }
+        Err(Error::Parts(parts)) => {
+            let seen = format!(
+                "functions and views are those of another version: {}",
+                parts.join(", ")
+            );
+            Finding::problem(ID, seen, "Run: stationmaster migrate")
+        }
+        Err(error @ Error::BeforeRelease) => Finding::problem(
+            ID,
+            error.to_string(),
+            "Use a new database, or drop both schemas and run: stationmaster migrate",
+        ),
+        Err(error @ Error::Torn { .. }) => Finding::problem(
+            ID,
+            error.to_string(),
+            "Restore both schemas, or drop the other one too and run: stationmaster migrate",
+        ),
         Err(error) => Finding::problem(ID, chain(&error), "The database's own log may tell more"),
     }
 }
@@ -200,7 +217,8 @@ async fn rights(database: &Database) -> Vec<Finding> {
     if !rights.closed.is_empty() {
         let seen = format!("{} may not use {}", rights.role, rights.closed.join(", "));
         let advice = format!(
-            "As the owner: grant all on all tables in schema stationmaster to {}",
+            "As the owner: grant usage on schema stationmaster, stationmaster_internal to {0}; \
+             grant all on all tables in schema stationmaster, stationmaster_internal to {0}",
             rights.role
         );
         return vec![Finding::problem(ID, seen, advice)];

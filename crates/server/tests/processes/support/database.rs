@@ -175,30 +175,33 @@ impl TestDatabase {
 
     /// Every item has completed, once; no slot is in use, by the rows and by the counters.
     pub(crate) async fn assert_all_completed_once(&self, items: i64) {
-        let ends = "select count(*) from stationmaster.executions_finished where superseded_at is null";
+        let ends =
+            "select count(*) from stationmaster_internal.executions_finished where superseded_at is null";
         assert_eq!(self.number(ends).await, items, "one end for each item");
-        let completed = "select count(distinct item_id) from stationmaster.executions_finished
+        let completed = "select count(distinct item_id) from stationmaster_internal.executions_finished
                          where superseded_at is null and status = 'COMPLETED' and item_status = 'DISPATCHED'";
         assert_eq!(self.number(completed).await, items, "every item completed");
-        let twice = "select count(*) from stationmaster.executions_finished where superseded_at is not null";
+        let twice =
+            "select count(*) from stationmaster_internal.executions_finished where superseded_at is not null";
         assert_eq!(self.number(twice).await, 0, "nothing was run again");
         self.assert_no_slot_is_used().await;
     }
 
     pub(crate) async fn assert_no_slot_is_used(&self) {
         assert_eq!(
-            self.number("select count(*) from stationmaster.executions_active")
+            self.number("select count(*) from stationmaster_internal.executions_active")
                 .await,
             0
         );
-        let counted = "select coalesce(sum(active), 0)::bigint from stationmaster.workspace_capacity";
+        let counted =
+            "select coalesce(sum(active), 0)::bigint from stationmaster_internal.workspace_capacity";
         assert_eq!(self.number(counted).await, 0, "the counters agree with the rows");
     }
 
     /// The counters and the rows change together.
     pub(crate) async fn assert_counters_agree(&self) {
-        let differ = "select count(*) from stationmaster.workspace_capacity c
-                      where c.active <> (select count(*) from stationmaster.executions_active a where a.workspace_id = c.workspace_id)";
+        let differ = "select count(*) from stationmaster_internal.workspace_capacity c
+                      where c.active <> (select count(*) from stationmaster_internal.executions_active a where a.workspace_id = c.workspace_id)";
         assert_eq!(self.number(differ).await, 0, "the counters agree with the rows");
     }
 

@@ -1,21 +1,9 @@
--- Named locks. The table that ShedLock applications share lies outside this schema, where the search path finds it; its
--- name is a setting. Beside it, here, what ShedLock does not know: the fencing token of each name.
-
-create table stationmaster.lock_tokens (
-    name     text primary key,
-    token    bigint not null,
-    holder   text not null,
-    at_least interval not null
-) with (fillfactor = 50);
-
-comment on table stationmaster.lock_tokens is 'one row per lock name that Stationmaster has ever held; rows are never deleted';
-comment on column stationmaster.lock_tokens.token is 'grows by one with every acquisition of ours, whoever else held the lock between two of them';
-comment on column stationmaster.lock_tokens.holder is 'the locked_by of that acquisition: no two are ever the same';
+-- The lock table, which lies outside our schemas, is made where there is none.
 
 -- Makes the lock table where there is none, as ShedLock documents it. Answers nothing when it is there now, and the reason
 -- when it may not be made. A table that the search path finds is not shadowed by a second one; a new one never lies in
--- this schema, where other applications would not look for it, not even for a user who is called like it.
-create function stationmaster.make_lock_table(relation text) returns text language plpgsql as $$
+-- our schemas, where other applications would not look for it, not even for a user who is called like it.
+create or replace function stationmaster_internal.make_lock_table(relation text) returns text language plpgsql as $$
 declare
     parts text[] := parse_ident(relation);
 begin
@@ -25,7 +13,7 @@ begin
     if cardinality(parts) = 1 then
         parts := (select array[name, parts[1]]
                   from unnest(current_schemas(false)) with ordinality as path (name, nth)
-                  where name <> 'stationmaster'
+                  where name not in ('stationmaster', 'stationmaster_internal')
                   order by nth
                   limit 1);
         if parts is null then
@@ -51,7 +39,7 @@ declare
     reason text;
 begin
     perform set_config('search_path', (select reset_val from pg_settings where name = 'search_path'), true);
-    reason := stationmaster.make_lock_table('shedlock');
+    reason := stationmaster_internal.make_lock_table('shedlock');
     perform set_config('search_path', path_of_migrations, true);
     if reason is not null then
         raise warning 'the lock table shedlock could not be made: %', reason;

@@ -1,0 +1,70 @@
+-- The servers themselves: how they know of each other, what one of them does for all, whether somebody looks anyway, and the events
+-- that they tell.
+
+create table stationmaster_internal.servers (
+    id          uuid primary key,
+    name        text not null,
+    version     text not null,
+    engine      text not null,
+    engine_up   boolean not null,
+    claiming    boolean not null,
+    started_at  timestamptz not null default now(),
+    seen_at     timestamptz not null default now(),
+    lease_until timestamptz not null
+) with (fillfactor = 50);
+
+create table stationmaster_internal.duties (
+    name        text primary key,
+    holder      uuid,
+    token       bigint not null default 0,
+    lease_until timestamptz not null default '-infinity',
+    position    timestamptz
+) with (fillfactor = 50);
+
+-- A lane is executions, alarms, or the id of a dispatcher.
+create table stationmaster_internal.attention (
+    lane         text primary key,
+    until        timestamptz not null default '-infinity',
+    virtual_time double precision not null default 0
+) with (fillfactor = 20);
+insert into stationmaster_internal.attention (lane)
+values ('executions'), ('alarms');
+
+-- Writers put rows into the inbox inside their own transactions; a reader moves what has been committed into events and numbers
+-- it under the lock of one row. So a number is given after the commit, in an order in which everybody sees it: whoever has read
+-- up to a number has missed nothing below it, however late a transaction ends.
+--
+-- Steps of executions come by the thousand, so what one statement does is one row, with an array for each column, and takes as many
+-- positions as it has steps; the last of them is its position. Ids do not compress; trying to costs more than the bytes.
+create table stationmaster_internal.event_inbox (
+    id           bigint generated always as identity primary key,
+    at           timestamptz not null default clock_timestamp(),
+    kind         text not null,
+    workspace_id uuid,
+    detail       jsonb not null default '{}',
+    items        uuid[],
+    executions   uuid[],
+    workspaces   uuid[]
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+alter table stationmaster_internal.event_inbox alter column items set storage external, alter column executions set storage external,
+    alter column workspaces set storage external;
+
+create table stationmaster_internal.events (
+    position     bigint primary key,
+    at           timestamptz not null,
+    kind         text not null,
+    workspace_id uuid,
+    detail       jsonb not null,
+    items        uuid[],
+    executions   uuid[],
+    workspaces   uuid[]
+);
+alter table stationmaster_internal.events alter column items set storage external, alter column executions set storage external,
+    alter column workspaces set storage external;
+create index events_at on stationmaster_internal.events using brin (at) with (autosummarize = on);
+
+create table stationmaster_internal.event_sequence (
+    one      boolean primary key default true check (one),
+    position bigint not null default 0
+) with (fillfactor = 20);
+insert into stationmaster_internal.event_sequence default values;

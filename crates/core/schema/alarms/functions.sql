@@ -1,0 +1,74 @@
+-- What happens by itself when an alarm is set, and how an alarm ends.
+
+-- Every way in ends here: an instant is due as it stands; an expression, a civil time or a jitter is left to a server.
+create or replace function stationmaster_internal.accept_alarms() returns trigger language plpgsql as $$
+declare
+    missing uuid;
+begin
+    select a.workspace_id into missing
+    from new_alarms a
+    where not exists (select from stationmaster.workspaces w where w.id = a.workspace_id)
+    limit 1;
+    if found then
+        raise exception 'there is no workspace %', missing using errcode = 'foreign_key_violation',
+            hint = 'Create it first: insert into stationmaster.workspaces, or "stationmaster workspaces create".';
+    end if;
+    insert into stationmaster_internal.alarm_standings (alarm_id, next_fire_at, next_due_at, follows_at)
+    select id, fire_at, case when jitter = interval '0' then fire_at end, created_at
+    from new_alarms;
+    insert into stationmaster_internal.alarm_unplanned (alarm_id, reason)
+    select id, 'set'
+    from new_alarms
+    where fire_at is null or jitter > interval '0';
+    insert into stationmaster_internal.alarm_events (alarm_id, event, actor, detail)
+    select id, 'set', set_by, coalesce(cron_expr, civil_at::text)
+    from new_alarms;
+    return null;
+end
+$$;
+create or replace trigger accept_alarms after insert on stationmaster_internal.alarm_definitions
+    referencing new table as new_alarms
+    for each statement execute function stationmaster_internal.accept_alarms();
+
+-- Ends an alarm: nothing more of it is claimed. What is being delivered at this moment is settled by its server.
+-- Whoever calls this has locked the alarm's row of alarm_standings.
+create or replace function stationmaster_internal.end_alarm(alarm uuid, new_status text, why text) returns void language sql as $$
+    update stationmaster_internal.alarm_standings
+    set status = new_status, next_fire_at = null, next_due_at = null, held = false, free_at = null,
+        ended_at = clock_timestamp(), last_error = coalesce(why, last_error)
+    where alarm_id = alarm;
+    delete from stationmaster_internal.alarm_unplanned where alarm_id = alarm;
+    with gone as (
+        delete from stationmaster_internal.occurrences_open o
+        where o.alarm_id = alarm
+          and o.scheduled_for = any (array(select p.scheduled_for from stationmaster_internal.occurrences_open p
+                                           where p.alarm_id = alarm and p.holder is null
+                                           order by p.scheduled_for for update skip locked))
+        returning o.*
+    )
+    insert into stationmaster_internal.occurrences_finished
+        (alarm_id, scheduled_for, origin, status, reason, attempts, recoveries, due_at, last_error, note)
+    select alarm_id, scheduled_for, origin, 'cancelled', why, attempts, recoveries, due_at, last_error, note
+    from gone
+    on conflict do nothing;
+$$;
+
+create or replace function stationmaster_internal.cancel_alarms_of_workspace() returns trigger language plpgsql as $$
+declare
+    alarm uuid;
+begin
+    for alarm in
+        select s.alarm_id from stationmaster_internal.alarm_standings s
+        join stationmaster_internal.alarm_definitions d on d.id = s.alarm_id
+        where d.workspace_id = old.id and s.status in ('active', 'paused')
+        order by s.alarm_id for update of s
+    loop
+        perform stationmaster_internal.end_alarm(alarm, 'cancelled', 'the workspace was deleted');
+        insert into stationmaster_internal.alarm_events (alarm_id, event, actor, detail)
+        values (alarm, 'cancelled', session_user, 'the workspace was deleted');
+    end loop;
+    return null;
+end
+$$;
+create or replace trigger cancel_alarms_of_workspace after delete on stationmaster.workspaces
+    for each row execute function stationmaster_internal.cancel_alarms_of_workspace();

@@ -1,0 +1,89 @@
+-- What applications call inside their own transactions: enqueue and cancel.
+
+-- Enqueues inside the caller's transaction. The same idempotency key with the same request gives the first item again;
+-- with another request it is an error.
+create or replace function stationmaster.enqueue_execution(
+    workspace_id uuid,
+    workflow_definition_id uuid,
+    input jsonb default '{}',
+    priority integer default 0,
+    run_at timestamptz default null,
+    idempotency_key text default null,
+    traceparent text default null,
+    correlation_id text default null,
+    enqueued_by text default null
+) returns uuid language plpgsql as $$
+#variable_conflict use_column
+declare
+    item uuid;
+    asked_input jsonb := coalesce(enqueue_execution.input, '{}');
+    asked_priority integer := coalesce(enqueue_execution.priority, 0);
+begin
+    insert into stationmaster_internal.queue_items
+        (workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, run_at, idempotency_key,
+         traceparent, correlation_id, enqueued_by)
+    values (enqueue_execution.workspace_id, enqueue_execution.workflow_definition_id,
+            stationmaster_internal.current_version(enqueue_execution.workflow_definition_id), asked_input, asked_priority,
+            enqueue_execution.run_at, enqueue_execution.idempotency_key, enqueue_execution.traceparent,
+            enqueue_execution.correlation_id, coalesce(enqueue_execution.enqueued_by, session_user))
+    on conflict (workspace_id, idempotency_key) where idempotency_key is not null do nothing
+    returning id into item;
+    if item is not null then
+        return item;
+    end if;
+    select id into item from stationmaster_internal.queue_items
+    where workspace_id = enqueue_execution.workspace_id and idempotency_key = enqueue_execution.idempotency_key
+      and workflow_definition_id = enqueue_execution.workflow_definition_id and input = asked_input
+      and priority = asked_priority and run_at is not distinct from enqueue_execution.run_at;
+    if item is null then
+        raise exception 'the idempotency key "%" was used in this workspace with another request',
+            enqueue_execution.idempotency_key using errcode = 'unique_violation';
+    end if;
+    return item;
+end
+$$;
+
+-- Cancels by the id of the execution or of its queue item (an id that both have means the item): at once while it waits, by way of the engine once it holds
+-- a slot. Answers CANCELLED, CANCELLING, or the status in which it had ended before.
+create or replace function stationmaster.cancel_execution(id uuid, reason text default null, actor text default null)
+returns text language plpgsql as $$
+declare
+    waiting stationmaster_internal.queue_pending;
+    running stationmaster_internal.executions_active;
+    ended text;
+begin
+    -- An item that changes tables between two looks is found at the next round.
+    for round in 1..3 loop
+        delete from stationmaster_internal.queue_pending p
+        where p.item_id = cancel_execution.id or p.execution_id = cancel_execution.id
+        returning p.* into waiting;
+        if found then
+            insert into stationmaster_internal.executions_finished
+                (execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, item_status,
+                 status, reason, attempts, recoveries, finished_at, finished_by, last_error)
+            values (coalesce(waiting.execution_id, waiting.item_id), waiting.item_id, waiting.workspace_id,
+                    waiting.workflow_definition_id, waiting.workflow_definition_version_id, 'CANCELLED',
+                    case when waiting.execution_id is not null then 'CANCELLED' end, cancel_execution.reason, waiting.attempts,
+                    waiting.recoveries, clock_timestamp(), coalesce(cancel_execution.actor, session_user), waiting.last_error);
+            return 'CANCELLED';
+        end if;
+        select * into running from stationmaster_internal.executions_active a
+        where a.execution_id = cancel_execution.id or (a.item_id = cancel_execution.id and a.execution_id <> a.item_id)
+        limit 1;
+        if found then
+            insert into stationmaster_internal.cancel_requests (execution_id, actor, reason)
+            values (running.execution_id, coalesce(cancel_execution.actor, session_user), cancel_execution.reason)
+            on conflict do nothing;
+            perform pg_notify('stationmaster', 'cancel');
+            return 'CANCELLING';
+        end if;
+        select coalesce(f.status, f.item_status) into ended from stationmaster_internal.executions_finished f
+        where f.execution_id = cancel_execution.id or (f.item_id = cancel_execution.id and f.execution_id <> f.item_id)
+        order by f.finished_at desc limit 1;
+        if found then
+            return ended;
+        end if;
+    end loop;
+    raise exception 'there is no execution or queue item %', cancel_execution.id using errcode = 'no_data_found';
+end
+$$;

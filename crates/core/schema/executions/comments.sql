@@ -1,0 +1,152 @@
+-- Comments on items and executions. They are what docs/schema.md shows.
+
+comment on view stationmaster.workflow_execution_queue is
+'Requests to run a definition. INSERT enqueues (also COPY, many rows at once); idempotent repeats need enqueue_execution(). To cancel call cancel_execution(); an UPDATE is refused.
+Room: executions. Written by: applications (INSERT).';
+comment on column stationmaster.workflow_execution_queue.id is 'The id of the item; a new one when left out';
+comment on column stationmaster.workflow_execution_queue.workspace_id is 'Whose it is';
+comment on column stationmaster.workflow_execution_queue.workflow_definition_id is
+    'What is run; a definition of the same workspace';
+comment on column stationmaster.workflow_execution_queue.workflow_definition_version_id is
+    'The version, fixed at the enqueue; the published one when left out';
+comment on column stationmaster.workflow_execution_queue.input is 'What the run gets; JSON of at most 256 KiB';
+comment on column stationmaster.workflow_execution_queue.priority is 'Higher first; then older first';
+comment on column stationmaster.workflow_execution_queue.run_at is
+    'Not before this time; null: at once. While an item is tried again: when';
+comment on column stationmaster.workflow_execution_queue.idempotency_key is 'At most one item of a workspace has it; null: none';
+comment on column stationmaster.workflow_execution_queue.execution_id is
+    'The execution, once a first start was tried; null before';
+comment on column stationmaster.workflow_execution_queue.status is 'PENDING, CLAIMED, DISPATCHED, FAILED or CANCELLED';
+comment on column stationmaster.workflow_execution_queue.attempt_count is 'Starts that the engine refused';
+comment on column stationmaster.workflow_execution_queue.recovery_count is
+    'Starts that were lost with a server or an engine and made again';
+comment on column stationmaster.workflow_execution_queue.created_at is 'When it was enqueued';
+comment on column stationmaster.workflow_execution_queue.claimed_at is 'When a server took it; null: not yet';
+comment on column stationmaster.workflow_execution_queue.dispatched_at is 'When the engine had it; null: not yet';
+comment on column stationmaster.workflow_execution_queue.last_error is 'Why the last start failed; null: none has';
+comment on column stationmaster.workflow_execution_queue.traceparent is
+    'The W3C trace context of whoever enqueued it; null: none';
+comment on column stationmaster.workflow_execution_queue.correlation_id is 'A reference of whoever enqueued it; null: none';
+comment on column stationmaster.workflow_execution_queue.enqueued_by is 'Who enqueued it; the account when left out';
+
+comment on view stationmaster.workflow_executions is
+'Runs. To cancel one call cancel_execution().
+Room: executions. Written by: servers (through the tables below).';
+comment on column stationmaster.workflow_executions.id is 'The id; the workflow on the engine is execution-<id>';
+comment on column stationmaster.workflow_executions.queue_item_id is 'The item that it came from';
+comment on column stationmaster.workflow_executions.workspace_id is 'Whose it is';
+comment on column stationmaster.workflow_executions.workflow_definition_id is 'What is run';
+comment on column stationmaster.workflow_executions.workflow_definition_version_id is 'The version that is run';
+comment on column stationmaster.workflow_executions.status is
+    'PENDING (between two starts), STARTING, RUNNING, COMPLETED, FAILED, CANCELLED, TERMINATED or TIMED_OUT; STARTING and RUNNING hold a slot';
+comment on column stationmaster.workflow_executions.started_at is 'When the engine had it; null: not yet';
+comment on column stationmaster.workflow_executions.completed_at is 'When it ended; null: it has not';
+comment on column stationmaster.workflow_executions.error is 'Why it failed; null: it has not';
+comment on column stationmaster.workflow_executions.input is 'What it was given';
+comment on column stationmaster.workflow_executions.output is 'What it gave back; null: nothing, or it has not ended';
+comment on column stationmaster.workflow_executions.claimed_at is 'When a server took it; null while it waits';
+comment on column stationmaster.workflow_executions.engine is 'temporal or embedded; null while it waits';
+comment on column stationmaster.workflow_executions.run_id is 'The engine''s own id of the run; null: not yet known';
+comment on column stationmaster.workflow_executions.holder is 'The id of the server that started it; null while it waits';
+comment on column stationmaster.workflow_executions.reason is 'Why it ended, in a word; null: nothing to add';
+comment on column stationmaster.workflow_executions.attempts is 'Starts that the engine refused';
+comment on column stationmaster.workflow_executions.recoveries is 'Starts that were lost and made again';
+
+comment on view stationmaster.execution_history is
+'Everything that happened to an item, ordinary steps and exceptions, one row for each. Order by at.
+Room: executions. Written by: nobody: it is read from times and events.';
+comment on column stationmaster.execution_history.item_id is 'The item';
+comment on column stationmaster.execution_history.execution_id is 'The execution; null: it had none yet';
+comment on column stationmaster.execution_history.workspace_id is 'Whose it is';
+comment on column stationmaster.execution_history.at is 'When';
+comment on column stationmaster.execution_history.event is
+    'What: enqueued, claimed, dispatched, completed, failed, cancelled, retried, …';
+comment on column stationmaster.execution_history.actor is 'Who: an account, a token, a server';
+comment on column stationmaster.execution_history.detail is 'More of it; null: nothing';
+
+comment on table stationmaster_internal.queue_items is
+'What was asked for. Never changed while the item is hot; pruned after the retention.
+Room: executions. Written by: whoever enqueues; pruned by housekeeping.';
+comment on column stationmaster_internal.queue_items.seq is 'The order of arrival: age order within one priority';
+comment on index stationmaster_internal.queue_items_idempotency is 'One item for each idempotency key of a workspace';
+comment on index stationmaster_internal.queue_items_by_workspace is 'Lists of a workspace, by id and so by time';
+comment on index stationmaster_internal.queue_items_at is 'Lists by time, across workspaces';
+
+comment on table stationmaster_internal.queue_pending is
+'Items that wait, one narrow row each.
+Room: executions. Written by: enqueue, retry and release (insert), admission and cancel (delete).';
+comment on column stationmaster_internal.queue_pending.rank is
+    'Minus the priority, so that one ascending index gives priority, then age';
+comment on column stationmaster_internal.queue_pending.stage is
+    'ready to be claimed; later, at run_at; parked, because its definition is paused';
+comment on column stationmaster_internal.queue_pending.waits_for is 'Of later items: schedule, backoff or recovery';
+comment on column stationmaster_internal.queue_pending.execution_id is
+    'Null before the first try, which takes the id of the item; after a retry that of the execution to come; the same in every try';
+comment on index stationmaster_internal.queue_pending_ready is
+    'The heart of a claim: the ready items of a workspace, in the order in which they are taken';
+comment on index stationmaster_internal.queue_pending_later is 'The next item that becomes due';
+comment on index stationmaster_internal.queue_pending_by_execution is 'An item by its execution, to cancel it';
+comment on index stationmaster_internal.queue_pending_parked is 'The parked items of a definition, when it is resumed';
+
+comment on table stationmaster_internal.executions_active is
+'Executions that hold a slot, one narrow row each.
+Room: executions. Written by: admission (insert), settle, recover and reconcile (update), finish and release (delete).';
+comment on column stationmaster_internal.executions_active.lease_until is 'Of the claim; null once the start is settled';
+comment on column stationmaster_internal.executions_active.missing_since is
+    'When the reconciler first found that the engine does not know this run';
+comment on index stationmaster_internal.executions_active_again is
+    'Executions after a retry, by their item; a first execution has the id of its item';
+
+comment on table stationmaster_internal.executions_finished is
+'How executions, and items that never had one, ended.
+Room: executions. Written by: finish, cancel and failed starts (insert), retry (superseded_at); pruned by housekeeping.';
+comment on column stationmaster_internal.executions_finished.status is 'Null: the item ended without ever having an execution';
+comment on column stationmaster_internal.executions_finished.superseded_at is 'When a retry gave the item another execution';
+comment on index stationmaster_internal.executions_finished_again is 'Executions after a retry, by their item';
+comment on index stationmaster_internal.executions_finished_at is 'What the retention may remove, and counts by time';
+comment on index stationmaster_internal.executions_finished_by_workspace is 'Lists of a workspace';
+comment on index stationmaster_internal.executions_finished_badly is 'Lists of what went wrong, by execution';
+comment on index stationmaster_internal.executions_finished_items_badly is 'Lists of what went wrong, by item, and retries';
+
+comment on table stationmaster_internal.workspace_capacity is
+'One narrow row for each workspace, which every admission locks first: limit, active, virtual time, and whether it has ready items. ready may be true with nothing pending, never false with something pending and no hint.
+Room: executions. Written by: admission, settle and finish; triggers on workspaces and plans.';
+comment on column stationmaster_internal.workspace_capacity.head_rank is
+    'With head_seq: no ready item lies before it, so a claim need not walk over what earlier claims left dead; null: from the top';
+comment on column stationmaster_internal.workspace_capacity.filled is 'How often a claim left it full with more to do';
+comment on index stationmaster_internal.workspace_capacity_eligible is
+    'Workspaces that may be served now, those with the lowest virtual time first; a full one is not in it';
+comment on index stationmaster_internal.workspace_capacity_gone is
+    'Workspaces that were deleted and still have something to fail';
+
+comment on table stationmaster_internal.queue_hints is
+'Says that a workspace has ready items from a position on. A row, so that it becomes visible exactly when the items do, however long the enqueuing transaction lasts.
+Room: executions. Written by: whoever makes items ready (insert), claims (delete).';
+
+comment on table stationmaster_internal.queue_events is
+'State changes that the rows themselves do not tell: what departs from the ordinary way of an item.
+Room: executions. Written by: people and servers; pruned by housekeeping.';
+comment on index stationmaster_internal.queue_events_by_item is 'The history of an item';
+comment on index stationmaster_internal.queue_events_at is 'What the retention may remove';
+
+comment on table stationmaster_internal.cancel_requests is
+'Wishes to cancel executions that hold a slot. Inserting one locks nothing that a server needs; a server carries it out.
+Room: executions. Written by: cancel_execution (insert), servers (delete).';
+
+comment on table stationmaster_internal.embedded_runs is
+'How far the embedded engine has come with each execution that is not over.
+Room: executions. Written by: the embedded engine.';
+
+comment on view stationmaster_internal.active_by_item is
+'executions_active by item, each half by an index of its own.
+Room: executions. Written by: nobody.';
+
+comment on view stationmaster_internal.finished_by_item is
+'executions_finished by item, each half by an index of its own.
+Room: executions. Written by: nobody.';
+
+comment on function stationmaster.enqueue_execution is
+    'Enqueues inside the caller''s transaction and answers the id of the item. The same idempotency key with the same request gives the first item again; with another request it is an error (unique_violation)';
+
+comment on function stationmaster.cancel_execution is
+    'Cancels by the id of an execution or of a queue item, inside the caller''s transaction: at once while it waits, by way of the engine once it holds a slot. Answers CANCELLED, CANCELLING, or the status in which it had ended before';

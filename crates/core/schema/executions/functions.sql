@@ -1,0 +1,105 @@
+-- What happens by itself when something is enqueued, or when a workspace, a plan or a definition changes.
+
+-- Keeps workspace_capacity beside workspaces and plans.
+create or replace function stationmaster_internal.follow_workspace() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'DELETE' then
+        update stationmaster_internal.workspace_capacity set gone = true where workspace_id = old.id;
+        return null;
+    end if;
+    insert into stationmaster_internal.workspace_capacity as c (workspace_id, max_concurrent, weight, paused, virtual_time)
+    select new.id, coalesce(new.max_concurrent, p.max_concurrent), p.weight, new.paused, a.virtual_time
+    from stationmaster.plans p, stationmaster_internal.attention a
+    where p.name = new.plan and a.lane = 'executions'
+    on conflict (workspace_id) do update
+        set max_concurrent = excluded.max_concurrent, weight = excluded.weight, paused = excluded.paused, gone = false,
+            -- Whoever comes back begins where the others stand: time spent away earns nothing.
+            virtual_time = case when c.eligible then c.virtual_time
+                                else greatest(c.virtual_time, excluded.virtual_time) end;
+    perform pg_notify('stationmaster', 'queue');
+    return null;
+end
+$$;
+create or replace trigger follow_workspace after insert or delete or update of plan, max_concurrent, paused on stationmaster.workspaces
+    for each row execute function stationmaster_internal.follow_workspace();
+
+create or replace function stationmaster_internal.follow_plan() returns trigger language plpgsql as $$
+begin
+    perform from stationmaster_internal.workspace_capacity c
+    where c.workspace_id in (select id from stationmaster.workspaces where plan = new.name)
+    order by c.workspace_id for update;
+    update stationmaster_internal.workspace_capacity c
+    set max_concurrent = coalesce(w.max_concurrent, new.max_concurrent), weight = new.weight
+    from stationmaster.workspaces w where w.plan = new.name and c.workspace_id = w.id;
+    perform pg_notify('stationmaster', 'queue');
+    return null;
+end
+$$;
+create or replace trigger follow_plan after update of max_concurrent, weight on stationmaster.plans
+    for each row execute function stationmaster_internal.follow_plan();
+
+-- A resumed definition takes its parked items back into the queue.
+create or replace function stationmaster_internal.unpark() returns trigger language plpgsql as $$
+begin
+    with unparked as (
+        update stationmaster_internal.queue_pending set stage = 'ready' where workflow_definition_id = new.id and stage = 'parked'
+        returning workspace_id, rank, seq
+    )
+    insert into stationmaster_internal.queue_hints (workspace_id, rank, seq)
+    select distinct on (workspace_id) workspace_id, rank, seq from unparked order by workspace_id, rank, seq;
+    perform pg_notify('stationmaster', 'queue');
+    return null;
+end
+$$;
+create or replace trigger unpark after update of paused on stationmaster.workflow_definitions
+    for each row when (old.paused and not new.paused) execute function stationmaster_internal.unpark();
+
+-- Every way in ends here: what was inserted is looked at, becomes pending, and leaves one hint for each workspace.
+create or replace function stationmaster_internal.accept_items() returns trigger language plpgsql as $$
+declare
+    bad record;
+begin
+    select i.workspace_id, i.workflow_definition_id, w.id as workspace, d.id as definition
+    into bad
+    from new_items i
+    left join stationmaster.workspaces w on w.id = i.workspace_id
+    left join stationmaster.workflow_definitions d on d.id = i.workflow_definition_id and d.workspace_id = i.workspace_id
+    where w.id is null or d.id is null or i.workflow_definition_version_id is null
+    limit 1;
+    if found then
+        if bad.workspace is null then
+            raise exception 'there is no workspace %', bad.workspace_id using errcode = 'foreign_key_violation',
+                hint = 'Create it first: insert into stationmaster.workspaces, or "stationmaster workspaces create".';
+        elsif bad.definition is null then
+            raise exception 'workspace % has no workflow definition %', bad.workspace_id, bad.workflow_definition_id
+                using errcode = 'foreign_key_violation';
+        else
+            raise exception 'workflow definition % has no published version', bad.workflow_definition_id
+                using errcode = 'foreign_key_violation',
+                hint = 'Insert a version first, or set published_version to one that exists.';
+        end if;
+    end if;
+
+    insert into stationmaster_internal.queue_pending
+        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, execution_id, stage, run_at, waits_for)
+    select id, seq, -priority::bigint, workspace_id, workflow_definition_id, workflow_definition_version_id, null,
+           case when run_at > now() then 'later' else 'ready' end,
+           case when run_at > now() then run_at end,
+           case when run_at > now() then 'schedule' end
+    from new_items;
+
+    insert into stationmaster_internal.queue_hints (workspace_id, rank, seq)
+    select distinct on (workspace_id) workspace_id, -priority::bigint, seq
+    from new_items where run_at is null or run_at <= now()
+    order by workspace_id, priority desc, seq;
+
+    -- A server must learn of a time that comes before its next poll; ready items ring by their hints.
+    if exists (select from new_items where run_at > now() and run_at < now() + interval '10 seconds') then
+        perform pg_notify('stationmaster', 'queue');
+    end if;
+    return null;
+end
+$$;
+create or replace trigger accept_items after insert on stationmaster_internal.queue_items
+    referencing new table as new_items
+    for each statement execute function stationmaster_internal.accept_items();

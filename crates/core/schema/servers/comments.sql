@@ -1,0 +1,46 @@
+-- Comments on servers and events. They are what docs/schema.md shows.
+
+comment on view stationmaster.event_feed is
+'Events one by one, in an order in which whoever has read up to a position has missed nothing below it. Numbers are given by a server while somebody listens.
+Room: servers. Written by: nobody: it shows events.';
+comment on column stationmaster.event_feed.last is 'The position up to which one has read with this row, to go on from';
+comment on column stationmaster.event_feed.position is 'The position of this event';
+comment on column stationmaster.event_feed.at is 'When it happened';
+comment on column stationmaster.event_feed.kind is 'What: <family>.<event>';
+comment on column stationmaster.event_feed.workspace_id is 'In which workspace; null: in none';
+comment on column stationmaster.event_feed.detail is 'The ids it is about, and more of it';
+
+comment on table stationmaster_internal.servers is
+'One row for each server process. lease_until is its heartbeat: past it, what the server holds may be taken over.
+Room: servers. Written by: each server (its own row); dead ones are buried by the others.';
+
+comment on table stationmaster_internal.duties is
+'Work that one server at a time does for all: a lease with a token.
+Room: servers. Written by: whoever takes a duty.';
+
+comment on table stationmaster_internal.attention is
+'Until when somebody looks into a lane every few milliseconds anyway, so that nobody needs to ring.
+Room: servers. Written by: claim loops and dispatchers.';
+comment on column stationmaster_internal.attention.lane is 'executions, alarms, or a dispatcher''s id';
+comment on column stationmaster_internal.attention.virtual_time is
+    'Of executions: how far virtual time has come, so that whoever enters begins there';
+
+comment on table stationmaster_internal.event_inbox is
+'Events as they were written, not yet numbered.
+Room: servers. Written by: triggers in the transactions of whoever acts (insert), the numbering (delete).';
+comment on column stationmaster_internal.event_inbox.items is
+    'Of a row of steps: their items, one for each; null: the row is one event';
+
+comment on table stationmaster_internal.events is
+'Events, numbered after their commit.
+Room: servers. Written by: the numbering, on a server that has listeners; pruned by housekeeping.';
+comment on column stationmaster_internal.events.items is
+    'Of a row of steps: their items, one for each; null: the row is one event';
+comment on index stationmaster_internal.events_at is 'What the retention may remove';
+
+comment on table stationmaster_internal.event_sequence is
+'The last number that was given; whoever numbers locks it.
+Room: servers. Written by: the numbering.';
+
+comment on function stationmaster.tell_steps is
+    'Begins (true) or ends (false) to tell of the ordinary steps of executions in event_feed, for all servers; for the owner of the tables. It costs the statements that take the steps a few microseconds each. Answers what holds now';

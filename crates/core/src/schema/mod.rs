@@ -1,0 +1,157 @@
+//! The tables, and what stands on them. `migrations/` holds what has data, by versions that are applied once;
+//! `schema/` holds what has none, in parts that are applied whenever they have changed.
+//!
+//! Invariant: a database that [`Database::check_schema`] accepts has every version and every part of this program, and no
+//! other. Whatever else is found is told in words that say what to do; nobody reads an error of the library.
+
+pub mod describe;
+mod parts;
+
+use std::collections::HashMap;
+
+use sqlx::migrate::{Migrate as _, MigrateError, Migrator};
+use sqlx::{Connection as _, PgConnection, PgExecutor};
+
+use crate::db::{Database, Error, statement, within};
+use parts::{PARTS, Part};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+
+/// What a database has of this program's schema.
+#[derive(Debug, Default, sqlx::FromRow)]
+struct Applied {
+    versions: Vec<i64>,
+    version_checksums: Vec<Vec<u8>>,
+    parts: Vec<String>,
+    part_checksums: Vec<Vec<u8>>,
+    public: bool,
+}
+
+impl Database {
+    /// Applies every version and every part that has not been applied, and answers which parts those were. Safe to call from
+    /// many servers at once.
+    pub async fn migrate(&self) -> Result<Vec<&'static str>, Error> {
+        self.check_server().await?;
+        let mut connection = PgConnection::connect_with(self.options()).await?;
+        // The same lock as the library's, which a session may take twice: it spans versions and parts.
+        connection.lock().await.map_err(plainly)?;
+        let applied = Applied::read(&mut connection).await?;
+        if let Err(error @ Error::Schema { found, needed }) = applied.check()
+            && found > needed
+        {
+            return Err(error);
+        }
+        sqlx::raw_sql(statement!("schema/make_schemas"))
+            .execute(&mut connection)
+            .await?;
+        // The bookkeeping of migrations lives in our own schema, not in whatever the search path says.
+        sqlx::query("set search_path to stationmaster_internal")
+            .execute(&mut connection)
+            .await?;
+        MIGRATIONS.run(&mut connection).await.map_err(plainly)?;
+        let stale = applied.stale_parts();
+        parts::apply(&mut connection, &stale).await?;
+        connection.close().await?;
+        Ok(stale.iter().map(|part| part.name).collect())
+    }
+
+    /// Says whether the tables, and what stands on them, are those that this program needs.
+    pub async fn check_schema(&self) -> Result<(), Error> {
+        let mut connection = within(self.pool().acquire()).await?;
+        Applied::read(&mut connection).await?.check()
+    }
+}
+
+impl Applied {
+    /// Reads the books, and refuses a database whose books are none of this program's.
+    async fn read(connection: &mut PgConnection) -> Result<Self, Error> {
+        let read = within(sqlx::query_as(statement!("schema/applied")).fetch_one(&mut *connection)).await;
+        let applied: Self = match read {
+            Ok(applied) => applied,
+            // Undefined table, or undefined schema: there are no books.
+            Err(error) if matches!(error.code().as_deref(), Some("42P01" | "3F000")) => {
+                refuse_remains(connection).await?;
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(error),
+        };
+        if !applied.public && !applied.versions.is_empty() {
+            return Err(Error::Torn {
+                there: "stationmaster_internal",
+                missing: "stationmaster",
+            });
+        }
+        let known: HashMap<i64, &[u8]> = MIGRATIONS
+            .iter()
+            .map(|migration| (migration.version, &*migration.checksum))
+            .collect();
+        let differs = |(version, checksum): (&i64, &Vec<u8>)| {
+            known
+                .get(version)
+                .is_some_and(|known| *known != checksum.as_slice())
+        };
+        if applied
+            .versions
+            .iter()
+            .zip(&applied.version_checksums)
+            .any(differs)
+        {
+            return Err(Error::BeforeRelease);
+        }
+        Ok(applied)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let needed = MIGRATIONS.iter().map(|migration| migration.version).max();
+        let (found, needed) = (
+            self.versions.last().copied().unwrap_or_default(),
+            needed.unwrap_or_default(),
+        );
+        if found != needed {
+            return Err(Error::Schema { found, needed });
+        }
+        let stale = self.stale_parts();
+        if stale.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Parts(stale.iter().map(|part| part.name).collect()))
+    }
+
+    fn stale_parts(&self) -> Vec<&'static Part> {
+        let on_record: HashMap<&str, &[u8]> = self
+            .parts
+            .iter()
+            .map(String::as_str)
+            .zip(self.part_checksums.iter().map(Vec::as_slice))
+            .collect();
+        let stale = |part: &&Part| on_record.get(part.name) != Some(&part.checksum().as_slice());
+        PARTS.iter().filter(stale).collect()
+    }
+}
+
+/// Without books there must be no tables either.
+async fn refuse_remains(connection: impl PgExecutor<'_>) -> Result<(), Error> {
+    let remains = sqlx::query_as(statement!("schema/remains")).fetch_one(connection);
+    let (before_release, public): (bool, bool) = within(remains).await?;
+    if before_release {
+        return Err(Error::BeforeRelease);
+    }
+    if public {
+        return Err(Error::Torn {
+            there: "stationmaster",
+            missing: "stationmaster_internal",
+        });
+    }
+    Ok(())
+}
+
+fn plainly(error: MigrateError) -> Error {
+    match error {
+        MigrateError::Execute(source) => Error::Sql(source),
+        MigrateError::ExecuteMigration(source, version) => Error::Migration {
+            step: format!("migration {version}"),
+            source,
+        },
+        other => Error::Unusable(format!("the migrations could not be applied: {other}")),
+    }
+}
