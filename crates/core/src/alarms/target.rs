@@ -24,14 +24,13 @@ impl Target {
     /// Can it be put on record? A URL must be one that can be called, without a password in it. An error is in words.
     pub(super) fn check(url: Option<&str>) -> Result<(), String> {
         match Self::on_record(url)? {
-            Self::Router => Ok(()),
             Self::Url(url) if !matches!(url.scheme(), "http" | "https") => {
                 Err("does not begin with http: or https:".to_owned())
             }
             Self::Url(url) if !url.username().is_empty() || url.password().is_some() => {
                 Err("has credentials in it; wakes are signed instead".to_owned())
             }
-            Self::Url(_) => Ok(()),
+            Self::Router | Self::Url(_) => Ok(()),
         }
     }
 }
