@@ -104,9 +104,7 @@ async fn carry_out(database: &Database, mut opened: Opened, edit: &Edit, by: &st
     let (locked, transaction) = (&opened.locked, &mut opened.transaction);
     let mut alarm = opened.alarm.clone();
     let id = alarm.id;
-    if let Some(Some(target)) = &edit.target_url {
-        check_target(target)?;
-    }
+    check_target(edit.target_url.as_ref().and_then(Option::as_deref))?;
     if !matches!(locked.status, AlarmStatus::Active | AlarmStatus::Paused) {
         let message = format!("alarm {id} is {}: set another one", locked.status);
         return Err(operate::Error::WrongState(message).into());

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use stationmaster_schedule::DstPolicy;
 
-use super::Shared;
-use super::claim::fail;
+use super::AlarmsContext;
+use super::lease::fail;
 use super::terms::{Upcoming, Written, due};
 use crate::db::{self, statement, within};
 use crate::id::AlarmId;
@@ -22,7 +22,7 @@ const CHECK_ZONES_EVERY: Duration = Duration::from_mins(10);
 
 /// See the module.
 pub(crate) struct Planner {
-    shared: Shared,
+    shared: AlarmsContext,
     checked: Option<Instant>,
 }
 
@@ -45,7 +45,7 @@ struct Unplanned {
 }
 
 impl Planner {
-    pub(crate) fn new(shared: Shared) -> Self {
+    pub(crate) fn new(shared: AlarmsContext) -> Self {
         Self {
             shared,
             checked: None,

@@ -13,8 +13,8 @@ use stationmaster_client::wire::{
     Dispatcher, DispatcherAct, DispatcherEvent, DispatcherFinding, DispatcherQuery, PageQuery, Reconcile,
     Reconciled,
 };
-use stationmaster_core::dispatchers::DispatcherId;
-use stationmaster_core::dispatchers::state::Status;
+use stationmaster_core::engine::dispatchers::state::Status;
+use stationmaster_core::id::DispatcherId;
 
 use super::Context;
 use super::arguments::text;
