@@ -67,7 +67,7 @@ impl Caller {
     }
 
     /// Whoever works on the database itself, and may do everything.
-    pub(crate) fn operator(actor: &str) -> Self {
+    pub(super) fn on_the_database(actor: &str) -> Self {
         Self {
             actor: actor.into(),
             ..Self::anybody()

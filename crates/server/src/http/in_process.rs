@@ -40,7 +40,7 @@ pub(crate) fn alone(
     config: &Config,
     office: impl Fn() -> Result<Office> + Send + Sync + 'static,
 ) -> Result<Client> {
-    let caller = Caller::operator(actor);
+    let caller = Caller::on_the_database(actor);
     // What is changed is written down under this name, whoever writes it.
     let database = database.on_behalf(actor, caller.scope.clone());
     let metrics = Arc::new(Metrics::new());
