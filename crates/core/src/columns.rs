@@ -1,72 +1,52 @@
 //! Columns whose PostgreSQL type and Rust type differ: named in `#[sqlx(try_from = "…")]` on a field, so that a row is read
-//! straight into the type that people see. Knows no noun.
+//! straight into the type that people see. What cannot be read is an error of the column, told when it is decoded.
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
-use sqlx::error::{BoxDynError, UnexpectedNullError};
+use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgTypeInfo, PgValueRef};
 use sqlx::{Decode, Postgres, Type};
+use stationmaster_schedule::DstPolicy;
 
-/// A column of time: becomes a [`Timestamp`], or an optional one.
-pub(crate) struct At(Option<Timestamp>);
+macro_rules! columns {
+    ($($(#[$about:meta])* $name:ident: $read:ty => $value:ty, |$column:ident| $made:expr;)+) => {$(
+        $(#[$about])*
+        pub(crate) struct $name($value);
 
-impl Type<Postgres> for At {
-    fn type_info() -> PgTypeInfo {
-        <jiff_sqlx::Timestamp as Type<Postgres>>::type_info()
-    }
+        impl Type<Postgres> for $name {
+            fn type_info() -> PgTypeInfo {
+                <$read as Type<Postgres>>::type_info()
+            }
+
+            fn compatible(found: &PgTypeInfo) -> bool {
+                <$read as Type<Postgres>>::compatible(found)
+            }
+        }
+
+        impl<'r> Decode<'r, Postgres> for $name {
+            fn decode(value: PgValueRef<'r>) -> Result<Self, BoxDynError> {
+                let $column = <$read>::decode(value)?;
+                Ok(Self($made))
+            }
+        }
+
+        impl From<$name> for $value {
+            fn from(column: $name) -> Self {
+                column.0
+            }
+        }
+    )+};
 }
 
-impl<'r> Decode<'r, Postgres> for At {
-    fn decode(value: PgValueRef<'r>) -> Result<Self, BoxDynError> {
-        let time = Option::<jiff_sqlx::Timestamp>::decode(value)?;
-        Ok(Self(time.map(jiff_sqlx::Timestamp::to_jiff)))
-    }
-}
-
-impl From<At> for Option<Timestamp> {
-    fn from(at: At) -> Self {
-        at.0
-    }
-}
-
-impl TryFrom<At> for Timestamp {
-    type Error = UnexpectedNullError;
-
-    fn try_from(at: At) -> Result<Self, Self::Error> {
-        at.0.ok_or(UnexpectedNullError)
-    }
-}
-
-/// A column of JSON, read as text so that it stays as it was written: becomes a [`RawValue`], or an optional one.
-pub(crate) struct Json(Option<Box<RawValue>>);
-
-impl Type<Postgres> for Json {
-    fn type_info() -> PgTypeInfo {
-        <String as Type<Postgres>>::type_info()
-    }
-
-    fn compatible(found: &PgTypeInfo) -> bool {
-        <String as Type<Postgres>>::compatible(found)
-    }
-}
-
-impl<'r> Decode<'r, Postgres> for Json {
-    fn decode(value: PgValueRef<'r>) -> Result<Self, BoxDynError> {
-        let text = Option::<String>::decode(value)?;
-        Ok(Self(text.map(RawValue::from_string).transpose()?))
-    }
-}
-
-impl From<Json> for Option<Box<RawValue>> {
-    fn from(json: Json) -> Self {
-        json.0
-    }
-}
-
-impl TryFrom<Json> for Box<RawValue> {
-    type Error = UnexpectedNullError;
-
-    fn try_from(json: Json) -> Result<Self, Self::Error> {
-        json.0.ok_or(UnexpectedNullError)
-    }
+columns! {
+    /// A time.
+    At: jiff_sqlx::Timestamp => Timestamp, |time| time.to_jiff();
+    /// A time, or none.
+    MaybeAt: Option<jiff_sqlx::Timestamp> => Option<Timestamp>, |time| time.map(jiff_sqlx::Timestamp::to_jiff);
+    /// JSON, selected as text so that it stays as it was written.
+    Json: String => Box<RawValue>, |text| RawValue::from_string(text)?;
+    /// Such JSON, or none.
+    MaybeJson: Option<String> => Option<Box<RawValue>>, |text| text.map(RawValue::from_string).transpose()?;
+    /// What becomes of local times that do not exist or come twice.
+    Dst: String => DstPolicy, |text| text.parse()?;
 }

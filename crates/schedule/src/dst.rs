@@ -55,14 +55,6 @@ impl FromStr for DstPolicy {
     }
 }
 
-impl TryFrom<String> for DstPolicy {
-    type Error = UnknownPolicy;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
 /// What a moving clock did to a fire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

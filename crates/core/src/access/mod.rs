@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::columns::At;
+use crate::columns::{At, MaybeAt};
 use crate::db::{self, Database, statement, within};
 use crate::id::{TokenId, WorkspaceId};
 use crate::session::Scope;
@@ -49,13 +49,13 @@ pub struct Token {
     /// By whom.
     pub created_by: String,
     /// When it ends; none: never.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub revoked_at: Option<Timestamp>,
     /// When it was last used, to the minute.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub last_used_at: Option<Timestamp>,
     /// Does it open the door now?
     pub active: bool,

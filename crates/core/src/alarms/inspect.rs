@@ -10,7 +10,7 @@ pub use super::history::{Event, Try, history, tries};
 use super::terms::{
     AlarmKind, AlarmStatus, MisfirePolicy, OccurrenceStatus, Origin, Overlap, Schedule, Written,
 };
-use crate::columns::{At, Json};
+use crate::columns::{At, Dst, MaybeAt, MaybeJson};
 use crate::db::{self, Database, statement, within};
 use crate::id::{AlarmId, WorkspaceId};
 
@@ -54,13 +54,13 @@ pub struct Alarm {
     /// The local time, when it was given as one.
     pub civil_at: Option<String>,
     /// The instant, of kind `once`.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub fire_at: Option<Timestamp>,
     /// The nominal instant of the next occurrence.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub next_fire_at: Option<Timestamp>,
     /// When a wake was last accepted.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub last_fired_at: Option<Timestamp>,
     /// Tries that failed since then.
     pub failure_count: i32,
@@ -77,7 +77,7 @@ pub struct Alarm {
     /// In the wake.
     pub message: Option<String>,
     /// In the wake.
-    #[sqlx(try_from = "Json")]
+    #[sqlx(try_from = "MaybeJson")]
     pub payload: Option<Box<RawValue>>,
     /// Tries before an occurrence fails; none: the server's setting.
     pub max_failures: Option<i32>,
@@ -90,15 +90,15 @@ pub struct Alarm {
     /// What happens while an earlier occurrence is not settled.
     pub overlap: Overlap,
     /// What happens to local times that do not exist or come twice.
-    #[sqlx(try_from = "String")]
+    #[sqlx(try_from = "Dst")]
     pub dst: DstPolicy,
     /// In seconds.
     pub jitter: f64,
     /// Not before.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub start_at: Option<Timestamp>,
     /// Not after.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub end_at: Option<Timestamp>,
     /// Failed occurrences in a row after which it is paused.
     pub pause_after: Option<i32>,
@@ -230,13 +230,13 @@ pub struct Occurrence {
     #[sqlx(try_from = "At")]
     pub due_at: Timestamp,
     /// When it is tried again.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub retry_at: Option<Timestamp>,
     /// When its wake was accepted.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub fired_at: Option<Timestamp>,
     /// When it was settled.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub finished_at: Option<Timestamp>,
     /// Why it did not fire.
     pub reason: Option<String>,
@@ -251,7 +251,7 @@ pub struct Occurrence {
     /// How many occurrences this speaks for; none: very many.
     pub covers: Option<i64>,
     /// Of a long row: the first instant that is no part of it.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub until: Option<Timestamp>,
 }
 

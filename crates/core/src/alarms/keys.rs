@@ -12,7 +12,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::Settings;
-use crate::columns::At;
+use crate::columns::{At, MaybeAt};
 use crate::db::{self, Database, statement, within};
 use crate::wake::signature::Secret;
 use crate::wake::targets::target_of;
@@ -154,7 +154,7 @@ pub struct Key {
     #[sqlx(try_from = "At")]
     pub rotated_at: Timestamp,
     /// Until when the one before counts as well.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub previous_until: Option<Timestamp>,
 }
 

@@ -28,7 +28,7 @@ struct Candidate {
     kind: AlarmKind,
     cron_expr: Option<String>,
     timezone: Option<String>,
-    #[sqlx(try_from = "String")]
+    #[sqlx(try_from = "crate::columns::Dst")]
     dst: DstPolicy,
     misfire: MisfirePolicy,
     catch_up: i32,

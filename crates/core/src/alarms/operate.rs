@@ -12,7 +12,7 @@ use super::plan::row;
 use super::planner::{Plan, write_plans};
 use super::terms::{AlarmStatus, OccurrenceStatus, Schedule};
 use crate::catalogue::Expectation;
-use crate::columns::At;
+use crate::columns::{At, MaybeAt};
 use crate::db::{self, Database, statement, within};
 use crate::id::AlarmId;
 use crate::session::Session;
@@ -41,7 +41,7 @@ pub enum Error {
 #[derive(sqlx::FromRow)]
 pub(super) struct Locked {
     pub(super) status: AlarmStatus,
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     next_fire_at: Option<Timestamp>,
     #[sqlx(try_from = "At")]
     pub(super) now: Timestamp,

@@ -36,7 +36,7 @@ struct Unplanned {
     cron_expr: Option<String>,
     civil_at: Option<String>,
     timezone: Option<String>,
-    #[sqlx(try_from = "String")]
+    #[sqlx(try_from = "crate::columns::Dst")]
     dst: DstPolicy,
     jitter: f64,
     start_at: Option<jiff_sqlx::Timestamp>,

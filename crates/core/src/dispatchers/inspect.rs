@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{DispatcherId, Epoch};
-use crate::columns::{At, Json};
+use crate::columns::{At, Json, MaybeAt, MaybeJson};
 use crate::db::{self, Database, statement, within};
 use crate::id::ServerId;
 
@@ -27,28 +27,28 @@ pub struct Dispatcher {
     /// Its epoch.
     pub epoch: Epoch,
     /// Until when the lease holds.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub lease_until: Option<Timestamp>,
     /// Where its run is.
     pub engine: Option<String>,
     /// The first run of this epoch.
     pub run_id: Option<String>,
     /// When its owner took it.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub taken_at: Option<Timestamp>,
     /// When its run was started.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub run_started_at: Option<Timestamp>,
     /// The last heartbeat, when heartbeats are kept in PostgreSQL.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub heartbeat_at: Option<Timestamp>,
     /// Signals that wait, counted up to 1,000.
     pub waiting: i64,
     /// Since when the oldest of them has waited.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub oldest_waiting_at: Option<Timestamp>,
     /// The servers that stand by, the owner among them.
-    #[sqlx(try_from = "Json")]
+    #[sqlx(try_from = "MaybeJson")]
     pub servers: Option<Box<RawValue>>,
 }
 

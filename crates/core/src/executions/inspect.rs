@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::{ExecutionStatus, ItemStatus, Stage, WaitsFor};
-use crate::columns::{At, Json};
+use crate::columns::{At, MaybeAt, MaybeJson};
 use crate::db::{self, Database, statement, within};
 use crate::id::{DefinitionId, ExecutionId, ItemId, VersionId, WorkspaceId};
 
@@ -26,7 +26,7 @@ pub struct Item {
     /// Higher goes first.
     pub priority: i32,
     /// Not before.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub run_at: Option<Timestamp>,
     /// Starts that the engine refused.
     pub attempt_count: i32,
@@ -36,10 +36,10 @@ pub struct Item {
     #[sqlx(try_from = "At")]
     pub created_at: Timestamp,
     /// When it was claimed last.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub claimed_at: Option<Timestamp>,
     /// When its execution was started.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub dispatched_at: Option<Timestamp>,
     /// What went wrong last.
     pub last_error: Option<String>,
@@ -50,7 +50,7 @@ pub struct Item {
     /// Who enqueued it.
     pub enqueued_by: String,
     /// What was asked.
-    #[sqlx(try_from = "Json")]
+    #[sqlx(try_from = "MaybeJson")]
     pub input: Option<Box<RawValue>>,
 }
 
@@ -70,13 +70,13 @@ pub struct Execution {
     /// How it stands.
     pub status: ExecutionStatus,
     /// When it was claimed last.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub claimed_at: Option<Timestamp>,
     /// When the engine started it.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub started_at: Option<Timestamp>,
     /// When it ended.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub completed_at: Option<Timestamp>,
     /// Where it runs.
     pub engine: Option<String>,
@@ -89,13 +89,13 @@ pub struct Execution {
     /// Servers that were lost with it in their hands.
     pub recoveries: i32,
     /// What was asked.
-    #[sqlx(try_from = "Json")]
+    #[sqlx(try_from = "MaybeJson")]
     pub input: Option<Box<RawValue>>,
     /// What came of it.
-    #[sqlx(try_from = "Json")]
+    #[sqlx(try_from = "MaybeJson")]
     pub output: Option<Box<RawValue>>,
     /// What went wrong.
-    #[sqlx(try_from = "Json")]
+    #[sqlx(try_from = "MaybeJson")]
     pub error: Option<Box<RawValue>>,
 }
 
@@ -245,7 +245,7 @@ pub enum Waiting {
 #[derive(sqlx::FromRow)]
 struct Facts {
     stage: Stage,
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     run_at: Option<Timestamp>,
     waits_for: Option<WaitsFor>,
     last_error: Option<String>,

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use sqlx::AssertSqlSafe;
 
-use crate::columns::At;
+use crate::columns::MaybeAt;
 use crate::db::{self, Database, statement, within};
 use crate::id::Token;
 use crate::observe::Metrics;
@@ -127,10 +127,10 @@ pub struct Lock {
     /// Who holds it, or held it last.
     pub by: String,
     /// When that one took it.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub since: Option<Timestamp>,
     /// Until when it is held; in the past: when it became free; nothing: for ever.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub until: Option<Timestamp>,
     /// The token of that holder; none: an application that knows no tokens.
     pub token: Option<i64>,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{DeadReason, SignalStatus};
-use crate::columns::{At, Json};
+use crate::columns::{At, MaybeAt, MaybeJson};
 use crate::db::{self, Database, statement, within};
 use crate::id::{ExecutionId, ItemId};
 
@@ -60,7 +60,7 @@ pub struct Signal {
     #[sqlx(try_from = "At")]
     pub received_at: Timestamp,
     /// When it was routed or put aside.
-    #[sqlx(try_from = "At")]
+    #[sqlx(try_from = "MaybeAt")]
     pub settled_at: Option<Timestamp>,
     /// Why it was put aside: a word.
     pub reason: Option<DeadReason>,
@@ -80,7 +80,7 @@ pub struct Signal {
     #[sqlx(rename = "seq")]
     pub position: i64,
     /// What it carries.
-    #[sqlx(try_from = "Json")]
+    #[sqlx(try_from = "MaybeJson")]
     pub payload: Option<Box<RawValue>>,
 }
 

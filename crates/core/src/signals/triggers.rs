@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::MAX_NAME;
 use super::schema::Schema;
 use crate::catalogue::{self, Expectation};
-use crate::columns::{At, Json};
+use crate::columns::{At, MaybeJson};
 use crate::db::{self, Database, statement, within};
 use crate::id::{DefinitionId, WorkspaceId};
 use crate::session::Session;
@@ -46,7 +46,7 @@ pub struct Trigger {
     /// Whose project it is.
     pub workspace_id: WorkspaceId,
     /// What the payload must look like.
-    #[sqlx(try_from = "Json")]
+    #[sqlx(try_from = "MaybeJson")]
     pub payload_schema: Option<Box<RawValue>>,
     /// The priority of the items.
     pub priority: i32,
