@@ -10,7 +10,7 @@ use stationmaster_core::engine::embedded::EmbeddedEngine;
 use stationmaster_core::executions::Settings;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
-use stationmaster_core::station::{EngineChoice, Parts, Station};
+use stationmaster_core::station::{Parts, Station};
 
 /// Where executions run in a benchmark.
 pub enum Where {
@@ -32,11 +32,9 @@ pub async fn start_servers(
     for number in 1..=servers {
         let database = Database::new(url, 12)?;
         let presence = Presence::new(&format!("bench-{number}"));
-        let engine = match engine {
-            Where::Embedded => {
-                EngineChoice::Embedded(Arc::new(EmbeddedEngine::new(database.clone(), presence.clone())?))
-            }
-            Where::Outside(engine) => EngineChoice::Outside(Arc::clone(engine)),
+        let engine: Arc<dyn Engine> = match engine {
+            Where::Embedded => Arc::new(EmbeddedEngine::new(database.clone(), presence.clone())?),
+            Where::Outside(engine) => Arc::clone(engine),
         };
         let parts = Parts {
             database,

@@ -6,7 +6,8 @@
 //!
 //! Numbers are given after the commit, under the lock of one row. So whoever has read up to a number has missed nothing
 //! below it, however late a transaction ends; ids given while writing could not promise that. A table becomes a source of
-//! events by a trigger that inserts into the inbox; nothing here changes for it. Nobody numbers while nobody listens.
+//! events by a trigger that inserts into the inbox; nothing here changes for it. While nobody listens, events are numbered about
+//! once a minute, so that they can be pruned.
 //!
 //! The steps of executions are many: those of one statement are one row, which takes a number for each of them and is told apart
 //! when it is read.

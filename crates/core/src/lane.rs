@@ -69,3 +69,13 @@ pub(crate) struct Claimed<C> {
     /// When to look again.
     pub(crate) next: Next,
 }
+
+impl<C> Claimed<C> {
+    /// There was nothing; look again after this time, or when the bell rings.
+    pub(crate) fn nothing(wait: Duration) -> Self {
+        Self {
+            claims: Vec::new(),
+            next: Next::After(wait),
+        }
+    }
+}

@@ -13,14 +13,16 @@
 //! * the engine room: [`task`] (one contract for every loop), `lane`, `pipeline`
 //! * exclusive things: [`presence`] (a server's own lease), `duty` (work that one server does for all), [`locks`] (named,
 //!   shared with ShedLock applications)
-//! * the lanes: [`executions`], [`alarms`]; [`signals`] and the [`dispatchers`] that route them
+//! * the lanes: [`executions`], [`alarms`]; [`signals`] and the [`dispatchers`] that route them; `attention` (whether those who
+//!   bring work need to ring)
 //! * outside: [`engine`], [`wake`]
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
-//! * the rest: [`catalogue`], [`db`], [`schema`] (versions and parts), [`health`] (what can be seen of the database), [`observe`], and [`station`], which puts
-//!   it all together
+//! * the rest: [`catalogue`], [`db`], [`schema`] (versions and parts), [`health`] (what can be seen of the database), [`retention`],
+//!   [`observe`], and [`station`], which puts the lanes together on what it lends them, `surroundings`
 
 pub mod access;
 pub mod alarms;
+mod attention;
 pub mod audit;
 pub mod capacity;
 pub mod catalogue;
@@ -39,10 +41,12 @@ pub mod locks;
 pub mod observe;
 mod pipeline;
 pub mod presence;
+pub mod retention;
 pub mod retry;
 pub mod schema;
 pub mod session;
 pub mod signals;
 pub mod station;
+mod surroundings;
 pub mod task;
 pub mod wake;

@@ -24,7 +24,7 @@ use tracing::Instrument as _;
 
 use crate::lane::Lane;
 use crate::retry::Backoff;
-use crate::task::{Bell, Next, Pulse};
+use crate::task::{Bell, Next, Tasks};
 
 /// However lucky the draw, a settlement that found its rows in other hands waits this long.
 const BREATH: Duration = Duration::from_millis(1);
@@ -50,14 +50,8 @@ struct Flow<L: Lane> {
     stop: CancellationToken,
 }
 
-/// Runs a lane until `stop`. `parallel` bounds the deliveries under way at once.
-pub(crate) fn run<L: Lane>(
-    tracker: &TaskTracker,
-    stop: &CancellationToken,
-    lane: Arc<L>,
-    bell: Bell,
-    parallel: usize,
-) -> Pulse {
+/// Runs a lane among these tasks. `parallel` bounds the deliveries under way at once.
+pub(crate) fn run<L: Lane>(tasks: &mut Tasks, lane: Arc<L>, bell: Bell, parallel: usize) {
     let (outbox, inbox) = mpsc::unbounded_channel();
     let flow = Arc::new(Flow {
         lane,
@@ -67,16 +61,18 @@ pub(crate) fn run<L: Lane>(
         in_flight: AtomicUsize::new(0),
         in_delivery: AtomicUsize::new(0),
         delivered: Bell::default(),
-        stop: stop.clone(),
+        stop: tasks.stopped().clone(),
     });
     let settler = Arc::clone(&flow);
-    tracker.spawn(async move { settler.settle_all(inbox).await });
+    tasks
+        .tracker()
+        .spawn(async move { settler.settle_all(inbox).await });
     let claims = Claims {
         flow,
-        tracker: tracker.clone(),
+        tracker: tasks.tracker().clone(),
         outbox,
     };
-    crate::task::spawn(tracker, stop, bell, claims)
+    tasks.spawn(bell, claims);
 }
 
 struct Claims<L: Lane> {

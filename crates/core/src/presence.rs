@@ -5,10 +5,13 @@
 //! heartbeat was sent, and whoever is about to act asks [`Presence::holder`] first. A server that lapsed comes back
 //! under a new id; what it held under the old one is not its own any more.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
 use crate::db::{self, Database, statement, within};
+use crate::engine::LOCAL;
 use crate::engine::breaker::Breaker;
 use crate::id::ServerId;
 use crate::task::{Next, Pass};
@@ -68,7 +71,7 @@ impl Presence {
     /// The id under which this server may act now; `None` when its lease has run out or it was never registered.
     #[must_use]
     pub fn holder(&self) -> Option<ServerId> {
-        let standing = self.lock();
+        let standing = self.standing.lock();
         standing
             .until
             .filter(|until| Instant::now() < *until)
@@ -84,7 +87,7 @@ impl Presence {
     /// The id, whether or not the lease holds. For words, not for deeds.
     #[must_use]
     pub fn id(&self) -> ServerId {
-        self.lock().id
+        self.standing.lock().id
     }
 
     /// The name given to this server.
@@ -95,7 +98,7 @@ impl Presence {
 
     /// From now on the heartbeat says that this server takes no new work.
     pub fn stop_claiming(&self) {
-        self.lock().claiming = false;
+        self.standing.lock().claiming = false;
     }
 
     /// Sends one heartbeat; none any more once this server has left.
@@ -106,7 +109,7 @@ impl Presence {
         }
         let asked_at = Instant::now();
         let before = {
-            let mut standing = self.lock();
+            let mut standing = self.standing.lock();
             // Past its lease, whatever the table says: the row may have been taken away meanwhile, and what was held under
             // the old id is not its own any more.
             if standing.until.is_some_and(|until| asked_at >= until) {
@@ -126,7 +129,7 @@ impl Presence {
                 .fetch_optional(database.pool()),
         )
         .await?;
-        let mut standing = self.lock();
+        let mut standing = self.standing.lock();
         if answer.is_some() {
             standing.until = Some(asked_at + self.lease);
         } else {
@@ -148,14 +151,11 @@ impl Presence {
         within(
             sqlx::query(statement!("servers/leave"))
                 .bind(id)
+                .bind(LOCAL)
                 .execute(database.pool()),
         )
         .await?;
         Ok(())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

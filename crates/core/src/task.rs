@@ -47,23 +47,42 @@ pub trait Pass: Send + 'static {
     /// What it is called in logs.
     fn name(&self) -> &'static str;
 
+    /// What it means when no round is finished for long.
+    fn silence(&self) -> Silence {
+        Silence::IsTrouble
+    }
+
     /// Does one round.
     fn run_once(&mut self) -> impl Future<Output = Result<Next, db::Error>> + Send;
 }
+
+/// What it means when a pass does not finish a round for long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// It makes no progress.
+    IsTrouble,
+    /// It waits, within its round, for something that need never come.
+    MeansNothing,
+}
+
+/// A task that has been silent for longer than this makes no progress.
+const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 
 /// Whether a task makes progress, for readiness.
 #[derive(Debug, Clone)]
 pub struct Pulse {
     /// The task.
     pub name: &'static str,
+    silence: Silence,
     born: Instant,
     last: Arc<AtomicU64>,
 }
 
 impl Pulse {
-    fn new(name: &'static str) -> Self {
+    fn new(pass: &impl Pass) -> Self {
         Self {
-            name,
+            name: pass.name(),
+            silence: pass.silence(),
             born: Instant::now(),
             last: Arc::default(),
         }
@@ -76,12 +95,12 @@ impl Pulse {
         self.last.store(millis, Ordering::Relaxed);
     }
 
-    /// For how long a round has been due, or under way, without one finished without an error.
+    /// For how long a round has been due, or under way, without one finished without an error; `None` while that means nothing.
     #[must_use]
-    pub fn silence(&self) -> Duration {
-        self.born
-            .elapsed()
-            .saturating_sub(Duration::from_millis(self.last.load(Ordering::Relaxed)))
+    pub fn stalled(&self) -> Option<Duration> {
+        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
+        let silent_for = self.born.elapsed().saturating_sub(last);
+        (silent_for > LONGEST_SILENCE && self.silence == Silence::IsTrouble).then_some(silent_for)
     }
 }
 
@@ -92,7 +111,7 @@ const AFTER_ERROR: Backoff = Backoff {
 
 /// Runs a pass in the background until `stop`.
 pub fn spawn<P: Pass>(tracker: &TaskTracker, stop: &CancellationToken, bell: Bell, mut pass: P) -> Pulse {
-    let pulse = Pulse::new(pass.name());
+    let pulse = Pulse::new(&pass);
     let (beat, stop) = (pulse.clone(), stop.clone());
     tracker.spawn(async move {
         let mut failures = 0;
@@ -133,6 +152,53 @@ pub fn spawn<P: Pass>(tracker: &TaskTracker, stop: &CancellationToken, bell: Bel
     pulse
 }
 
+/// Background tasks that end together.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    tracker: TaskTracker,
+    stop: CancellationToken,
+    pulses: Vec<Pulse>,
+}
+
+impl Tasks {
+    /// Runs a pass until these tasks are stopped.
+    pub(crate) fn spawn(&mut self, bell: Bell, pass: impl Pass) {
+        let pulse = spawn(&self.tracker, &self.stop, bell, pass);
+        self.pulses.push(pulse);
+    }
+
+    /// Runs a pass that nothing wakes before its time.
+    pub(crate) fn spawn_unrung(&mut self, pass: impl Pass) {
+        self.spawn(Bell::default(), pass);
+    }
+
+    /// Where work that belongs to these tasks is counted among them.
+    pub(crate) fn tracker(&self) -> &TaskTracker {
+        &self.tracker
+    }
+
+    /// Cancelled when no further round begins.
+    pub(crate) fn stopped(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Lets no further round begin.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+        self.tracker.close();
+    }
+
+    /// Returns when the last of them has ended.
+    pub(crate) async fn ended(&self) {
+        self.tracker.wait().await;
+    }
+
+    /// How they are.
+    pub(crate) fn pulses(&self) -> &[Pulse] {
+        &self.pulses
+    }
+}
+
 async fn round<P: Pass>(pass: &mut P) -> Result<Next, String> {
     match AssertUnwindSafe(pass.run_once()).catch_unwind().await {
         Ok(Ok(next)) => Ok(next),
@@ -164,4 +230,49 @@ pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
         .map(ToString::to_string)
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "without a message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Idle(Silence);
+
+    impl Pass for Idle {
+        fn name(&self) -> &'static str {
+            "idle"
+        }
+
+        fn silence(&self) -> Silence {
+            self.0
+        }
+
+        async fn run_once(&mut self) -> Result<Next, db::Error> {
+            Ok(Next::Now)
+        }
+    }
+
+    /// The pulse of a task that has not finished a round since it was started, a minute ago.
+    fn silent(silence: Silence) -> Pulse {
+        Pulse {
+            born: Instant::now().checked_sub(Duration::from_mins(1)).unwrap(),
+            ..Pulse::new(&Idle(silence))
+        }
+    }
+
+    #[test]
+    fn a_long_silence_is_a_stall_unless_the_pass_says_that_it_means_nothing() {
+        let pulse = silent(Silence::IsTrouble);
+        assert!(pulse.stalled().is_some_and(|time| time >= Duration::from_mins(1)));
+        pulse.beat(Duration::ZERO);
+        assert_eq!(pulse.stalled(), None);
+        assert_eq!(silent(Silence::MeansNothing).stalled(), None);
+    }
+
+    #[test]
+    fn a_round_that_is_not_due_yet_is_not_missed() {
+        let pulse = silent(Silence::IsTrouble);
+        pulse.beat(Duration::from_hours(1));
+        assert_eq!(pulse.stalled(), None);
+    }
 }

@@ -9,16 +9,15 @@ use anyhow::{Context as _, Result};
 use stationmaster_core::access;
 use stationmaster_core::alarms;
 use stationmaster_core::db::Database;
-use stationmaster_core::dispatchers::contract::DispatcherEngine;
-use stationmaster_core::dispatchers::embedded::EmbeddedDispatchers;
 use stationmaster_core::dispatchers::heartbeats::redis::RedisHeartbeats;
 use stationmaster_core::dispatchers::{self, HeartbeatChoice, Webhook};
-use stationmaster_core::engine::embedded::EmbeddedEngine;
+use stationmaster_core::engine::dispatchers::DispatcherEngine;
+use stationmaster_core::engine::embedded::{EmbeddedDispatchers, EmbeddedEngine};
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
 use stationmaster_core::session::Wall;
-use stationmaster_core::station::{EngineChoice, Parts, Station};
+use stationmaster_core::station::{Parts, Station};
 use stationmaster_temporal::{
     ClientIdentity, TemporalConfig, TemporalDispatchers, TemporalEngine, TemporalTls,
 };
@@ -170,22 +169,22 @@ fn is_away(error: &stationmaster_core::db::Error) -> bool {
     }
 }
 
-type Engines = (EngineChoice, Arc<dyn DispatcherEngine>);
+type Engines = (
+    Arc<dyn stationmaster_core::engine::Engine>,
+    Arc<dyn DispatcherEngine>,
+);
 
 fn engine(config: &Config, database: &Database, presence: &Presence) -> Result<Engines> {
     match config.engine {
         Engine::Embedded => {
             let engine = EmbeddedEngine::new(database.clone(), presence.clone())?;
-            Ok((
-                EngineChoice::Embedded(Arc::new(engine)),
-                Arc::new(EmbeddedDispatchers::new()),
-            ))
+            Ok((Arc::new(engine), Arc::new(EmbeddedDispatchers::new())))
         }
         Engine::Temporal => {
             let settings = temporal(&config.temporal, &config.server_name())?;
             let engine = Arc::new(TemporalEngine::new(&settings)?);
             let dispatchers = TemporalDispatchers::new(Arc::clone(&engine), &settings)?;
-            Ok((EngineChoice::Outside(engine), Arc::new(dispatchers)))
+            Ok((engine, Arc::new(dispatchers)))
         }
     }
 }

@@ -10,12 +10,13 @@
 
 use std::error::Error;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
+use parking_lot::Mutex;
 use temporalio_client::errors::ClientConnectError;
 use temporalio_client::grpc::WorkflowService;
 use temporalio_client::tonic::{Request, Response, Status};
@@ -111,7 +112,7 @@ impl Link {
 
     /// The current connection, or the outcome of the try that is under way, or of a new one.
     async fn connection(&self) -> Result<(u64, Connection), Arc<str>> {
-        let Numbered { number, attempt } = self.current().get_or_insert_with(|| self.attempt()).clone();
+        let Numbered { number, attempt } = self.current.lock().get_or_insert_with(|| self.attempt()).clone();
         match attempt.await {
             Ok(connection) => Ok((number, connection)),
             Err(reason) => {
@@ -141,11 +142,7 @@ impl Link {
 
     /// Forgets a failed or dead connection, unless somebody has replaced it already.
     fn drop_attempt(&self, number: u64) {
-        self.current().take_if(|current| current.number == number);
-    }
-
-    fn current(&self) -> MutexGuard<'_, Option<Numbered>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        self.current.lock().take_if(|current| current.number == number);
     }
 }
 

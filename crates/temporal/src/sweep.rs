@@ -9,11 +9,11 @@
 //! comes with another mark than the last one gets a full sweep from there.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use stationmaster_core::engine::{Close, CloseStatus, RunState};
 use stationmaster_core::id::ExecutionId;
 use tokio::time::Instant;
@@ -75,7 +75,7 @@ struct Beginning {
 
 impl Sweeps {
     fn begin(&self, since: Timestamp, now: Instant) -> Beginning {
-        match &self.memory().last {
+        match &self.0.lock().last {
             Some(last) if last.mark == since && now.duration_since(last.full_at) < FULL_EVERY => Beginning {
                 depth: Depth::Glance,
                 from: trailing(last.reached, GLANCE).max(since),
@@ -91,7 +91,7 @@ impl Sweeps {
 
     /// The mark after a sweep that came as far as `reached`.
     fn finish(&self, depth: Depth, since: Timestamp, reached: Timestamp, now: Instant) -> Timestamp {
-        let mut memory = self.memory();
+        let mut memory = self.0.lock();
         if depth == Depth::Full {
             let quiet = memory
                 .news_at
@@ -116,7 +116,7 @@ impl Sweeps {
     }
 
     fn known_end(&self, run: &ClosedRun) -> Option<Ending> {
-        let memory = self.memory();
+        let memory = self.0.lock();
         memory
             .ends
             .get(&(run.execution_id, run.run_id.clone()))
@@ -124,15 +124,11 @@ impl Sweeps {
     }
 
     fn remember(&self, run: &ClosedRun, ending: Ending, now: Instant) {
-        let mut memory = self.memory();
+        let mut memory = self.0.lock();
         memory.news_at = Some(now);
         memory
             .ends
             .insert((run.execution_id, run.run_id.clone()), (run.closed_at, ending));
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -13,7 +13,7 @@ use stationmaster_core::db::Database;
 use stationmaster_core::engine::embedded::EmbeddedEngine;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
-use stationmaster_core::station::{EngineChoice, Parts, Station};
+use stationmaster_core::station::{Parts, Station};
 use stationmaster_core::wake::guard::Guard;
 use stationmaster_core::wake::signature::Secret;
 use stationmaster_core::wake::{Client, Outcome, Wake};
@@ -114,7 +114,7 @@ async fn start(url: &str, servers: usize, settings: &Settings) -> Result<Vec<Sta
         let parts = Parts {
             database,
             presence,
-            engine: EngineChoice::Embedded(Arc::new(engine)),
+            engine: Arc::new(engine),
             executions: None,
             dispatchers: None,
             alarms: Some(Setup::new(settings.clone())?),

@@ -1,31 +1,31 @@
-//! Claim: what is due becomes occurrences that this server has leased, in one short transaction, and the series move on.
+//! Claim: the loop that looks for what is due, leases it, and says when to look again. The transaction itself is
+//! [`lease`](super::lease).
 //!
-//! One clock (I6): the database says what is due. One owner (I1): each claim has a fresh token, and what somebody else holds
-//! is skipped until its lease has run out. The alarms are locked and read by one statement; what follows from that is
-//! computed here; a second statement makes and leases. Between claims the server sleeps until the next instant is due, a
-//! notification comes, or the tick is over.
+//! Between claims the server sleeps until the next instant is due, a notification comes, or the tick is over; while busy it looks
+//! again and again, so that nobody needs to ring ([`attention`](crate::attention)). No timer decides: what is due the database says.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
-use super::Shared;
-use super::plan::{Late, Missed, Step};
-use super::terms::{Misfire, Overlap, Terms, Upcoming, Written, due};
-use crate::capacity::LowWater;
+use super::AlarmsContext;
+use super::lease::{Leased, lease};
+use super::target::Target;
+use crate::attention::Terms;
 use crate::db::{self, statement, within};
 use crate::id::{AlarmId, ServerId, Token, WorkspaceId};
 use crate::lane::Claimed;
 use crate::task::Next;
 
-/// After work there is often more: for this long we look again and again, and nobody needs to ring.
-const ATTENTION: Duration = Duration::from_secs(1);
+/// After work there is often more.
+pub(super) const ATTENTION: Terms = Terms {
+    holds: Duration::from_secs(1),
+    look_again: Duration::from_millis(20),
+};
 /// Open rows whose time came longer ago than this were claimed then, and are dead; a full look finds what was not.
 const LONG_AGO: f64 = 60.0;
-/// How soon we look again while attentive.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// An occurrence that this server has leased, and what its wake says.
 pub(crate) struct Claim {
@@ -44,7 +44,8 @@ pub(crate) struct Claim {
     pub(crate) max_failures: u32,
     pub(crate) origin: String,
     pub(crate) workspace_id: WorkspaceId,
-    pub(crate) target_url: Option<String>,
+    /// What it wakes, or why that cannot be read.
+    pub(crate) target: Result<Target, String>,
     pub(crate) user_id: Option<String>,
     pub(crate) conversation_id: Option<String>,
     pub(crate) message: Option<String>,
@@ -52,78 +53,8 @@ pub(crate) struct Claim {
     pub(crate) traceparent: Option<String>,
 }
 
-#[derive(sqlx::FromRow)]
-struct Candidate {
-    alarm_id: AlarmId,
-    next_fire_at: Option<jiff_sqlx::Timestamp>,
-    next_due_at: jiff_sqlx::Timestamp,
-    free_at: Option<jiff_sqlx::Timestamp>,
-    note: Option<String>,
-    last_fired_at: Option<jiff_sqlx::Timestamp>,
-    kind: String,
-    cron_expr: Option<String>,
-    timezone: Option<String>,
-    dst: String,
-    misfire: String,
-    catch_up: i32,
-    misfire_window: Option<f64>,
-    overlap: String,
-    jitter: f64,
-    start_at: Option<jiff_sqlx::Timestamp>,
-    end_at: Option<jiff_sqlx::Timestamp>,
-    created_at: jiff_sqlx::Timestamp,
-    now: jiff_sqlx::Timestamp,
-}
-
-#[derive(sqlx::FromRow)]
-struct Leased {
-    alarm_id: AlarmId,
-    scheduled_for: jiff_sqlx::Timestamp,
-    origin: String,
-    attempts: i32,
-    recoveries: i32,
-    token: Token,
-    late: f64,
-    workspace_id: WorkspaceId,
-    target_url: Option<String>,
-    user_id: Option<String>,
-    conversation_id: Option<String>,
-    message: Option<String>,
-    payload: Option<String>,
-    max_failures: Option<i32>,
-    traceparent: Option<String>,
-}
-
-/// How the rows of a batch of series change; the columns of the statement.
-#[derive(Default)]
-struct Moves {
-    alarms: Vec<AlarmId>,
-    next_fire_at: Vec<Option<jiff_sqlx::Timestamp>>,
-    next_due_at: Vec<Option<jiff_sqlx::Timestamp>>,
-    follows_at: Vec<jiff_sqlx::Timestamp>,
-    held: Vec<bool>,
-    notes: Vec<Option<String>>,
-    statuses: Vec<&'static str>,
-    errors: Vec<Option<String>>,
-    made: Made,
-    missed: Vec<(AlarmId, Missed)>,
-    broken: Vec<(AlarmId, String)>,
-}
-
-#[derive(Default)]
-struct Made {
-    alarms: Vec<AlarmId>,
-    scheduled_for: Vec<jiff_sqlx::Timestamp>,
-    due_at: Vec<jiff_sqlx::Timestamp>,
-    modes: Vec<&'static str>,
-    notes: Vec<Option<String>>,
-}
-
 #[derive(Default)]
 struct Memory {
-    /// When there was something to do last, and when others were told that we look again soon.
-    worked_at: Option<Instant>,
-    attended_at: Option<Instant>,
     next_due: Option<Instant>,
     /// By the database's clock, at the last look, in seconds since 1970.
     database_now: f64,
@@ -133,12 +64,12 @@ struct Memory {
 
 /// Makes claims.
 pub(crate) struct Claimer {
-    shared: Shared,
+    shared: AlarmsContext,
     memory: Mutex<Memory>,
 }
 
 impl Claimer {
-    pub(crate) fn new(shared: Shared) -> Self {
+    pub(crate) fn new(shared: AlarmsContext) -> Self {
         Self {
             shared,
             memory: Mutex::default(),
@@ -147,35 +78,35 @@ impl Claimer {
 
     /// Was the last claim full, so that there is more?
     pub(crate) fn has_backlog(&self) -> bool {
-        self.memory().more
+        self.memory.lock().more
     }
 
     /// Claims at most about `room` occurrences.
     #[tracing::instrument(name = "step:claim_due", level = "debug", skip_all)]
     pub(crate) async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
         let began = Instant::now();
-        let nothing = |next| Claimed {
-            claims: Vec::new(),
-            next,
-        };
         let Some(holder) = self.shared.presence.holder() else {
-            return Ok(nothing(Next::After(Duration::from_millis(50))));
+            return Ok(Claimed::nothing(Duration::from_millis(50)));
         };
-        if !self.memory().more && !self.look().await? {
-            return Ok(nothing(Next::After(self.sleep())));
+        if !self.memory.lock().more && !self.look().await? {
+            let next_due = self.memory.lock().next_due;
+            let tick = self.shared.settings.tick;
+            return Ok(Claimed::nothing(self.shared.attention.sleep(tick, next_due)));
         }
-        let call = tokio::time::timeout(db::CALL_TIMEOUT, self.lease(holder, room)).await;
+        let behind = self.memory.lock().database_now - LONG_AGO;
+        let lease = lease(&self.shared, holder, room, behind);
+        let call = tokio::time::timeout(db::CALL_TIMEOUT, lease).await;
         let (leased, more) = call.unwrap_or(Err(db::Error::Timeout(db::CALL_TIMEOUT)))?;
-        self.memory().more = more;
+        self.memory.lock().more = more;
         if leased.is_empty() && !more {
-            return Ok(nothing(Next::After(LOOK_AGAIN)));
+            return Ok(Claimed::nothing(ATTENTION.look_again));
         }
         let claims: Vec<Claim> = leased
             .into_iter()
             .map(|row| self.claim_of(row, holder, began))
             .collect();
-        self.memory().worked_at = Some(Instant::now());
-        self.attend().await?;
+        self.shared.attention.worked();
+        self.shared.attention.attend(&self.shared.database, None).await;
         self.shared.metrics.alarms.claimed(claims.len(), began.elapsed());
         tracing::debug!(occurrences = claims.len(), "Firing {} occurrences", claims.len());
         Ok(Claimed {
@@ -202,7 +133,7 @@ impl Claimer {
                 .unwrap_or(settings.max_failures),
             origin: row.origin,
             workspace_id: row.workspace_id,
-            target_url: row.target_url,
+            target: Target::on_record(row.target_url.as_deref()),
             user_id: row.user_id,
             conversation_id: row.conversation_id,
             message: row.message,
@@ -211,53 +142,12 @@ impl Claimer {
         }
     }
 
-    /// Tells others, now and then, that they need not ring.
-    async fn attend(&self) -> Result<(), db::Error> {
-        {
-            let mut memory = self.memory();
-            if memory
-                .attended_at
-                .is_some_and(|at| at.elapsed() < ATTENTION.mul_f64(0.4))
-            {
-                return Ok(());
-            }
-            memory.attended_at = Some(Instant::now());
-        }
-        let attend = sqlx::query(statement!("attention/attend"))
-            .bind("alarms")
-            .bind(ATTENTION.as_secs_f64())
-            .bind(None::<f64>);
-        within(attend.execute(self.shared.database.pool())).await?;
-        Ok(())
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn sleep(&self) -> Duration {
-        let memory = self.memory();
-        let attentive = memory
-            .worked_at
-            .is_some_and(|at| at.elapsed() < ATTENTION.mul_f64(1.3));
-        let tick = if attentive {
-            LOOK_AGAIN
-        } else {
-            self.shared.settings.tick
-        };
-        let due = memory
-            .next_due
-            .map(|due| due.saturating_duration_since(Instant::now()));
-        // A moment past the due time, so that the database's clock has surely reached it.
-        due.map_or(tick, |due| (due + Duration::from_millis(1)).min(tick))
-    }
-
     /// A look that writes nothing, so that idle alarms cost one read. Is there anything to claim?
     async fn look(&self) -> Result<bool, db::Error> {
         let now = Instant::now();
         let (due_from, ready_from) = (
-            lock(&self.shared.due_from).from(),
-            lock(&self.shared.ready_from).from(),
+            self.shared.due_from.lock().from(),
+            self.shared.ready_from.lock().from(),
         );
         let (unplanned, next_due_in, database_now): (bool, Option<f64>, f64) = within(
             sqlx::query_as(statement!("alarms/look"))
@@ -269,223 +159,10 @@ impl Claimer {
         if unplanned {
             self.shared.bells.planner.ring();
         }
-        let mut memory = self.memory();
+        let mut memory = self.memory.lock();
         memory.database_now = database_now;
         memory.next_due =
             next_due_in.map(|seconds| now + Duration::try_from_secs_f64(seconds).unwrap_or_default());
         Ok(next_due_in.is_some_and(|seconds| seconds <= 0.0))
     }
-
-    /// The transaction. Answers what was leased, and whether there is probably more.
-    async fn lease(&self, holder: ServerId, room: usize) -> Result<(Vec<Leased>, bool), db::Error> {
-        let limit = i64::try_from(room).unwrap_or(i64::MAX);
-        let mut transaction = self.shared.database.pool().begin().await?;
-        let (due_from, looked_at) = (lock(&self.shared.due_from).from(), Instant::now());
-        let candidates: Vec<Candidate> = sqlx::query_as(statement!("alarms/lock_due"))
-            .bind(due_from)
-            .bind(limit)
-            .fetch_all(&mut *transaction)
-            .await?;
-        let first = candidates.first().map(|row| seconds(row.next_due_at.to_jiff()));
-        lock(&self.shared.due_from).looked(due_from, looked_at.elapsed(), first);
-        let full = candidates.len() >= room;
-        let moves = self.moves(candidates);
-        if !moves.missed.is_empty() {
-            record_missed(&mut transaction, &moves.missed).await?;
-        }
-        if !moves.broken.is_empty() {
-            fail(&mut transaction, &moves.broken).await?;
-        }
-        let (ready_from, looked_at) = (lock(&self.shared.ready_from).from(), Instant::now());
-        let open = limit.saturating_sub(i64::try_from(moves.made.alarms.len()).unwrap_or_default());
-        let leased: Vec<Leased> = sqlx::query_as(statement!("alarms/claim"))
-            .bind(&moves.alarms)
-            .bind(&moves.next_fire_at)
-            .bind(&moves.next_due_at)
-            .bind(&moves.follows_at)
-            .bind(&moves.held)
-            .bind(&moves.notes)
-            .bind(&moves.statuses)
-            .bind(&moves.made.alarms)
-            .bind(&moves.made.scheduled_for)
-            .bind(&moves.made.due_at)
-            .bind(&moves.made.modes)
-            .bind(&moves.made.notes)
-            .bind(holder)
-            .bind(self.shared.settings.lease.as_secs_f64())
-            .bind(ready_from)
-            .bind(open.max(1))
-            .bind(&moves.errors)
-            .persistent(moves.alarms.len() <= super::FEW_ROWS)
-            .fetch_all(&mut *transaction)
-            .await?;
-        let behind = self.memory().database_now - LONG_AGO;
-        lock(&self.shared.ready_from).looked(ready_from, looked_at.elapsed(), Some(behind));
-        transaction.commit().await?;
-        for (alarm, missed) in &moves.missed {
-            self.shared
-                .metrics
-                .alarms
-                .missed(missed.status, missed.covers.unwrap_or(1));
-            tracing::warn!(
-                alarm = %alarm, scheduled_for = %missed.from, occurrences = missed.covers, reason = missed.reason,
-                "Occurrence missed"
-            );
-        }
-        let more = full || leased.len() >= room;
-        Ok((leased, more))
-    }
-
-    fn moves(&self, candidates: Vec<Candidate>) -> Moves {
-        let mut moves = Moves::default();
-        for candidate in candidates {
-            let alarm = candidate.alarm_id;
-            match self.step(&candidate) {
-                Ok((step, terms)) => moves.add(&candidate, step, &terms),
-                Err(reason) => {
-                    tracing::error!(%alarm, error = reason, "Alarm cannot fire any more");
-                    moves.broken.push((alarm, reason));
-                }
-            }
-        }
-        moves
-    }
-
-    fn step(&self, candidate: &Candidate) -> Result<(Step, Terms), String> {
-        let settings = &self.shared.settings;
-        let next = candidate.next_fire_at.unwrap_or(candidate.next_due_at).to_jiff();
-        let written = Written {
-            fire_at: Some(next),
-            civil_at: None,
-            cron_expr: candidate.cron_expr.clone(),
-            timezone: candidate.timezone.clone(),
-            dst: candidate.dst.clone(),
-            start_at: candidate.start_at.map(jiff_sqlx::Timestamp::to_jiff),
-            end_at: candidate.end_at.map(jiff_sqlx::Timestamp::to_jiff),
-            anchor_at: candidate.created_at.to_jiff(),
-        };
-        let terms = Terms {
-            misfire: Misfire::named(&candidate.misfire, u32::try_from(candidate.catch_up).unwrap_or(1))?,
-            window: candidate
-                .misfire_window
-                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-                .unwrap_or(settings.misfire_window),
-            grace: settings.misfire_grace,
-            overlap: candidate.overlap.parse()?,
-            jitter: Duration::try_from_secs_f64(candidate.jitter).unwrap_or_default(),
-        };
-        let schedule = written.read()?;
-        let late = Late {
-            alarm: candidate.alarm_id,
-            terms,
-            first: Upcoming {
-                at: next,
-                note: candidate.note.clone(),
-            },
-            free_at: candidate.free_at.map(jiff_sqlx::Timestamp::to_jiff),
-            now: candidate.now.to_jiff(),
-            schedule: &schedule,
-        };
-        Ok((late.step(), terms))
-    }
-}
-
-impl Moves {
-    fn add(&mut self, candidate: &Candidate, step: Step, terms: &Terms) {
-        let alarm = candidate.alarm_id;
-        let stamp = jiff_sqlx::Timestamp::from;
-        let over = step.next.is_none() && step.fire.is_empty();
-        let (status, error) = match (over, candidate.last_fired_at) {
-            (false, _) => ("active", None),
-            (true, Some(_)) => ("fired", None),
-            (true, None) => ("failed", step.missed.last().map(|missed| missed.reason.clone())),
-        };
-        self.alarms.push(alarm);
-        self.next_fire_at
-            .push(step.next.as_ref().map(|next| stamp(next.at)));
-        self.next_due_at.push(
-            step.next
-                .as_ref()
-                .map(|next| stamp(due(alarm, next.at, terms.jitter))),
-        );
-        self.follows_at.push(stamp(step.follows));
-        self.held
-            .push(terms.overlap != Overlap::Allow && !step.fire.is_empty() && candidate.kind == "cron");
-        self.notes.push(step.next.and_then(|next| next.note));
-        self.statuses.push(status);
-        self.errors.push(error);
-        self.missed
-            .extend(step.missed.into_iter().map(|missed| (alarm, missed)));
-        for (place, fire) in step.fire.into_iter().enumerate() {
-            self.made.alarms.push(alarm);
-            self.made.scheduled_for.push(stamp(fire.at));
-            self.made.due_at.push(stamp(due(alarm, fire.at, terms.jitter)));
-            self.made.modes.push(match (place, terms.overlap) {
-                (0, _) => "leased",
-                (_, Overlap::Allow) => "ready",
-                _ => "waiting",
-            });
-            self.made.notes.push(fire.note);
-        }
-    }
-}
-
-/// Writes down what will not fire.
-pub(super) async fn record_missed(
-    transaction: &mut sqlx::PgConnection,
-    missed: &[(AlarmId, Missed)],
-) -> Result<(), db::Error> {
-    let stamp = jiff_sqlx::Timestamp::from;
-    let column = |get: fn(&Missed) -> Option<jiff_sqlx::Timestamp>| {
-        missed.iter().map(|(_, missed)| get(missed)).collect::<Vec<_>>()
-    };
-    let covers = missed
-        .iter()
-        .map(|(_, missed)| missed.covers.and_then(|many| i64::try_from(many).ok()));
-    sqlx::query(statement!("alarms/record_missed"))
-        .bind(missed.iter().map(|(alarm, _)| *alarm).collect::<Vec<_>>())
-        .bind(
-            missed
-                .iter()
-                .map(|(_, missed)| stamp(missed.from))
-                .collect::<Vec<_>>(),
-        )
-        .bind(column(|missed| missed.until.map(jiff_sqlx::Timestamp::from)))
-        .bind(covers.collect::<Vec<_>>())
-        .bind(missed.iter().map(|(_, missed)| missed.status).collect::<Vec<_>>())
-        .bind(
-            missed
-                .iter()
-                .map(|(_, missed)| missed.reason.as_str())
-                .collect::<Vec<_>>(),
-        )
-        .execute(transaction)
-        .await?;
-    Ok(())
-}
-
-/// Ends alarms that can never fire.
-pub(super) async fn fail(
-    transaction: &mut sqlx::PgConnection,
-    broken: &[(AlarmId, String)],
-) -> Result<(), db::Error> {
-    let (alarms, reasons): (Vec<AlarmId>, Vec<&str>) = broken
-        .iter()
-        .map(|(alarm, reason)| (*alarm, reason.as_str()))
-        .unzip();
-    sqlx::query(statement!("alarms/fail"))
-        .bind(alarms)
-        .bind(reasons)
-        .execute(transaction)
-        .await?;
-    Ok(())
-}
-
-fn lock(low_water: &Mutex<LowWater>) -> MutexGuard<'_, LowWater> {
-    low_water.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "microseconds since 1970 fit")]
-fn seconds(at: Timestamp) -> f64 {
-    at.as_microsecond() as f64 / 1e6
 }

@@ -14,10 +14,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use url::Url;
 
-use super::Shared;
+use super::AlarmsContext;
 use super::claim::Claim;
 use super::ladder;
 use super::settle::{Settlement, Verdict};
+use super::target::Target;
 use crate::id::AlarmId;
 use crate::task::panic_message;
 use crate::wake::answer::Class;
@@ -44,13 +45,13 @@ struct Body<'a> {
 }
 
 /// Delivers what a claim holds.
-pub(crate) async fn deliver(shared: &Shared, claim: Claim) -> Settlement {
+pub(crate) async fn deliver(shared: &AlarmsContext, claim: Claim) -> Settlement {
     let verdict = decide(shared, &claim).await;
     Settlement { claim, verdict }
 }
 
-async fn decide(shared: &Shared, claim: &Claim) -> Verdict {
-    let url = match target(shared, claim) {
+async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
+    let url = match destination(shared, claim) {
         Ok(url) => url,
         Err(verdict) => return verdict,
     };
@@ -114,26 +115,28 @@ async fn decide(shared: &Shared, claim: &Claim) -> Verdict {
 }
 
 /// The last look before the request leaves: is the claim still ours, by our own clock, for as long as the wake may take?
-fn may_send(shared: &Shared, claim: &Claim) -> bool {
+fn may_send(shared: &AlarmsContext, claim: &Claim) -> bool {
     Instant::now() + shared.settings.delivery_timeout <= claim.valid_until && shared.presence.is(claim.holder)
 }
 
-fn target(shared: &Shared, claim: &Claim) -> Result<Url, Verdict> {
-    let Some(text) = &claim.target_url else {
-        return shared.router.clone().ok_or_else(|| {
+/// Where the wake goes. A server that knows no router leaves it to those that do.
+fn destination(shared: &AlarmsContext, claim: &Claim) -> Result<Url, Verdict> {
+    match &claim.target {
+        Ok(Target::Url(url)) => Ok(url.clone()),
+        Ok(Target::Router) => shared.router.clone().ok_or_else(|| {
             tracing::error!(alarm = %claim.alarm_id, "Alarm names no target, and alarms.router_url is not set");
             Verdict::Released {
                 wait: NO_ROUTER,
                 held_back: None,
                 message: Some("it names no target, and this server's alarms.router_url is not set".to_owned()),
             }
-        });
-    };
-    text.parse().map_err(|error| Verdict::Failed {
-        class: Class::Forbidden,
-        message: format!("its target is not a URL: {error}"),
-        answer: None,
-    })
+        }),
+        Err(what) => Err(Verdict::Failed {
+            class: Class::Forbidden,
+            message: format!("its target {what}"),
+            answer: None,
+        }),
+    }
 }
 
 fn body(claim: &Claim) -> Vec<u8> {
@@ -152,7 +155,7 @@ fn body(claim: &Claim) -> Vec<u8> {
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-fn tell(shared: &Shared, target: &str, change: Change) {
+fn tell(shared: &AlarmsContext, target: &str, change: Change) {
     match change {
         Change::None => return,
         Change::Opened => tracing::error!(

@@ -113,9 +113,7 @@ async fn carry_out(
     by: &str,
 ) -> Result<(), Error> {
     let id = alarm.id;
-    if let Some(Some(target)) = &edit.target_url {
-        check_target(target)?;
-    }
+    check_target(edit.target_url.as_ref().and_then(Option::as_deref))?;
     if !matches!(locked.status.as_str(), "active" | "paused") {
         let message = format!("alarm {id} is {}: set another one", locked.status);
         return Err(operate::Error::WrongState(message).into());

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::Shared;
+use super::AlarmsContext;
 use crate::db::{self, statement, within};
 use crate::duty;
 use crate::task::{Next, Pass};
@@ -14,7 +14,7 @@ const PRUNE_BATCH: i64 = 2_000;
 
 /// See the module.
 pub(crate) struct Housekeeping {
-    pub(crate) shared: Shared,
+    pub(crate) shared: AlarmsContext,
 }
 
 impl Pass for Housekeeping {

@@ -3,10 +3,11 @@
 //! by the signing secret itself, which it then shares with the others.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::Serialize;
 use url::Url;
 
@@ -48,7 +49,7 @@ impl Keyring {
         if self.masters.is_empty() {
             return Ok(Arc::default());
         }
-        if let Some((at, secrets)) = self.lock().get(target)
+        if let Some((at, secrets)) = self.known.lock().get(target)
             && at.elapsed() < REMEMBERED
         {
             return Ok(Arc::clone(secrets));
@@ -70,16 +71,12 @@ impl Keyring {
                 derived.collect()
             }
         };
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         if known.len() >= MOST {
             known.clear();
         }
         known.insert(target.to_owned(), (Instant::now(), Arc::clone(&secrets)));
         Ok(secrets)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

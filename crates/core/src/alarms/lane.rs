@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Shared;
+use super::AlarmsContext;
 use super::claim::{Claim, Claimer};
 use super::deliver::deliver;
 use super::settle::{Settlement, Verdict, settle};
@@ -14,12 +14,12 @@ pub(super) const BACKLOG: usize = 4;
 
 /// See [`Lane`].
 pub(crate) struct AlarmsLane {
-    shared: Shared,
+    shared: AlarmsContext,
     claimer: Claimer,
 }
 
 impl AlarmsLane {
-    pub(crate) fn new(shared: Shared) -> Self {
+    pub(crate) fn new(shared: AlarmsContext) -> Self {
         Self {
             claimer: Claimer::new(shared.clone()),
             shared,

@@ -11,28 +11,24 @@
 //! The series moves on when an occurrence is made, not when it is settled: an occurrence that is tried again and again
 //! neither delays nor loses the following ones, unless the overlap policy says so.
 //!
-//! Reading order: `terms` and `plan` (pure: policies, what a late series does), [`set`], `claim`, `deliver`, `settle`, then the
-//! passes that mend: `recover`, `planner`, `housekeeping`; then what people do: [`operate`], [`edit`], [`backfill`], [`inspect`],
-//! [`keys`].
+//! Reading order: `terms` and `plan` (pure: policies, what a late series does), [`set`], `claim` (the loop), `lease` (its
+//! transaction), `target`, `deliver`, `settle`, then the passes that mend: `recover`, `planner`, `housekeeping`; then what people
+//! do: [`operate`], [`edit`], [`backfill`], [`inspect`], [`keys`]; and `assembly`, which puts the lane together on what its tasks
+//! share, `context`.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use url::Url;
 
-use crate::capacity::LowWater;
-use crate::db::Database;
-use crate::listen::Bells;
-use crate::observe::Metrics;
-use crate::presence::Presence;
 use crate::wake::Client;
 use crate::wake::guard::{Allowed, Guard};
 use crate::wake::signature::Secret;
-use crate::wake::targets::Targets;
 
+mod assembly;
 pub mod backfill;
 mod claim;
 pub mod claim_statements;
+mod context;
 mod deliver;
 pub mod edit;
 mod history;
@@ -41,19 +37,19 @@ pub mod inspect;
 pub mod keys;
 pub mod ladder;
 mod lane;
+mod lease;
 pub mod operate;
 mod plan;
 mod planner;
 mod recover;
 pub mod set;
 mod settle;
+mod target;
 mod terms;
 
-pub(crate) use housekeeping::Housekeeping;
-pub(crate) use lane::AlarmsLane;
+pub(crate) use assembly::Alarms;
+use context::AlarmsContext;
 use lane::BACKLOG;
-pub(crate) use planner::Planner;
-pub(crate) use recover::Recover;
 pub use terms::{Misfire, Overlap};
 
 /// The path of the router that wakes go to.
@@ -151,50 +147,8 @@ impl Setup {
     }
 
     /// Deliveries that may be under way at once: what is claimed is sent or given back, and waits for nobody here.
-    pub(crate) fn parallel(&self) -> usize {
+    fn parallel(&self) -> usize {
         self.settings.concurrency + BACKLOG * self.settings.batch_size
-    }
-}
-
-/// What the tasks of this lane share.
-#[derive(Clone)]
-pub(crate) struct Shared {
-    pub(crate) database: Database,
-    pub(crate) presence: Presence,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) bells: Bells,
-    pub(crate) client: Client,
-    pub(crate) targets: Targets,
-    pub(crate) router: Option<Url>,
-    pub(crate) keyring: Arc<keys::Keyring>,
-    /// From where to look for what is due, and for what is open: behind the rows that earlier claims left dead.
-    pub(crate) due_from: Arc<Mutex<LowWater>>,
-    pub(crate) ready_from: Arc<Mutex<LowWater>>,
-}
-
-impl Shared {
-    pub(crate) fn new(
-        database: Database,
-        presence: Presence,
-        metrics: Arc<Metrics>,
-        setup: Setup,
-        bells: Bells,
-    ) -> Self {
-        let Setup { settings, client } = setup;
-        Self {
-            client,
-            targets: Targets::new(settings.per_target),
-            router: settings.router_target(),
-            keyring: Arc::new(keys::Keyring::new(&settings)),
-            due_from: Arc::new(Mutex::new(LowWater::new())),
-            ready_from: Arc::new(Mutex::new(LowWater::new())),
-            settings: Arc::new(settings),
-            database,
-            presence,
-            metrics,
-            bells,
-        }
     }
 }
 

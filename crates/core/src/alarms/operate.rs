@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::claim::record_missed;
 use super::inspect::{self, Alarm};
+use super::lease::record_missed;
 use super::plan::row;
 use super::planner::{Plan, write_plans};
 use super::terms::Schedule;

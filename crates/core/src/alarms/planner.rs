@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::Shared;
-use super::claim::fail;
+use super::AlarmsContext;
+use super::lease::fail;
 use super::terms::{Upcoming, Written, due};
 use crate::db::{self, statement, within};
 use crate::id::AlarmId;
@@ -20,7 +20,7 @@ const CHECK_ZONES_EVERY: Duration = Duration::from_mins(10);
 
 /// See the module.
 pub(crate) struct Planner {
-    shared: Shared,
+    shared: AlarmsContext,
     checked: Option<Instant>,
 }
 
@@ -42,7 +42,7 @@ struct Unplanned {
 }
 
 impl Planner {
-    pub(crate) fn new(shared: Shared) -> Self {
+    pub(crate) fn new(shared: AlarmsContext) -> Self {
         Self {
             shared,
             checked: None,

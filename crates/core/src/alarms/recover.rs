@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::Shared;
+use super::AlarmsContext;
 use crate::db::{self, statement, within};
 use crate::id::AlarmId;
 use crate::task::{Next, Pass};
@@ -15,7 +15,7 @@ const BATCH: i64 = 500;
 
 /// See the module.
 pub(crate) struct Recover {
-    pub(crate) shared: Shared,
+    pub(crate) shared: AlarmsContext,
 }
 
 impl Pass for Recover {

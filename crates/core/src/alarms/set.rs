@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde_json::value::RawValue;
 use stationmaster_schedule::{Cron, DstPolicy};
-use url::Url;
 
 use super::planner::{Plan, write_plans};
+use super::target::Target;
 use super::terms::{Misfire, Overlap, Written};
 use crate::db::{self, Database, statement, within};
 use crate::id::{AlarmId, WorkspaceId};
@@ -212,19 +212,9 @@ pub(super) struct Columns<'a> {
     pub(super) zone: Option<&'a str>,
 }
 
-/// A target must be a URL that can be called, without a password in it.
-pub(super) fn check_target(url: &str) -> Result<(), Error> {
-    let invalid = |what: &str| Error::Invalid(format!("the target {what}"));
-    let url: Url = url
-        .parse()
-        .map_err(|error| invalid(&format!("is not a URL: {error}")))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(invalid("does not begin with http: or https:"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(invalid("has credentials in it; wakes are signed instead"));
-    }
-    Ok(())
+/// A target that could never be called is refused.
+pub(super) fn check_target(url: Option<&str>) -> Result<(), Error> {
+    Target::check(url).map_err(|what| Error::Invalid(format!("the target {what}")))
 }
 
 /// The place of a mistake in the expression is told; everything else in words.
@@ -243,9 +233,7 @@ pub(super) fn check_schedule(when: &When, written: &Written) -> Result<(), Error
 
 /// Sets an alarm.
 pub async fn set(database: &Database, request: &SetAlarm, by: &str) -> Result<Answer, Error> {
-    if let Some(target) = &request.target_url {
-        check_target(target)?;
-    }
+    check_target(request.target_url.as_deref())?;
     let columns = request.when.columns();
     let mut written = Written {
         fire_at: columns.fire_at.or(Some(Timestamp::UNIX_EPOCH)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::Shared;
+use super::AlarmsContext;
 use super::claim::Claim;
 use crate::db::{self, statement, within};
 use crate::id::AlarmId;
@@ -68,7 +68,7 @@ struct Written {
 
 /// Writes settlements down. Answers what could not be written now.
 #[tracing::instrument(name = "step:settle_alarms", level = "debug", skip_all)]
-pub(crate) async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec<Settlement> {
+pub(crate) async fn settle(shared: &AlarmsContext, settlements: Vec<Settlement>) -> Vec<Settlement> {
     let batch: Vec<Settlement> = settlements
         .into_iter()
         .filter(|settlement| !matches!(settlement.verdict, Verdict::Abandoned))
@@ -98,7 +98,7 @@ fn key(settlement: &Settlement) -> Key {
     (settlement.claim.alarm_id, settlement.claim.scheduled_for)
 }
 
-async fn write(shared: &Shared, batch: &[Settlement]) -> Result<Written, db::Error> {
+async fn write(shared: &AlarmsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
     let mut written = Written::default();
     for (alarm, scheduled_for, paused) in write_once(shared, batch).await? {
         match scheduled_for {
@@ -119,7 +119,7 @@ async fn write(shared: &Shared, batch: &[Settlement]) -> Result<Written, db::Err
 }
 
 /// Those of the claims that are still ours.
-async fn held(shared: &Shared, claims: &[&Claim]) -> Result<HashSet<Key>, db::Error> {
+async fn held(shared: &AlarmsContext, claims: &[&Claim]) -> Result<HashSet<Key>, db::Error> {
     let query = sqlx::query_as(statement!("alarms/held"))
         .bind(claims.iter().map(|claim| claim.alarm_id).collect::<Vec<_>>())
         .bind(
@@ -139,7 +139,7 @@ async fn held(shared: &Shared, claims: &[&Claim]) -> Result<HashSet<Key>, db::Er
 /// A line of the statement's answer: an occurrence that was settled, or an alarm that was paused by it.
 type Line = (AlarmId, Option<jiff_sqlx::Timestamp>, bool);
 
-async fn write_once(shared: &Shared, batch: &[Settlement]) -> Result<Vec<Line>, db::Error> {
+async fn write_once(shared: &AlarmsContext, batch: &[Settlement]) -> Result<Vec<Line>, db::Error> {
     let rows: Vec<Row<'_>> = batch
         .iter()
         .map(|settlement| Row::of(&settlement.verdict))
@@ -239,7 +239,7 @@ impl<'a> Row<'a> {
     }
 }
 
-fn report(shared: &Shared, over: &[Settlement], written: &Written) {
+fn report(shared: &AlarmsContext, over: &[Settlement], written: &Written) {
     let metrics = &shared.metrics.alarms;
     let mut fired = 0;
     for settlement in over {

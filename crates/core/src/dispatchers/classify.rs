@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::contract::OpenRun;
 use super::heartbeats::Heartbeat;
 use super::{DispatcherId, Epoch};
+use crate::engine::dispatchers::OpenRun;
 use crate::id::ServerId;
 
 /// A dispatcher as its row tells.

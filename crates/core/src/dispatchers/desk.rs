@@ -1,81 +1,39 @@
-//! The desk: what a dispatcher's run may do to the world, whichever engine it runs on. Every act is fenced twice: by this process's
-//! own monotonic clock before it is sent, and by the epoch in the statement that writes.
+//! The desk of this server: what the runs of its dispatchers may do to the world, whichever engine they are on. Every act is fenced
+//! twice: by this process's own monotonic clock before it is sent, and by the epoch in the statement that writes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
+use super::Settings;
 use super::ownership::{Ownership, Standing};
-use super::state::Registration;
-use super::{Settings, Tenure};
-use crate::db::{self, Database, statement, within};
+use crate::attention::{Attention, Terms};
+use crate::db::{Database, statement, within};
+use crate::engine::dispatchers::state::Registration;
+use crate::engine::dispatchers::{Checked, Desk, DeskError, Evicted, Routed, Tenure};
 use crate::id::ServerId;
 use crate::observe::Metrics;
-use crate::signals::route_batch;
+use crate::signals::{Fence, route_batch};
 
 /// The longest that one look into the inbox takes before it reports.
 const LOOK: Duration = Duration::from_secs(3);
 /// How long a dispatcher that was busy goes on looking, so that senders need not ring.
-const LINGER: Duration = Duration::from_millis(200);
-const LINGER_LOOK: Duration = Duration::from_millis(10);
-
-/// Why nothing was done.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// This process may not act now: its lease is about to end, or has. It may be renewed.
-    #[error("this server does not hold the dispatcher now")]
-    NotNow,
-    /// The database did not do it.
-    #[error(transparent)]
-    Database(#[from] db::Error),
-}
-
-/// What a look into the inbox came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Routed {
-    /// Became queue items.
-    pub routed: u64,
-    /// Became dead letters.
-    pub dead: u64,
-    /// The inbox was not emptied.
-    pub more: bool,
-    /// Another epoch owns the dispatcher: this run is over.
-    pub superseded: bool,
-}
-
-/// What a self-check saw.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Checked {
-    /// Another epoch owns the dispatcher: this run is over.
-    pub superseded: bool,
-    /// The servers that stand by.
-    pub registered: Vec<Registration>,
-    /// Those of them that were not heard of for too long.
-    pub silent: Vec<ServerId>,
-}
-
-/// What an eviction came to.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Evicted {
-    /// Another epoch owns the dispatcher: this run is over.
-    pub superseded: bool,
-    /// Who was evicted.
-    pub servers: Vec<ServerId>,
-}
+const ATTENTION: Terms = Terms {
+    holds: Duration::from_millis(200),
+    look_again: Duration::from_millis(10),
+};
 
 /// See the module.
-pub struct Desk {
+pub(super) struct ServerDesk {
     database: Database,
     ownership: Ownership,
     settings: Arc<Settings>,
     metrics: Arc<Metrics>,
 }
 
-impl Desk {
+impl ServerDesk {
     pub(super) fn new(
         database: Database,
         ownership: Ownership,
@@ -91,15 +49,20 @@ impl Desk {
     }
 
     /// Routes what waits in the inbox, until it is empty or the look has lasted long enough.
-    pub async fn route(&self, tenure: &Tenure) -> Result<Routed, Error> {
+    async fn route_now(&self, tenure: &Tenure) -> Result<Routed, DeskError> {
         let began = Instant::now();
+        let attention = Attention::new(&tenure.dispatcher_id.0, "signals", ATTENTION);
+        let fence = Fence {
+            dispatcher_id: &tenure.dispatcher_id,
+            epoch: tenure.epoch,
+            owner: tenure.owner,
+        };
         let mut all = Routed::default();
-        let mut attended = None::<Instant>;
         loop {
             if !self.may_act(tenure)? {
                 return Ok(self.superseded(tenure, all));
             }
-            let batch = route_batch(&self.database, tenure, self.settings.batch_size, |reason| {
+            let batch = route_batch(&self.database, &fence, self.settings.batch_size, |reason| {
                 self.metrics.dispatchers.dead(reason);
             })
             .await?;
@@ -111,41 +74,25 @@ impl Desk {
             }
             if batch.seen > 0 {
                 tracing::debug!(dispatcher = %tenure.dispatcher_id, routed = batch.routed, dead = batch.dead, "Routed signals");
-                self.attend(tenure, all, &mut attended).await?;
+                // A lone signal is not worth it; a stream of them is.
+                if all.routed + all.dead > 1 {
+                    attention.worked();
+                    attention.attend(&self.database, None).await;
+                }
             }
             let full = batch.seen >= self.settings.batch_size;
-            // Whoever was told that nobody needs to ring must be looked for until that has worn off.
-            let promised = attended.is_some_and(|at| at.elapsed() < LINGER + LINGER_LOOK);
-            all.more = full || promised;
+            all.more = full || attention.is_awake();
             if !all.more || began.elapsed() > LOOK {
                 return Ok(all);
             }
             if !full {
-                tokio::time::sleep(LINGER_LOOK).await;
+                tokio::time::sleep(ATTENTION.look_again).await;
             }
         }
     }
 
-    /// Says to senders that nobody needs to ring for a while. A lone signal is not worth it; a stream of them is.
-    async fn attend(
-        &self,
-        tenure: &Tenure,
-        all: Routed,
-        attended: &mut Option<Instant>,
-    ) -> Result<(), Error> {
-        if all.routed + all.dead > 1 && attended.is_none_or(|at| at.elapsed() > LINGER / 2) {
-            let query = sqlx::query(statement!("attention/attend"))
-                .bind(&tenure.dispatcher_id.0)
-                .bind(LINGER.as_secs_f64())
-                .bind(None::<f64>);
-            within(query.execute(self.database.pool())).await?;
-            *attended = Some(Instant::now());
-        }
-        Ok(())
-    }
-
     /// Looks whether the run is still the owner's, who stands by, and who was not heard of.
-    pub async fn check(&self, tenure: &Tenure) -> Result<Checked, Error> {
+    async fn check_now(&self, tenure: &Tenure) -> Result<Checked, DeskError> {
         let query = sqlx::query_scalar(statement!("dispatchers/holds"))
             .bind(&tenure.dispatcher_id.0)
             .bind(tenure.epoch)
@@ -176,7 +123,7 @@ impl Desk {
     }
 
     /// Takes silent servers off the list.
-    pub async fn evict(&self, tenure: &Tenure, servers: &[ServerId]) -> Result<Evicted, Error> {
+    async fn evict_now(&self, tenure: &Tenure, servers: &[ServerId]) -> Result<Evicted, DeskError> {
         if !self.may_act(tenure)? {
             self.metrics.stale_write("evict");
             return Ok(Evicted {
@@ -206,10 +153,10 @@ impl Desk {
     }
 
     /// May this process act? `false`: it is not the owner any more.
-    fn may_act(&self, tenure: &Tenure) -> Result<bool, Error> {
+    fn may_act(&self, tenure: &Tenure) -> Result<bool, DeskError> {
         match self.ownership.standing(tenure) {
             Standing::Holds => Ok(true),
-            Standing::Lapsed => Err(Error::NotNow),
+            Standing::Lapsed => Err(DeskError::NotNow),
             Standing::Lost => Ok(false),
         }
     }
@@ -222,5 +169,23 @@ impl Desk {
             superseded: true,
             ..all
         }
+    }
+}
+
+impl Desk for ServerDesk {
+    fn route<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Routed, DeskError>> {
+        self.route_now(tenure).boxed()
+    }
+
+    fn check<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Checked, DeskError>> {
+        self.check_now(tenure).boxed()
+    }
+
+    fn evict<'a>(
+        &'a self,
+        tenure: &'a Tenure,
+        servers: &'a [ServerId],
+    ) -> BoxFuture<'a, Result<Evicted, DeskError>> {
+        self.evict_now(tenure, servers).boxed()
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::assembly::Webhook;
 use super::inspect::Event;
-use super::lane::Webhook;
 use crate::db::{self, Database, statement, within};
 use crate::duty;
 use crate::presence::Presence;

@@ -13,56 +13,29 @@
 //! make sure that there is an owner, never that there is one actor; heartbeats only tell the supervisor where to look. An owner
 //! that cannot renew stops before its lease ends, by its own monotonic clock.
 //!
-//! Reading order: [`id`], [`state`] and [`classify`] are pure; [`contract`] is what an engine must offer and `embedded` keeps it;
-//! `ownership`, `runs`, [`desk`] and [`heartbeats`] are the owner's work; [`supervisor`] and `herald` look after the rest;
-//! [`inspect`] is what people see; `lane` puts it together.
+//! Direction: this module knows [`signals`](crate::signals), whose inbox it routes, and [`engine`](crate::engine), whose contract it
+//! uses; neither knows it. An engine meets only the `Desk` that it is given.
+//!
+//! Reading order: [`classify`] is pure; `ownership`, `runs`, `desk` and [`heartbeats`] are the owner's work; [`supervisor`] and
+//! `herald` look after the rest; [`inspect`] is what people see; `assembly` puts it together.
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use crate::id::ServerId;
-
+mod assembly;
 pub mod classify;
-pub mod contract;
-pub mod desk;
-pub mod embedded;
+mod desk;
 pub mod heartbeats;
 mod herald;
-pub mod id;
 pub mod inspect;
-mod lane;
 mod ownership;
 mod runs;
-pub mod state;
 pub mod supervisor;
 
-pub use id::DispatcherId;
-pub(crate) use lane::{Dispatchers, Surroundings};
-pub use lane::{HeartbeatChoice, Parts, Webhook};
+pub(crate) use assembly::Dispatchers;
+pub use assembly::{HeartbeatChoice, Parts, Webhook};
 
-/// The fence of a dispatcher: grows with every owner, and every later write names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type)]
-#[serde(transparent)]
-#[sqlx(transparent)]
-pub struct Epoch(pub i64);
-
-/// One owner's time with one dispatcher: what every act of it names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Tenure {
-    /// Which dispatcher.
-    pub dispatcher_id: DispatcherId,
-    /// Its project.
-    pub project: String,
-    /// Its task queue.
-    pub task_queue: String,
-    /// Who owns it.
-    #[serde(rename = "serverId")]
-    pub owner: ServerId,
-    /// Under which epoch.
-    pub epoch: Epoch,
-}
+pub use crate::engine::dispatchers::Tenure;
+pub use crate::id::{DispatcherId, Epoch};
 
 /// How the lane behaves. Validated by whoever makes it; the defaults are the product's.
 #[derive(Debug, Clone)]

@@ -5,10 +5,12 @@
 //! before anybody else may begin. A healthy second server takes nothing: it registers and stands by.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::lane::Shared;
+use parking_lot::Mutex;
+
+use super::assembly::DispatchersContext;
 use super::{DispatcherId, Epoch, Tenure};
 use crate::db::{self, statement, within};
 use crate::id::ServerId;
@@ -86,7 +88,7 @@ impl Ownership {
         if self.holds(tenure) {
             return Standing::Holds;
         }
-        match self.lock().get(&tenure.dispatcher_id) {
+        match self.0.lock().get(&tenure.dispatcher_id) {
             Some(held) if held.tenure == *tenure => Standing::Lapsed,
             _ => Standing::Lost,
         }
@@ -99,7 +101,7 @@ impl Ownership {
 
     /// For how long this process may act for this tenure.
     pub(super) fn time_left(&self, tenure: &Tenure) -> Option<Duration> {
-        let map = self.lock();
+        let map = self.0.lock();
         let held = map.get(&tenure.dispatcher_id)?;
         let left = held.until.checked_duration_since(Instant::now())?;
         (held.tenure == *tenure && !left.is_zero()).then_some(left)
@@ -108,7 +110,8 @@ impl Ownership {
     /// Everything that is held, with time left.
     pub(super) fn held(&self) -> Vec<Held> {
         let now = Instant::now();
-        self.lock()
+        self.0
+            .lock()
             .values()
             .filter(|held| held.until > now)
             .cloned()
@@ -117,7 +120,7 @@ impl Ownership {
 
     /// Changes what is remembered of a tenure that is still held.
     pub(super) fn note(&self, tenure: &Tenure, change: impl FnOnce(&mut Held)) {
-        let mut map = self.lock();
+        let mut map = self.0.lock();
         if let Some(held) = map.get_mut(&tenure.dispatcher_id)
             && held.tenure == *tenure
         {
@@ -126,7 +129,7 @@ impl Ownership {
     }
 
     pub(super) fn forget(&self, tenure: &Tenure) {
-        let mut map = self.lock();
+        let mut map = self.0.lock();
         if map
             .get(&tenure.dispatcher_id)
             .is_some_and(|held| held.tenure == *tenure)
@@ -136,22 +139,18 @@ impl Ownership {
     }
 
     fn put(&self, held: Held) {
-        self.lock().insert(held.tenure.dispatcher_id.clone(), held);
+        self.0.lock().insert(held.tenure.dispatcher_id.clone(), held);
     }
 
     /// Every tenure in memory, whether or not there is time left.
     fn all(&self) -> Vec<Tenure> {
-        self.lock().values().map(|held| held.tenure.clone()).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<DispatcherId, Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().values().map(|held| held.tenure.clone()).collect()
     }
 }
 
 /// Renews what is held, registers where this server stands by, takes what nobody owns.
 pub(super) struct Keep {
-    pub(super) shared: Shared,
+    pub(super) shared: DispatchersContext,
 }
 
 #[derive(sqlx::FromRow)]
@@ -179,7 +178,7 @@ impl Pass for Keep {
         self.renew(server).await?;
         self.register(server).await?;
         // A server that cannot reach the engine leaves dispatchers to those who can.
-        if shared.breaker.is_closed() {
+        if shared.contact.breaker.is_closed() {
             self.take(server).await?;
         }
         let active = shared.ownership.held().len();
@@ -234,7 +233,7 @@ impl Keep {
             .bind(shared.engine.task_queue());
         let new: Vec<String> = within(query.fetch_all(shared.database.pool())).await?;
         if !new.is_empty() {
-            shared.newcomers().extend(new.into_iter().map(DispatcherId));
+            shared.newcomers.lock().extend(new.into_iter().map(DispatcherId));
             shared.bells.runs.ring();
         }
         Ok(())

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use futures::stream;
 
-use super::contract::{Run, RunRequest, RunState};
-use super::lane::Shared;
+use super::assembly::DispatchersContext;
 use super::ownership::{Held, Kind};
-use super::state::{Announcement, Registration};
 use super::{DispatcherId, Tenure};
 use crate::db::{self, statement, within};
+use crate::engine::dispatchers::state::{Announcement, Registration};
+use crate::engine::dispatchers::{Run, RunRequest, RunState};
 use crate::engine::{EngineUnavailable, Reach};
 use crate::retry::Backoff;
 use crate::task::{Next, Pass};
@@ -29,7 +29,7 @@ const AGAIN: Backoff = Backoff {
 
 /// See the module.
 pub(super) struct Runs {
-    pub(super) shared: Shared,
+    pub(super) shared: DispatchersContext,
     pub(super) looked: Option<Instant>,
 }
 
@@ -83,10 +83,10 @@ fn run_of(held: &Held) -> Option<Run> {
 }
 
 /// A run that ended without us is started again, under the same epoch. Answers whether the engine did.
-async fn find_lost(shared: &Shared, held: Held) -> bool {
+async fn find_lost(shared: &DispatchersContext, held: Held) -> bool {
     let Some(run) = run_of(&held) else { return true };
     let state = shared.engine.state(&run).await;
-    shared.heard(&state);
+    shared.contact.heard(&state);
     match state {
         Ok(RunState::Gone) => {
             tracing::warn!(dispatcher = %run.dispatcher_id, run = run.run_id, "The run of a dispatcher is gone; it is started again");
@@ -104,7 +104,7 @@ async fn find_lost(shared: &Shared, held: Held) -> bool {
     }
 }
 
-async fn start(shared: &Shared, held: Held) -> Result<(), db::Error> {
+async fn start(shared: &DispatchersContext, held: Held) -> Result<(), db::Error> {
     let tenure = &held.tenure;
     let Some(left) = shared.ownership.time_left(tenure) else {
         return Ok(());
@@ -117,7 +117,7 @@ async fn start(shared: &Shared, held: Held) -> Result<(), db::Error> {
         continue_after: shared.settings.continue_after,
     };
     let answer = shared.engine.replace(&request, left.min(START_TIMEOUT)).await;
-    shared.heard(&answer);
+    shared.contact.heard(&answer);
     match answer {
         Ok(run_id) => started(shared, &held, run_id).await,
         Err(error) => {
@@ -127,7 +127,7 @@ async fn start(shared: &Shared, held: Held) -> Result<(), db::Error> {
     }
 }
 
-async fn started(shared: &Shared, held: &Held, run_id: String) -> Result<(), db::Error> {
+async fn started(shared: &DispatchersContext, held: &Held, run_id: String) -> Result<(), db::Error> {
     let tenure = &held.tenure;
     let query = sqlx::query_scalar(statement!("dispatchers/run_started"))
         .bind(&tenure.dispatcher_id.0)
@@ -159,7 +159,7 @@ async fn started(shared: &Shared, held: &Held, run_id: String) -> Result<(), db:
     Ok(())
 }
 
-fn failed(shared: &Shared, held: &Held, error: &EngineUnavailable) {
+fn failed(shared: &DispatchersContext, held: &Held, error: &EngineUnavailable) {
     shared
         .metrics
         .dispatchers
@@ -178,7 +178,7 @@ impl Runs {
     /// Tells the runs of dispatchers where this server stands by.
     async fn introduce(&self) {
         let shared = &self.shared;
-        let newcomers: Vec<DispatcherId> = std::mem::take(&mut *shared.newcomers());
+        let newcomers: Vec<DispatcherId> = std::mem::take(&mut *shared.newcomers.lock());
         // A local engine's run reads the registrations itself, and no other process could be told.
         if shared.engine.reach() == Reach::Local {
             return;
@@ -230,7 +230,7 @@ impl Runs {
                         newest,
                     };
                     let told = shared.engine.announce(run, news).await;
-                    shared.heard(&told);
+                    shared.contact.heard(&told);
                     if let Err(error) = told {
                         tracing::debug!(dispatcher = %run.dispatcher_id, %error, "Could not announce signals; trying on");
                     }

@@ -13,12 +13,12 @@ use rand::RngExt as _;
 use serde::Serialize;
 
 use super::classify::{Act, Class, Finding, Legacy, Row, Survey, classify};
-use super::contract::{DispatcherEngine, OpenRun};
 use super::heartbeats::{Health, Heartbeats};
 use super::{DispatcherId, Epoch, Settings};
 use crate::db::{self, Database, statement, within};
 use crate::duty;
-use crate::engine::{EngineUnavailable, Reach};
+use crate::engine::dispatchers::{DispatcherEngine, OpenRun};
+use crate::engine::{EngineUnavailable, LOCAL, Reach};
 use crate::id::ServerId;
 use crate::observe::Metrics;
 use crate::presence::Presence;
@@ -364,7 +364,7 @@ impl From<Seen> for Row {
             epoch: seen.epoch,
             owned: seen.owned,
             vacant_for: Duration::try_from_secs_f64(seen.vacant_for).unwrap_or_default(),
-            runs_outlive: seen.engine.as_deref() != Some("embedded"),
+            runs_outlive: !seen.engine.is_some_and(|engine| LOCAL.contains(&engine.as_str())),
         }
     }
 }

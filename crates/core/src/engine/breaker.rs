@@ -3,8 +3,9 @@
 //! Closed: everything goes. Open: nothing goes; one prober asks the engine, with backoff, for ever. The first answer
 //! closes it again. It starts open: an engine that cannot be reached, or whose settings are wrong, spends nothing.
 
-use std::sync::Mutex;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::retry::Backoff;
 
@@ -58,19 +59,19 @@ impl Breaker {
     /// May something be sent?
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        !self.lock().open
+        !self.state.lock().open
     }
 
     /// What the engine said when it was last heard to be away.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.open.then(|| state.reason.clone())
     }
 
     /// The engine answered, whatever it said.
     pub fn succeeded(&self) -> Change {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let was_open = state.open;
         *state = State::default();
         if was_open { Change::Closed } else { Change::None }
@@ -78,7 +79,7 @@ impl Breaker {
 
     /// The engine did not answer, or was too busy to.
     pub fn failed(&self, reason: &str) -> Change {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.failures += 1;
         reason.clone_into(&mut state.reason);
         if !state.open && state.failures >= FAILURES_TO_OPEN {
@@ -90,17 +91,11 @@ impl Breaker {
 
     /// A probe failed: how long to wait before the next. Opens the breaker if it was closed.
     pub fn probe_failed(&self, reason: &str) -> Duration {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.open = true;
         reason.clone_into(&mut state.reason);
         state.probes += 1;
         PROBES.wait(state.probes).max(PROBES.base)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

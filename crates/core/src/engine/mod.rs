@@ -1,142 +1,31 @@
-//! Where executions run. The contract between the engine room and the outside: `temporal` and `embedded` both keep it.
+//! Engines: where executions and dispatchers run. The one room in which this program meets what runs things.
 //!
-//! An engine knows nothing of queues, limits or claims. It starts a run under an id that was committed before,
-//! says what it knows of a run, and reports which runs have closed. What may happen is a value: an engine that
-//! refuses, is away, or leaves us in doubt answers with [`StartOutcome`], never with a panic and never with `Err`.
-
-use std::sync::Arc;
-use std::time::Duration;
-
-use futures::future::BoxFuture;
-use jiff::Timestamp;
-use serde_json::value::RawValue;
-
-use crate::graph::Graph;
-use crate::id::{DefinitionId, ExecutionId, Token, VersionId, WorkspaceId};
+//! What a new engine must bring:
+//!
+//! * [`Engine`], for executions: start under an id that was committed before, describe, cancel, terminate, tell what has closed
+//!   and what is open, and answer whether it is there ([`executions`]).
+//! * [`DispatcherEngine`](dispatchers::DispatcherEngine), for the runs of dispatchers: make one run the only one of its name, pass news
+//!   on, end by run id ([`dispatchers`]). What such a run does to the world it does through the [`Desk`](dispatchers::Desk) that it is
+//!   given.
+//! * A name of its own, the same in both, and its [`Reach`]. An engine that lives inside a server adds its name to [`LOCAL`]: the
+//!   statements that look after what a lost server held are given that list.
+//! * A choice in the server's configuration and wiring.
+//!
+//! It need not bring a breaker: [`breaker`] stands before every engine, and one prober for each server asks whether it is back.
+//!
+//! Engines know neither leases, nor limits, nor the inbox of signals, nor the modules `executions`, `dispatchers` and `signals`.
 
 pub mod breaker;
+mod contact;
+pub mod dispatchers;
 pub mod embedded;
+pub mod executions;
 
-/// Everything an engine needs to start one execution.
-#[derive(Debug, Clone)]
-pub struct StartRequest {
-    /// The id of the run, fixed before the first try. See [`ExecutionId::workflow_id`].
-    pub execution_id: ExecutionId,
-    /// The token of the claim under which this try is made. An engine that lives in our own database fences with it.
-    pub token: Token,
-    /// An earlier try, under the same id, may have started the run.
-    pub again: bool,
-    /// The workspace whose slot the run holds.
-    pub workspace_id: WorkspaceId,
-    /// The definition to run.
-    pub definition_id: DefinitionId,
-    /// The version of it that was resolved at enqueue.
-    pub version_id: VersionId,
-    /// The workflow type that workers register.
-    pub workflow_type: String,
-    /// The task queue that workers poll.
-    pub task_queue: String,
-    /// The version's graph, validated; [`Graph::node_ids`] is in topological order.
-    pub graph: Arc<Graph>,
-    /// What the caller enqueued, verbatim; `null` for an engine that does not read it.
-    pub input: Box<RawValue>,
-    /// The enqueuer's trace context (`traceparent`), passed on to the run.
-    pub traceparent: Option<String>,
-}
+pub(crate) use contact::{Contact, Prober};
+pub use executions::{Close, CloseStatus, Engine, OpenRun, RunState, StartOutcome, StartRequest};
 
-/// What came of a try to start.
-#[derive(Debug)]
-pub enum StartOutcome {
-    /// The run exists now: started by this try or by an earlier one under the same id.
-    Running {
-        /// The engine's own id of the run.
-        run_id: String,
-    },
-    /// The run exists and has already closed.
-    Closed(Close),
-    /// The target refused for good (invalid argument, not found, permission). Counts as an attempt.
-    Refused {
-        /// What the engine said.
-        message: String,
-    },
-    /// The request certainly did not start anything: the engine is away or overloaded. Spends no attempt.
-    Unavailable {
-        /// What the engine or the connection said.
-        message: String,
-    },
-    /// The request may or may not have started a run. Ask with [`Engine::describe`], then decide.
-    InDoubt {
-        /// What the engine or the connection said.
-        message: String,
-    },
-}
-
-/// What an engine knows of one run.
-#[derive(Debug)]
-pub enum RunState {
-    /// It runs.
-    Running {
-        /// The engine's own id of the run.
-        run_id: String,
-    },
-    /// It has ended.
-    Closed(Close),
-    /// The engine does not know it (never started, or past its retention).
-    NotFound,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CloseStatus {
-    /// It returned a result.
-    Completed,
-    /// It failed.
-    Failed,
-    /// It was cancelled and agreed.
-    Cancelled,
-    /// It was terminated.
-    Terminated,
-    /// It ran out of time.
-    TimedOut,
-}
-
-impl CloseStatus {
-    /// The execution status it becomes, as it is spelled in the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "COMPLETED",
-            Self::Failed => "FAILED",
-            Self::Cancelled => "CANCELLED",
-            Self::Terminated => "TERMINATED",
-            Self::TimedOut => "TIMED_OUT",
-        }
-    }
-}
-
-/// The end of a run.
-#[derive(Debug, Clone)]
-pub struct Close {
-    /// Which execution.
-    pub execution_id: ExecutionId,
-    /// Accept this end only under this claim; `None` when the engine's word holds whoever the holder is.
-    pub token: Option<Token>,
-    /// How it ended.
-    pub status: CloseStatus,
-    /// The result, as JSON, when there is one.
-    pub output: Option<Box<RawValue>>,
-    /// The failure, as a JSON object with at least `message`, when there is one.
-    pub error: Option<Box<RawValue>>,
-}
-
-/// A run that an engine holds open.
-#[derive(Debug, Clone)]
-pub struct OpenRun {
-    /// Which execution.
-    pub execution_id: ExecutionId,
-    /// The engine's own id of the run; a destructive act names it.
-    pub run_id: String,
-}
+/// The engines whose runs live inside the server that started them and end with it.
+pub(crate) const LOCAL: [&str; 1] = [embedded::NAME];
 
 /// A page of something, and where the next one starts.
 #[derive(Debug)]
@@ -159,57 +48,4 @@ pub enum Reach {
     Shared,
     /// It lives inside this process: each server sees, watches and looks after only the runs it started itself.
     Local,
-}
-
-/// An engine. Every call is bounded in time by the engine itself; `deadline` bounds a start.
-pub trait Engine: Send + Sync + 'static {
-    /// `temporal` or `embedded`.
-    fn name(&self) -> &'static str;
-
-    /// Whose runs it tells of.
-    fn reach(&self) -> Reach {
-        Reach::Shared
-    }
-
-    /// Does it read the input of what it starts?
-    fn reads_input(&self) -> bool {
-        true
-    }
-
-    /// Starts a run, or finds that it was started before.
-    fn start<'a>(&'a self, request: &'a StartRequest, deadline: Duration) -> BoxFuture<'a, StartOutcome>;
-
-    /// What the engine knows of these executions, in the order asked.
-    fn describe<'a>(
-        &'a self,
-        executions: &'a [ExecutionId],
-    ) -> BoxFuture<'a, Result<Vec<RunState>, EngineUnavailable>>;
-
-    /// Asks a run to cancel itself. A run that is unknown or has closed is no error.
-    fn cancel<'a>(
-        &'a self,
-        execution: ExecutionId,
-        reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>>;
-
-    /// Ends a run at once, only if it is still the run `run_id`. A run that is unknown or has closed is no error.
-    fn terminate<'a>(
-        &'a self,
-        run: &'a OpenRun,
-        reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>>;
-
-    /// Runs that closed at or after `since`, oldest first or unordered, with at least everything that has become
-    /// visible since the last call. The second value is the `since` for the next call. Repeats are harmless. A local
-    /// engine waits until there is something to tell.
-    fn closed_since(
-        &self,
-        since: Timestamp,
-    ) -> BoxFuture<'_, Result<(Vec<Close>, Timestamp), EngineUnavailable>>;
-
-    /// The executions that the engine holds open, page by page.
-    fn open_runs(&self, page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>>;
-
-    /// Is the engine there and willing? Cheap; the circuit breaker asks before it closes again.
-    fn check(&self) -> BoxFuture<'_, Result<(), EngineUnavailable>>;
 }

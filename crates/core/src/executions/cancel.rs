@@ -5,9 +5,8 @@
 
 use std::time::Duration;
 
-use super::Shared;
+use super::ExecutionsContext;
 use super::operate::{self, Cancelled};
-use super::start::{answered, away};
 use crate::db::{self, statement, within};
 use crate::engine::{Reach, RunState};
 use crate::id::{ExecutionId, ItemId, ServerId, WorkspaceId};
@@ -18,7 +17,7 @@ const BATCH: i64 = 200;
 
 /// See the module.
 pub(crate) struct Cancels {
-    pub(crate) shared: Shared,
+    pub(crate) shared: ExecutionsContext,
 }
 
 #[derive(sqlx::FromRow)]
@@ -75,18 +74,14 @@ impl Cancels {
             .reason
             .clone()
             .unwrap_or_else(|| format!("cancelled by {}", wish.actor));
-        match shared.engine.cancel(wish.execution_id, &reason).await {
-            Ok(()) => {
-                answered(shared);
-                tracing::info!(execution = %wish.execution_id, actor = wish.actor, "Asked the engine to cancel an execution");
-                self.done(&wish).await?;
-                Ok(true)
-            }
-            Err(error) => {
-                away(shared, &error.0);
-                Ok(false)
-            }
+        let asked = shared.engine.cancel(wish.execution_id, &reason).await;
+        shared.contact.heard(&asked);
+        if asked.is_err() {
+            return Ok(false);
         }
+        tracing::info!(execution = %wish.execution_id, actor = wish.actor, "Asked the engine to cancel an execution");
+        self.done(&wish).await?;
+        Ok(true)
     }
 
     async fn runs_here(&self, execution: ExecutionId) -> bool {

@@ -7,15 +7,14 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::Shared;
+use super::ExecutionsContext;
 use super::finish::{End, finish};
-use super::start::{answered, away};
 use crate::db::{self, within};
 use crate::duty;
 use crate::engine::Close;
 use crate::id::ExecutionId;
 use crate::retry::Backoff;
-use crate::task::{Next, Pass};
+use crate::task::{Next, Pass, Silence};
 
 const DUTY: &str = "closes";
 const BUSY: Backoff = Backoff {
@@ -30,9 +29,15 @@ const SWEEP_AT_LEAST_EVERY: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Sweeps a shared engine.
-pub(crate) struct SharedCloses {
-    pub(crate) shared: Shared,
-    pub(crate) since: Option<Timestamp>,
+pub(super) struct SharedCloses {
+    shared: ExecutionsContext,
+    since: Option<Timestamp>,
+}
+
+impl SharedCloses {
+    pub(super) fn new(shared: ExecutionsContext) -> Self {
+        Self { shared, since: None }
+    }
 }
 
 impl Pass for SharedCloses {
@@ -59,37 +64,50 @@ impl Pass for SharedCloses {
             .unwrap_or(oldest - jiff::SignedDuration::from_mins(1));
         let asked_at = Instant::now();
         let swept = shared.engine.closed_since(since).await;
+        shared.contact.heard(&swept);
         let mut pause = shared.settings.close_interval;
-        match swept {
-            Ok((closes, next)) => {
-                answered(shared);
-                if closes.is_empty() {
-                    let share = asked_at.elapsed() * (SWEEP_SHARE - 1);
-                    pause = pause.max(share.min(SWEEP_AT_LEAST_EVERY));
-                }
-                // What could not be written is told again when the sweep starts from the same place.
-                if write_closes(shared, &closes).await?.is_empty() && self.since != Some(next) {
-                    duty::advance(&shared.database, DUTY, held, next).await?;
-                    self.since = Some(next);
-                }
-            }
-            Err(error) => away(shared, &error.0),
+        let Ok((closes, next)) = swept else {
+            return Ok(Next::After(pause));
+        };
+        if closes.is_empty() {
+            let share = asked_at.elapsed() * (SWEEP_SHARE - 1);
+            pause = pause.max(share.min(SWEEP_AT_LEAST_EVERY));
+        }
+        // What could not be written is told again when the sweep starts from the same place.
+        if write_closes(shared, &closes).await?.is_empty() && self.since != Some(next) {
+            duty::advance(&shared.database, DUTY, held, next).await?;
+            self.since = Some(next);
         }
         Ok(Next::After(pause))
     }
 }
 
 /// Listens to a local engine.
-pub(crate) struct LocalCloses {
-    pub(crate) shared: Shared,
+pub(super) struct LocalCloses {
+    shared: ExecutionsContext,
     /// Told by the engine and not yet written: a database that is away must not lose them.
-    pub(crate) unwritten: Vec<Close>,
-    pub(crate) failures: u32,
+    unwritten: Vec<Close>,
+    failures: u32,
+}
+
+impl LocalCloses {
+    pub(super) fn new(shared: ExecutionsContext) -> Self {
+        Self {
+            shared,
+            unwritten: Vec::new(),
+            failures: 0,
+        }
+    }
 }
 
 impl Pass for LocalCloses {
     fn name(&self) -> &'static str {
         "closes"
+    }
+
+    /// It sleeps until a run ends.
+    fn silence(&self) -> Silence {
+        Silence::MeansNothing
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
@@ -110,7 +128,10 @@ impl Pass for LocalCloses {
 }
 
 /// Ends what the engine says is over. Answers those whose workspace was in other hands: they keep nobody else waiting.
-async fn write_closes(shared: &Shared, closes: &[Close]) -> Result<HashSet<ExecutionId>, db::Error> {
+async fn write_closes(
+    shared: &ExecutionsContext,
+    closes: &[Close],
+) -> Result<HashSet<ExecutionId>, db::Error> {
     let ends: Vec<End> = closes.iter().cloned().map(End::of).collect();
     if ends.is_empty() {
         return Ok(HashSet::new());

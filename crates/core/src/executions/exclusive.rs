@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::Shared;
+use super::ExecutionsContext;
 use super::claim::Claim;
 use super::lane::ExecutionsLane;
 use super::settle::{Settlement, Verdict};
@@ -56,7 +56,12 @@ pub(crate) struct Mutual {
 }
 
 impl Mutual {
-    pub(crate) fn new(shared: &Shared, table: &LockTable, name: &'static str, terms: Terms) -> Self {
+    pub(crate) fn new(
+        shared: &ExecutionsContext,
+        table: &LockTable,
+        name: &'static str,
+        terms: Terms,
+    ) -> Self {
         Self {
             locks: Locks::new(shared.database.clone(), table.clone(), shared.metrics.clone()),
             name: LockName::ours(name),
@@ -99,13 +104,13 @@ fn printable(name: &str) -> String {
 
 /// Takes the turns of this server.
 pub(crate) struct Turns {
-    shared: Shared,
+    shared: ExecutionsContext,
     lane: ExecutionsLane,
     lock: Mutual,
 }
 
 impl Turns {
-    pub(crate) fn new(shared: Shared, exclusive: &Exclusive) -> Self {
+    pub(crate) fn new(shared: ExecutionsContext, exclusive: &Exclusive) -> Self {
         Self {
             lock: Mutual::new(&shared, &exclusive.table, TURN_LOCK, exclusive.turn),
             lane: ExecutionsLane::new(shared.clone()),
@@ -195,7 +200,7 @@ impl Pass for Turns {
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         let poll = self.shared.settings.poll_interval;
         // A server that could start nothing leaves the turn to one that can.
-        if self.shared.presence.holder().is_none() || !self.shared.breaker.is_closed() {
+        if self.shared.presence.holder().is_none() || !self.shared.contact.breaker.is_closed() {
             return Ok(Next::After(poll));
         }
         let Some(lock) = self.lock.take().await? else {

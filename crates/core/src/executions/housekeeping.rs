@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::Shared;
+use super::ExecutionsContext;
 use crate::db::{self, statement, within};
 use crate::duty;
 use crate::id::WorkspaceId;
@@ -24,7 +24,7 @@ const SHARE: u32 = 50;
 
 /// See the module.
 pub(crate) struct Housekeeping {
-    shared: Shared,
+    shared: ExecutionsContext,
     measure: Pace,
     sweep: Pace,
     recount: Pace,
@@ -56,7 +56,7 @@ impl Pace {
 }
 
 impl Housekeeping {
-    pub(crate) fn new(shared: Shared) -> Self {
+    pub(crate) fn new(shared: ExecutionsContext) -> Self {
         Self {
             shared,
             measure: Pace::new(BEAT.mul_f64(0.9)),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Shared;
+use super::ExecutionsContext;
 use super::claim::{Claim, Claimer, Work};
 use super::settle::{Settlement, Verdict, settle};
 use super::start::start;
@@ -13,12 +13,12 @@ use crate::observe::trace;
 
 /// See [`Lane`].
 pub(crate) struct ExecutionsLane {
-    shared: Shared,
+    shared: ExecutionsContext,
     claimer: Claimer,
 }
 
 impl ExecutionsLane {
-    pub(crate) fn new(shared: Shared) -> Self {
+    pub(crate) fn new(shared: ExecutionsContext) -> Self {
         Self {
             claimer: Claimer::new(shared.clone()),
             shared,
@@ -64,7 +64,8 @@ impl Lane for ExecutionsLane {
     }
 
     async fn stalled(&self) {
-        self.claimer.look_away().await;
+        let (attention, database) = (&self.shared.attention, &self.shared.database);
+        attention.look_away(database, Some(self.shared.floor())).await;
     }
 
     #[tracing::instrument(name = "step:process_item", level = "debug", skip_all, fields(item = %claim.item_id, execution = %claim.execution_id))]

@@ -3,13 +3,15 @@
 //! Whether a definition is still there is asked every time; graphs are immutable and remembered.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
-use super::Shared;
-use super::claim::{Admitted, Claim, Work};
+use super::ExecutionsContext;
+use super::admit::AdmittedRow;
+use super::claim::{Claim, Work};
 use crate::db::{self, statement, within};
 use crate::engine::StartRequest;
 use crate::graph::Graph;
@@ -30,20 +32,16 @@ struct Definition {
 
 /// See the module.
 pub(super) struct Loader {
-    shared: Shared,
+    shared: ExecutionsContext,
     graphs: Mutex<HashMap<VersionId, Arc<Graph>>>,
 }
 
 impl Loader {
-    pub(super) fn new(shared: Shared) -> Self {
+    pub(super) fn new(shared: ExecutionsContext) -> Self {
         Self {
             shared,
             graphs: Mutex::default(),
         }
-    }
-
-    fn graphs(&self) -> std::sync::MutexGuard<'_, HashMap<VersionId, Arc<Graph>>> {
-        self.graphs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads what the engine will need. The claim has committed: whatever fails here is covered by its lease.
@@ -52,7 +50,7 @@ impl Loader {
         holder: ServerId,
         token: Token,
         began: Instant,
-        rows: Vec<Admitted>,
+        rows: Vec<AdmittedRow>,
     ) -> Result<Vec<Claim>, db::Error> {
         let rows: Vec<_> = rows
             .into_iter()
@@ -178,7 +176,7 @@ impl Loader {
     ) -> Result<HashMap<VersionId, Arc<Graph>>, db::Error> {
         let wanted: HashSet<VersionId> = ids.collect();
         let (mut known, missing) = {
-            let memory = self.graphs();
+            let memory = self.graphs.lock();
             let known: HashMap<_, _> = wanted
                 .iter()
                 .filter_map(|id| Some((*id, Arc::clone(memory.get(id)?))))
@@ -195,7 +193,7 @@ impl Loader {
                 .fetch_all(self.shared.database.pool()),
         )
         .await?;
-        let mut memory = self.graphs();
+        let mut memory = self.graphs.lock();
         if memory.len() > GRAPHS {
             memory.clear();
         }

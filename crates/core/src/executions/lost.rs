@@ -1,10 +1,9 @@
 //! Claims whose answer was lost: the connection broke while a claim was being committed or loaded, so that it may hold in
 //! the database while nobody here knows of it. Given back at once, instead of when the lease runs out.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use parking_lot::Mutex;
 
-use super::Shared;
+use super::ExecutionsContext;
 use super::settle::{Release, give_back};
 use crate::db::{self, statement, within};
 use crate::id::{ExecutionId, ServerId, Token};
@@ -19,15 +18,15 @@ pub(super) struct Lost(Mutex<Vec<(ServerId, Token)>>);
 impl Lost {
     /// A claim under this token failed, at a point where it may have been committed.
     pub(super) fn suspect(&self, holder: ServerId, token: Token) {
-        let mut suspects = self.lock();
+        let mut suspects = self.0.lock();
         if suspects.len() < MOST {
             suspects.push((holder, token));
         }
     }
 
     /// Gives back what was claimed. Called before the next claim, so nothing that somebody works on is among it.
-    pub(super) async fn give_back(&self, shared: &Shared) -> Result<(), db::Error> {
-        let suspects = self.lock().clone();
+    pub(super) async fn give_back(&self, shared: &ExecutionsContext) -> Result<(), db::Error> {
+        let suspects = self.0.lock().clone();
         let Some(&(holder, _)) = suspects.last() else {
             return Ok(());
         };
@@ -41,24 +40,16 @@ impl Lost {
             .bind(tokens)
             .bind(holder);
         let rows: Vec<(ExecutionId, Token)> = within(query.fetch_all(shared.database.pool())).await?;
-        let (executions, tokens): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-        let release = || Release {
-            wait: Duration::ZERO,
-            attempts: 0,
-            recoveries: 0,
-            event: "released",
-            detail: "the answer to the claim was lost".to_owned(),
-        };
-        let releases: Vec<Release> = executions.iter().map(|_| release()).collect();
-        if !executions.is_empty() {
-            let count = give_back(shared, &executions, &tokens, &releases).await?;
+        let release = || Release::at_once("released", "the answer to the claim was lost");
+        let releases: Vec<_> = rows
+            .into_iter()
+            .map(|(execution, token)| (execution, token, release()))
+            .collect();
+        if !releases.is_empty() {
+            let count = give_back(shared, releases, 1).await?;
             tracing::info!(executions = count, "Gave back claims whose answer was lost");
         }
-        self.lock().clear();
+        self.0.lock().clear();
         Ok(())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(ServerId, Token)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

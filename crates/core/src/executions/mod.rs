@@ -7,33 +7,25 @@
 //!                  +---------- recover (the holder is gone; the engine is asked first) +
 //! ```
 //!
-//! Reading order: [`enqueue`], `claim`, `load`, `start`, `settle`, `finish`, `close`, then the passes that mend: `recover`,
-//! `reconcile`, `housekeeping`; then what people do: [`operate`], [`bulk`], and what they see: [`inspect`], [`browse`]; and
-//! [`exclusive`], the mode in which one server works at a time.
+//! Reading order: [`enqueue`], `claim` (the loop), `admit` (its transaction), `load`, `start`, `settle`, `finish`, `close`, then the
+//! passes that mend: `recover`, `reconcile`, `housekeeping`; then what people do: [`operate`], [`bulk`], and what they see:
+//! [`inspect`], [`browse`]; [`exclusive`], the mode in which one server works at a time; and `assembly`, which puts the lane together
+//! on what its tasks share, `context`.
 
-use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
-use crate::capacity::LowWater;
-use crate::db::{self, Database};
-use crate::engine::Engine;
-use crate::engine::breaker::Breaker;
-use crate::id::{ExecutionId, Token};
-use crate::listen::Bells;
-use crate::observe::Metrics;
-use crate::presence::Presence;
 use crate::retry::Backoff;
 
+mod admit;
+mod assembly;
 pub mod browse;
 pub mod bulk;
+mod busy;
 mod cancel;
 mod claim;
 pub mod claim_statements;
 mod close;
+mod context;
 pub mod enqueue;
 pub mod exclusive;
 mod finish;
@@ -48,13 +40,8 @@ mod recover;
 mod settle;
 mod start;
 
-pub(crate) use cancel::Cancels;
-pub(crate) use close::{LocalCloses, SharedCloses};
-pub(crate) use exclusive::Turns;
-pub(crate) use housekeeping::Housekeeping;
-pub(crate) use lane::ExecutionsLane;
-pub(crate) use reconcile::Reconcile;
-pub(crate) use recover::{Prober, Recover, Renew};
+pub(crate) use assembly::Executions;
+use context::{ExecutionsContext, Hold};
 
 /// How the lane behaves. Validated by whoever makes it; the defaults are the product's.
 #[derive(Debug, Clone)]
@@ -109,119 +96,6 @@ impl Default for Settings {
             reconcile_interval: Duration::from_secs(30),
             close_interval: Duration::from_millis(250),
             exclusive: None,
-        }
-    }
-}
-
-/// What the tasks of this lane share.
-#[derive(Clone)]
-pub(crate) struct Shared {
-    pub(crate) database: Database,
-    pub(crate) presence: Presence,
-    pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) breaker: Arc<Breaker>,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) bells: Bells,
-    pub(crate) in_flight: InFlight,
-    pub(crate) low_water: Arc<Mutex<LowWater>>,
-    /// Held by a claim while it has workspaces locked, and by a settlement that found them so.
-    pub(crate) gate: Arc<tokio::sync::Mutex<()>>,
-    /// The last claim saw only a few workspaces: claims and settlements would meet at them all the time, and whoever was
-    /// served last would always be the one found locked. So they take turns.
-    pub(crate) few: Arc<AtomicBool>,
-    pub(crate) stop: CancellationToken,
-}
-
-impl Shared {
-    /// The virtual time below which no workspace enters.
-    pub(crate) fn floor(&self) -> f64 {
-        self.low_water
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .floor()
-    }
-
-    /// Who acts, in words for histories: this server.
-    pub(crate) fn actor(&self) -> String {
-        self.presence.id().to_string()
-    }
-}
-
-/// Gives back what a leaving server still holds, until it is done or the caller's patience is.
-pub(crate) async fn hand_over(
-    shared: &Shared,
-    held: &[(ExecutionId, Token, String)],
-) -> Result<usize, db::Error> {
-    let (ids, tokens): (Vec<ExecutionId>, Vec<Token>) =
-        held.iter().map(|(id, token, _)| (*id, *token)).unzip();
-    let row = || settle::Release {
-        wait: Duration::ZERO,
-        attempts: 0,
-        recoveries: 0,
-        event: "handed_over",
-        detail: "the server was shut down".to_owned(),
-    };
-    let rows: Vec<settle::Release> = held.iter().map(|_| row()).collect();
-    let mut done = 0;
-    // A capacity row in other hands is free again in milliseconds.
-    for _ in 0..50 {
-        done += settle::give_back(shared, &ids, &tokens, &rows).await?;
-        if done >= held.len() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    Ok(done)
-}
-
-/// The claims in this server's hands, for the renewer.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct InFlight(Arc<Mutex<HashMap<ExecutionId, (Token, Instant)>>>);
-
-impl InFlight {
-    /// A claim is in our hands for as long as the answer lives: whatever becomes of it, a claim that nobody works on is
-    /// not renewed, and its lease brings it back.
-    pub(crate) fn take(&self, execution: ExecutionId, token: Token) -> Hold {
-        self.lock().insert(execution, (token, Instant::now()));
-        Hold {
-            in_flight: self.clone(),
-            execution,
-            token,
-        }
-    }
-
-    /// Claims that have been held for longer than `age`.
-    pub(crate) fn older_than(&self, age: Duration) -> (Vec<ExecutionId>, Vec<Token>) {
-        let map = self.lock();
-        map.iter()
-            .filter(|(_, (_, since))| since.elapsed() >= age)
-            .map(|(id, (token, _))| (*id, *token))
-            .unzip()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ExecutionId, (Token, Instant)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A claim in our hands; dropping it lets go.
-#[derive(Debug)]
-pub(crate) struct Hold {
-    in_flight: InFlight,
-    execution: ExecutionId,
-    token: Token,
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        let mut map = self.in_flight.lock();
-        // By now the execution may be in our hands again, under a later claim.
-        if map
-            .get(&self.execution)
-            .is_some_and(|(token, _)| *token == self.token)
-        {
-            map.remove(&self.execution);
         }
     }
 }

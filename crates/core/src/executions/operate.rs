@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
+use super::busy::Tries;
 use super::finish::{End, finish_in};
 use crate::audit;
 use crate::db::{self, Database, statement, within};
@@ -313,40 +314,50 @@ pub async fn complete(
         attempts: 0,
         run_id: None,
     };
-    for _ in 0..TRIES {
-        let mut session = database.transaction().await?;
-        let finished = match finish_in(&mut session, &end, actor).await? {
-            Ok(finished) => finished,
-            Err(storable) => {
-                end = storable;
-                continue;
-            }
-        };
-        if !finished.ended.is_empty() {
-            let workspace = workspace_of(&mut session, execution.0).await?;
-            let (subject, detail) = (execution.to_string(), serde_json::json!({ "status": end.status }));
-            audit::write(
-                &mut session,
-                actor,
-                "execution.complete",
-                workspace,
-                &subject,
-                detail,
-            )
-            .await?;
-            session.finish().await?;
-            notify(database).await?;
-            return Ok(());
+    let mut tries = Tries::new(TRIES);
+    while complete_once(database, &mut end, actor).await?.is_none() {
+        if !tries.again().await {
+            return Err(Error::WrongState(format!(
+                "the workspace of execution {execution} is locked by somebody's open transaction; try again later"
+            )));
         }
-        drop(session);
-        if finished.busy.is_empty() {
-            return Err(not_active(database, execution).await?);
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    Err(Error::WrongState(format!(
-        "the workspace of execution {execution} is locked by somebody's open transaction; try again later"
-    )))
+    Ok(())
+}
+
+/// One try. `None`: the workspace is in other hands, or the end has to be written in another way.
+async fn complete_once(database: &Database, end: &mut End, actor: &str) -> Result<Option<()>, Error> {
+    let execution = end.execution_id;
+    let mut session = database.transaction().await?;
+    let finished = match finish_in(&mut session, end, actor).await? {
+        Ok(finished) => finished,
+        Err(storable) => {
+            *end = storable;
+            return Ok(None);
+        }
+    };
+    if finished.ended.is_empty() {
+        drop(session);
+        return if finished.busy.is_empty() {
+            Err(not_active(database, execution).await?)
+        } else {
+            Ok(None)
+        };
+    }
+    let workspace = workspace_of(&mut session, execution.0).await?;
+    let (subject, detail) = (execution.to_string(), serde_json::json!({ "status": end.status }));
+    audit::write(
+        &mut session,
+        actor,
+        "execution.complete",
+        workspace,
+        &subject,
+        detail,
+    )
+    .await?;
+    session.finish().await?;
+    notify(database).await?;
+    Ok(Some(()))
 }
 
 async fn not_active(database: &Database, execution: ExecutionId) -> Result<Error, db::Error> {

@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::Shared;
+use super::ExecutionsContext;
 use super::finish::{End, finish};
-use super::start::{answered, away};
 use crate::db::{self, statement, within};
 use crate::duty;
 use crate::engine::{EngineUnavailable, OpenRun, RunState};
@@ -25,7 +24,7 @@ const ASK_AT_ONCE: usize = 100;
 
 /// See the module.
 pub(crate) struct Reconcile {
-    shared: Shared,
+    shared: ExecutionsContext,
     /// Open on the engine and over by our record, at the last look.
     suspects: HashSet<String>,
     /// When to look next, while the duty is ours.
@@ -33,7 +32,7 @@ pub(crate) struct Reconcile {
 }
 
 impl Reconcile {
-    pub(crate) fn new(shared: Shared) -> Self {
+    pub(crate) fn new(shared: ExecutionsContext) -> Self {
         Self {
             shared,
             suspects: HashSet::new(),
@@ -60,18 +59,13 @@ impl Pass for Reconcile {
         }
         // Not at once: a list of everything that is open is the last thing that an engine needs from a server that starts.
         let due_at = *self.due_at.get_or_insert_with(|| Instant::now() + interval / 3);
-        if Instant::now() < due_at || !self.shared.breaker.is_closed() {
+        if Instant::now() < due_at || !self.shared.contact.breaker.is_closed() {
             return Ok(Next::After(beat));
         }
-        let open = match self.open_runs().await {
-            Ok(open) => {
-                answered(&self.shared);
-                open
-            }
-            Err(error) => {
-                away(&self.shared, &error.0);
-                return Ok(Next::After(beat));
-            }
+        let open = self.open_runs().await;
+        self.shared.contact.heard(&open);
+        let Ok(open) = open else {
+            return Ok(Next::After(beat));
         };
         self.our_side(&open).await?;
         self.engine_side(&open).await?;
@@ -122,12 +116,10 @@ impl Reconcile {
     async fn ask_about(&self, absent: &[(ExecutionId, bool)]) -> Result<(), db::Error> {
         let shared = &self.shared;
         let ids: Vec<ExecutionId> = absent.iter().map(|(id, _)| *id).collect();
-        let states = match shared.engine.describe(&ids).await {
-            Ok(states) => states,
-            Err(error) => {
-                away(shared, &error.0);
-                return Ok(());
-            }
+        let states = shared.engine.describe(&ids).await;
+        shared.contact.heard(&states);
+        let Ok(states) = states else {
+            return Ok(());
         };
         let (mut ends, mut missing, mut found) = (Vec::new(), Vec::new(), Vec::new());
         for ((id, missed_before), state) in absent.iter().zip(states) {
@@ -193,7 +185,7 @@ impl Reconcile {
     async fn terminate(&self, run: &OpenRun, status: &str, workspace: WorkspaceId) -> Result<(), db::Error> {
         let reason = format!("stationmaster recorded this execution as {status}");
         if let Err(error) = self.shared.engine.terminate(run, &reason).await {
-            away(&self.shared, &error.0);
+            self.shared.contact.away(&error.0);
             return Ok(());
         }
         tracing::warn!(execution = %run.execution_id, run = run.run_id, status, "Terminated a run that had ended by our record");

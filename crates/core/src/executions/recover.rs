@@ -6,13 +6,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::Shared;
+use super::ExecutionsContext;
+use super::busy::Tries;
 use super::exclusive::{Exclusive, Mutual, RECOVERY_LOCK};
 use super::finish::{End, finish};
 use super::settle::{Release, give_back};
-use super::start::{answered, away};
 use crate::db::{self, statement, within};
-use crate::engine::RunState;
+use crate::engine::{LOCAL, RunState};
 use crate::id::{ExecutionId, ItemId, ServerId, Token, WorkspaceId};
 use crate::retry::Backoff;
 use crate::task::{Next, Pass};
@@ -24,9 +24,8 @@ const SCAN_SHARE: u32 = 50;
 const SCAN_AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 /// What was adopted and could not be resolved is looked at again after this.
 const ADOPTION: Duration = Duration::from_secs(2);
-/// A capacity row in other hands is free again in milliseconds.
+/// A capacity row that is in other hands for longer than this many looks is left to the next round.
 const TRIES: u32 = 20;
-const BUSY: Duration = Duration::from_millis(10);
 const BATCH: i64 = 500;
 /// An item lost more than once comes back after a wait of its own, so that one that kills servers soon stands alone.
 const APART: Backoff = Backoff {
@@ -36,7 +35,7 @@ const APART: Backoff = Backoff {
 
 /// See the module.
 pub(crate) struct Recover {
-    shared: Shared,
+    shared: ExecutionsContext,
     /// In the exclusive mode: the lock, how often, and which claims are stale.
     exclusive: Option<(Mutual, Exclusive)>,
     /// When to look again for leases that ran out.
@@ -87,7 +86,7 @@ impl Pass for Recover {
 }
 
 impl Recover {
-    pub(crate) fn new(shared: Shared) -> Self {
+    pub(crate) fn new(shared: ExecutionsContext) -> Self {
         let exclusive = shared.settings.exclusive.clone().map(|exclusive| {
             let lock = Mutual::new(&shared, &exclusive.table, RECOVERY_LOCK, exclusive.recovery);
             (lock, exclusive)
@@ -125,7 +124,8 @@ impl Recover {
                 .bind(ADOPTION.as_secs_f64())
                 .bind(&dead)
                 .bind(BATCH)
-                .bind(stale_after.as_secs_f64());
+                .bind(stale_after.as_secs_f64())
+                .bind(LOCAL);
             let orphans = within(adopt.fetch_all(pool)).await?;
             self.scan_at = began + (began.elapsed() * SCAN_SHARE).min(SCAN_AT_LEAST_EVERY);
             orphans
@@ -140,6 +140,7 @@ impl Recover {
             let buried: Vec<(ServerId, String)> = within(
                 sqlx::query_as(statement!("servers/bury"))
                     .bind(&dead)
+                    .bind(LOCAL)
                     .fetch_all(pool),
             )
             .await?;
@@ -154,14 +155,12 @@ impl Recover {
     async fn resolve(&self, orphans: Vec<Orphan>) -> Result<(), db::Error> {
         let shared = &self.shared;
         let ids: Vec<ExecutionId> = orphans.iter().map(|orphan| orphan.execution_id).collect();
-        let states = match shared.engine.describe(&ids).await {
-            Ok(states) => {
-                answered(shared);
-                states
-            }
+        let states = shared.engine.describe(&ids).await;
+        shared.contact.heard(&states);
+        let states = match states {
+            Ok(states) => states,
             Err(error) => {
                 // They keep their slots and their ids under our lease; when it runs out somebody asks again.
-                away(shared, &error.0);
                 tracing::warn!(executions = ids.len(), error = %error, "Lost claims stay in doubt");
                 return Ok(());
             }
@@ -178,16 +177,12 @@ impl Recover {
                 RunState::NotFound => lost.push(orphan),
             }
         }
-        let count = running.len() + ends.len() + lost.len();
+        let (count, requeued) = (running.len() + ends.len() + lost.len(), lost.len());
         self.settle_running(&running).await?;
         self.end(ends).await?;
-        self.requeue(&lost).await?;
+        self.requeue(lost).await?;
         shared.metrics.recovered(count);
-        tracing::info!(
-            items = count,
-            requeued = lost.len(),
-            "Recovered {count} stale queue items"
-        );
+        tracing::info!(items = count, requeued, "Recovered {count} stale queue items");
         shared.bells.queue.ring();
         Ok(())
     }
@@ -222,15 +217,12 @@ impl Recover {
         Ok(())
     }
 
-    async fn requeue(&self, lost: &[Orphan]) -> Result<(), db::Error> {
+    async fn requeue(&self, lost: Vec<Orphan>) -> Result<(), db::Error> {
         if lost.is_empty() {
             return Ok(());
         }
-        let ids: Vec<ExecutionId> = lost.iter().map(|orphan| orphan.execution_id).collect();
-        let tokens: Vec<Token> = lost.iter().map(|orphan| orphan.token).collect();
-        let rows: Vec<Release> = lost
-            .iter()
-            .map(|orphan| Release {
+        let releases = lost.into_iter().map(|orphan| {
+            let release = Release {
                 wait: match u32::try_from(orphan.recoveries).unwrap_or_default() {
                     0 => Duration::ZERO,
                     times => APART.wait(times),
@@ -239,35 +231,26 @@ impl Recover {
                 recoveries: 1,
                 event: "recovered",
                 detail: format!("server {} was lost with this in its hands", orphan.lost_by),
-            })
-            .collect();
-        let mut done = 0;
-        for _ in 0..TRIES {
-            done += give_back(&self.shared, &ids, &tokens, &rows).await?;
-            if done >= lost.len() {
-                break;
-            }
-            tokio::time::sleep(BUSY).await;
-        }
+            };
+            (orphan.execution_id, orphan.token, release)
+        });
+        give_back(&self.shared, releases.collect(), TRIES).await?;
         Ok(())
     }
 
     async fn end(&self, mut ends: Vec<End>) -> Result<(), db::Error> {
-        for _ in 0..TRIES {
-            if ends.is_empty() {
-                break;
-            }
-            let finished = finish(
-                &self.shared.database,
-                &ends,
-                &self.shared.actor(),
-                self.shared.floor(),
-            )
-            .await?;
-            ends.retain(|end| finished.busy.contains(&end.execution_id));
-            tokio::time::sleep(BUSY).await;
+        let shared = &self.shared;
+        if ends.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let mut tries = Tries::new(TRIES);
+        loop {
+            let finished = finish(&shared.database, &ends, &shared.actor(), shared.floor()).await?;
+            ends.retain(|end| finished.busy.contains(&end.execution_id));
+            if ends.is_empty() || !tries.again().await {
+                return Ok(());
+            }
+        }
     }
 
     /// Items of deleted workspaces cannot wait for a slot that will never come.
@@ -310,7 +293,7 @@ fn quarantine(orphan: &Orphan) -> End {
 
 /// Lengthens the leases of starts that take their time.
 pub(crate) struct Renew {
-    pub(crate) shared: Shared,
+    pub(crate) shared: ExecutionsContext,
 }
 
 impl Pass for Renew {
@@ -332,41 +315,5 @@ impl Pass for Renew {
             .await?;
         }
         Ok(Next::After(lease / 3))
-    }
-}
-
-/// Asks an engine that was away whether it is back.
-pub(crate) struct Prober {
-    pub(crate) shared: Shared,
-    pub(crate) asked: bool,
-}
-
-impl Pass for Prober {
-    fn name(&self) -> &'static str {
-        "prober"
-    }
-
-    async fn run_once(&mut self) -> Result<Next, db::Error> {
-        let shared = &self.shared;
-        if shared.breaker.is_closed() {
-            return Ok(Next::After(Duration::from_millis(200)));
-        }
-        match shared.engine.check().await {
-            Ok(()) => {
-                self.asked = true;
-                answered(shared);
-                Ok(Next::After(Duration::from_millis(200)))
-            }
-            Err(error) => {
-                let is_news = !self.asked || shared.breaker.is_closed();
-                self.asked = true;
-                let wait = shared.breaker.probe_failed(&error.0);
-                if is_news {
-                    shared.metrics.engine_breaker(true);
-                    tracing::error!(engine = shared.engine.name(), error = %error.0, "The engine is away; claims are held back");
-                }
-                Ok(Next::After(wait))
-            }
-        }
     }
 }

@@ -7,12 +7,13 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::Shared;
+use super::ExecutionsContext;
+use super::busy::Tries;
 use super::claim::Claim;
 use super::finish::{End, finish};
 use crate::db::{self, statement, within};
 use crate::engine::Close;
-use crate::id::ExecutionId;
+use crate::id::{ExecutionId, Token};
 use crate::task::chain;
 
 /// Above this size a batch is one line in the log instead of a line for each item.
@@ -49,7 +50,7 @@ pub(crate) enum Verdict {
 
 /// Writes settlements down. Answers what could not be written now.
 #[tracing::instrument(name = "step:mark_dispatched", level = "debug", skip_all)]
-pub(crate) async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec<Settlement> {
+pub(crate) async fn settle(shared: &ExecutionsContext, settlements: Vec<Settlement>) -> Vec<Settlement> {
     let mut running = Vec::new();
     let mut ended = Vec::new();
     let mut released = Vec::new();
@@ -71,13 +72,13 @@ pub(crate) async fn settle(shared: &Shared, settlements: Vec<Settlement>) -> Vec
             continue;
         }
         let mut turn = None;
-        if shared.few.load(Ordering::Relaxed) && !matches!(kind, Kind::Running) {
-            turn = Some(shared.gate.lock().await);
+        if shared.few_workspaces.load(Ordering::Relaxed) && !matches!(kind, Kind::Running) {
+            turn = Some(shared.capacity_turn.lock().await);
         }
         let mut busy = write(shared, kind, batch).await;
         if !busy.is_empty() && turn.is_none() {
             // Most likely our own claim has these workspaces locked: once more, in turn with it.
-            turn = Some(shared.gate.lock().await);
+            turn = Some(shared.capacity_turn.lock().await);
             busy = write(shared, kind, busy).await;
         }
         drop(turn);
@@ -100,7 +101,7 @@ struct Written {
     busy: HashSet<ExecutionId>,
 }
 
-async fn write(shared: &Shared, kind: Kind, batch: Vec<Settlement>) -> Vec<Settlement> {
+async fn write(shared: &ExecutionsContext, kind: Kind, batch: Vec<Settlement>) -> Vec<Settlement> {
     let written = match write_once(shared, kind, &batch).await {
         Ok(written) => written,
         Err(error) => {
@@ -129,7 +130,11 @@ async fn write(shared: &Shared, kind: Kind, batch: Vec<Settlement>) -> Vec<Settl
     again
 }
 
-async fn write_once(shared: &Shared, kind: Kind, batch: &[Settlement]) -> Result<Written, db::Error> {
+async fn write_once(
+    shared: &ExecutionsContext,
+    kind: Kind,
+    batch: &[Settlement],
+) -> Result<Written, db::Error> {
     match kind {
         Kind::Running => write_running(shared, batch).await,
         Kind::Ended => write_ended(shared, batch).await,
@@ -137,7 +142,7 @@ async fn write_once(shared: &Shared, kind: Kind, batch: &[Settlement]) -> Result
     }
 }
 
-async fn write_running(shared: &Shared, batch: &[Settlement]) -> Result<Written, db::Error> {
+async fn write_running(shared: &ExecutionsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
     let run_ids: Vec<&str> = batch
         .iter()
         .map(|settlement| match &settlement.verdict {
@@ -159,7 +164,7 @@ async fn write_running(shared: &Shared, batch: &[Settlement]) -> Result<Written,
     })
 }
 
-async fn write_ended(shared: &Shared, batch: &[Settlement]) -> Result<Written, db::Error> {
+async fn write_ended(shared: &ExecutionsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
     let mut ends: Vec<End> = batch.iter().map(end_of).collect();
     // The ends of one claim are written faster than a mixture of as many.
     ends.sort_by_key(|end| end.token);
@@ -224,7 +229,7 @@ fn end_of(settlement: &Settlement) -> End {
     }
 }
 
-async fn write_released(shared: &Shared, batch: &[Settlement]) -> Result<Written, db::Error> {
+async fn write_released(shared: &ExecutionsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
     let rows: Vec<Release> = batch
         .iter()
         .map(|settlement| match &settlement.verdict {
@@ -235,20 +240,14 @@ async fn write_released(shared: &Shared, batch: &[Settlement]) -> Result<Written
                 event: "backoff",
                 detail: message.replace('\0', ""),
             },
-            Verdict::Released { message } => Release {
-                wait: Duration::ZERO,
-                attempts: 0,
-                recoveries: 0,
-                event: "released",
-                detail: message.replace('\0', ""),
-            },
+            Verdict::Released { message } => Release::at_once("released", message),
             _ => unreachable!("only releases are released"),
         })
         .collect();
     release(shared, &executions(batch), &tokens(batch), &rows).await
 }
 
-/// One claim to give back.
+/// How one claim is given back.
 pub(crate) struct Release {
     pub(crate) wait: Duration,
     pub(crate) attempts: i32,
@@ -257,10 +256,23 @@ pub(crate) struct Release {
     pub(crate) detail: String,
 }
 
+impl Release {
+    /// Back to the queue as if nothing had been tried.
+    pub(super) fn at_once(event: &'static str, detail: &str) -> Self {
+        Self {
+            wait: Duration::ZERO,
+            attempts: 0,
+            recoveries: 0,
+            event,
+            detail: detail.replace('\0', ""),
+        }
+    }
+}
+
 async fn release(
-    shared: &Shared,
+    shared: &ExecutionsContext,
     executions: &[ExecutionId],
-    tokens: &[crate::id::Token],
+    tokens: &[Token],
     rows: &[Release],
 ) -> Result<Written, db::Error> {
     let answer: Vec<(ExecutionId, bool)> = within(
@@ -289,14 +301,27 @@ async fn release(
     Ok(written)
 }
 
-/// Gives claims back on behalf of recovery. Answers how many were given back.
-pub(crate) async fn give_back(
-    shared: &Shared,
-    executions: &[ExecutionId],
-    tokens: &[crate::id::Token],
-    rows: &[Release],
+/// Gives claims back that nobody works on, in at most so many tries. Answers how many were given back.
+pub(super) async fn give_back(
+    shared: &ExecutionsContext,
+    releases: Vec<(ExecutionId, Token, Release)>,
+    tries: u32,
 ) -> Result<usize, db::Error> {
-    Ok(release(shared, executions, tokens, rows).await?.done.len())
+    let (mut executions, mut tokens, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+    for (execution, token, row) in releases {
+        executions.push(execution);
+        tokens.push(token);
+        rows.push(row);
+    }
+    let (mut done, mut tries) = (0, Tries::new(tries));
+    loop {
+        // What was given back before is not the claim's any more, and is not met again.
+        let written = release(shared, &executions, &tokens, &rows).await?;
+        done += written.done.len();
+        if written.busy.is_empty() || !tries.again().await {
+            return Ok(done);
+        }
+    }
 }
 
 fn executions(batch: &[Settlement]) -> Vec<ExecutionId> {
@@ -306,11 +331,11 @@ fn executions(batch: &[Settlement]) -> Vec<ExecutionId> {
         .collect()
 }
 
-fn tokens(batch: &[Settlement]) -> Vec<crate::id::Token> {
+fn tokens(batch: &[Settlement]) -> Vec<Token> {
     batch.iter().map(|settlement| settlement.claim.token).collect()
 }
 
-fn report(shared: &Shared, over: &[Settlement], written: &Written) {
+fn report(shared: &ExecutionsContext, over: &[Settlement], written: &Written) {
     let mut dispatched = 0;
     for settlement in over
         .iter()

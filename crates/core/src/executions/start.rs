@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 
-use super::Shared;
+use super::ExecutionsContext;
 use super::claim::{Claim, Work};
 use super::settle::{Settlement, Verdict};
-use crate::engine::breaker::Change;
 use crate::engine::{RunState, StartOutcome, StartRequest};
 use crate::id::ExecutionId;
 use crate::retry::Backoff;
@@ -26,7 +25,7 @@ const ASK_AGAIN: Backoff = Backoff {
 const DOUBT_LIMIT: Duration = Duration::from_mins(1);
 
 /// Starts what a claim holds.
-pub(crate) async fn start(shared: &Shared, claim: Claim) -> Settlement {
+pub(crate) async fn start(shared: &ExecutionsContext, claim: Claim) -> Settlement {
     let verdict = match &claim.work {
         Work::Gone(reason) => {
             if *reason == "workspace_gone" {
@@ -51,12 +50,12 @@ fn gone_message(reason: &str) -> &'static str {
     }
 }
 
-async fn start_run(shared: &Shared, claim: &Claim, request: &StartRequest) -> Verdict {
+async fn start_run(shared: &ExecutionsContext, claim: &Claim, request: &StartRequest) -> Verdict {
     if !may_send(shared, claim) {
         // Somebody else looks after it by now, or soon will.
         return Verdict::Abandoned;
     }
-    if let Some(reason) = shared.breaker.reason() {
+    if let Some(reason) = shared.contact.breaker.reason() {
         return Verdict::Released { message: reason };
     }
     let asked_at = Instant::now();
@@ -69,12 +68,12 @@ async fn start_run(shared: &Shared, claim: &Claim, request: &StartRequest) -> Ve
 }
 
 /// The last look before the request leaves: is the claim still ours, by our own clock?
-fn may_send(shared: &Shared, claim: &Claim) -> bool {
+fn may_send(shared: &ExecutionsContext, claim: &Claim) -> bool {
     Instant::now() < claim.valid_until && shared.presence.is(claim.holder)
 }
 
 #[tracing::instrument(name = "step:dispatch_temporal", level = "debug", skip_all)]
-async fn try_start(shared: &Shared, request: &StartRequest) -> StartOutcome {
+async fn try_start(shared: &ExecutionsContext, request: &StartRequest) -> StartOutcome {
     let attempt = AssertUnwindSafe(shared.engine.start(request, shared.settings.start_timeout));
     attempt
         .catch_unwind()
@@ -84,28 +83,28 @@ async fn try_start(shared: &Shared, request: &StartRequest) -> StartOutcome {
         })
 }
 
-fn judge(shared: &Shared, claim: &Claim, outcome: StartOutcome) -> Verdict {
+fn judge(shared: &ExecutionsContext, claim: &Claim, outcome: StartOutcome) -> Verdict {
     match outcome {
         StartOutcome::Running { run_id } => {
-            answered(shared);
+            shared.contact.answered();
             Verdict::Running { run_id }
         }
         StartOutcome::Closed(close) => {
-            answered(shared);
+            shared.contact.answered();
             Verdict::Ended(close)
         }
         StartOutcome::Refused { message } => {
-            answered(shared);
+            shared.contact.answered();
             refused(shared, claim, message)
         }
         StartOutcome::Unavailable { message } | StartOutcome::InDoubt { message } => {
-            away(shared, &message);
+            shared.contact.away(&message);
             Verdict::Released { message }
         }
     }
 }
 
-fn refused(shared: &Shared, claim: &Claim, message: String) -> Verdict {
+fn refused(shared: &ExecutionsContext, claim: &Claim, message: String) -> Verdict {
     let attempt = claim.attempts + 1;
     tracing::error!(
         item = %claim.item_id, execution = %claim.execution_id, attempt, error = %message,
@@ -127,9 +126,14 @@ fn refused(shared: &Shared, claim: &Claim, message: String) -> Verdict {
 }
 
 /// Nobody knows whether the run was started. Same id, ask, then decide; never a second id.
-async fn resolve_doubt(shared: &Shared, claim: &Claim, request: &StartRequest, message: String) -> Verdict {
+async fn resolve_doubt(
+    shared: &ExecutionsContext,
+    claim: &Claim,
+    request: &StartRequest,
+    message: String,
+) -> Verdict {
     tracing::warn!(execution = %claim.execution_id, error = %message, "A start is in doubt; asking the engine");
-    away(shared, &message);
+    shared.contact.away(&message);
     let since = Instant::now();
     let mut failures = 0;
     loop {
@@ -147,7 +151,7 @@ async fn resolve_doubt(shared: &Shared, claim: &Claim, request: &StartRequest, m
             // It may still be on its way; a repeat under the same id finds it or makes it.
             Some(RunState::NotFound) => match try_start(shared, request).await {
                 StartOutcome::InDoubt { message } => {
-                    away(shared, &message);
+                    shared.contact.away(&message);
                 }
                 outcome => return judge(shared, claim, outcome),
             },
@@ -156,38 +160,8 @@ async fn resolve_doubt(shared: &Shared, claim: &Claim, request: &StartRequest, m
     }
 }
 
-async fn describe(shared: &Shared, execution: ExecutionId) -> Option<RunState> {
-    match shared.engine.describe(&[execution]).await {
-        Ok(states) => {
-            answered(shared);
-            states.into_iter().next()
-        }
-        Err(error) => {
-            away(shared, &error.0);
-            None
-        }
-    }
-}
-
-/// The engine answered.
-pub(crate) fn answered(shared: &Shared) {
-    if shared.breaker.succeeded() == Change::Closed {
-        shared.metrics.engine_breaker(false);
-        tracing::info!(engine = shared.engine.name(), "The engine answers; claims go on");
-        shared.bells.queue.ring();
-        shared.bells.heartbeat.ring();
-    }
-}
-
-/// The engine did not answer.
-pub(crate) fn away(shared: &Shared, reason: &str) {
-    if shared.breaker.failed(reason) == Change::Opened {
-        shared.metrics.engine_breaker(true);
-        shared.bells.heartbeat.ring();
-        tracing::error!(
-            engine = shared.engine.name(),
-            error = reason,
-            "The engine is away; claims are held back"
-        );
-    }
+async fn describe(shared: &ExecutionsContext, execution: ExecutionId) -> Option<RunState> {
+    let states = shared.engine.describe(&[execution]).await;
+    shared.contact.heard(&states);
+    states.ok()?.into_iter().next()
 }

@@ -4,9 +4,10 @@
 //! from *before* the last extension that succeeded was sent; so whoever asks [`Kept::is_held`] is told the truth also right
 //! after the process was stopped for a while, and never later than somebody else may take the lock.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -67,13 +68,13 @@ impl Kept {
     /// Is it still ours, as far as anybody can know? To be asked before every step that the lock is for.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        !self.state.lost.is_cancelled() && Instant::now() < self.state.held().until
+        !self.state.lost.is_cancelled() && Instant::now() < self.state.held.lock().until
     }
 
     /// Waits until the lock is lost, and says why.
     pub async fn lost(&self) -> String {
         self.state.lost.cancelled().await;
-        self.state.held().why_lost.clone()
+        self.state.held.lock().why_lost.clone()
     }
 
     /// Gives the lock back. A lock that was lost is left to whoever has it now.
@@ -89,25 +90,19 @@ impl Drop for Kept {
     }
 }
 
-impl State {
-    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 async fn keep(locks: Locks, lock: Acquired, state: Arc<State>) {
     let at_most = lock.terms.at_most();
     let mut next = lock.asked_at + at_most / PARTS;
     let mut trouble = None;
     let why = loop {
-        let deadline = state.held().until;
+        let deadline = state.held.lock().until;
         sleep_until(next.min(deadline).into()).await;
         let asked_at = Instant::now();
         let extension = locks.extend(&lock.name, lock.token, at_most);
         match timeout_at(deadline.into(), extension).await {
             Ok(Ok(Extended::Until(until))) => {
                 trouble = None;
-                state.held().until = asked_at + at_most;
+                state.held.lock().until = asked_at + at_most;
                 next = asked_at + at_most / PARTS;
                 tracing::debug!(lock = %lock.name, token = lock.token.0, %until, "Lock extended");
             }
@@ -130,6 +125,6 @@ async fn keep(locks: Locks, lock: Acquired, state: Arc<State>) {
     };
     tracing::warn!(lock = %lock.name, holder = lock.holder, token = lock.token.0, reason = why, "Lock lost");
     locks.metrics.lock_lost(lock.asked_at.elapsed());
-    state.held().why_lost = why;
+    state.held.lock().why_lost = why;
     state.lost.cancel();
 }

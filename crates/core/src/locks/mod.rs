@@ -11,10 +11,11 @@
 //! (what is said of a table that cannot be used). It knows nothing of what the locks are for.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::Serialize;
 use sqlx::AssertSqlSafe;
 
@@ -251,7 +252,7 @@ impl Locks {
 
     /// A lock that is said to have been taken in the future was written by somebody with another clock or time zone.
     fn mention_odd_clock(&self, name: &LockName, by: &str) {
-        let mut mentioned = self.mentioned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mentioned = self.mentioned.lock();
         if mentioned.len() < MENTIONED && mentioned.insert(name.clone()) {
             tracing::warn!(
                 lock = %name, by,

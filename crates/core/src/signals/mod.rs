@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Committed before they are acknowledged (I9), deduplicated by id, routed once: the change of status and the queue item are
-//! one statement, fenced by the epoch of the dispatcher's owner. Who routes, and when, is told in
-//! [`dispatchers`](crate::dispatchers); this module must not know engines.
+//! one statement, written only under the `Fence` that it is given. Who routes, under which fence, and when, others decide: signals
+//! know neither dispatchers nor engines.
 //!
 //! Reading order: [`send`], [`triggers`], `route`, then what people do: [`inspect`], [`replay`].
 
@@ -21,7 +21,7 @@ pub mod send;
 pub mod triggers;
 
 pub(crate) use housekeeping::Housekeeping;
-pub(crate) use route::route_batch;
+pub(crate) use route::{Fence, route_batch};
 
 /// The longest id, project, task queue or name.
 pub const MAX_NAME: usize = 200;

@@ -9,8 +9,15 @@ use std::collections::HashMap;
 use super::DeadReason;
 use super::schema::Schema;
 use crate::db::{self, Database, statement, within};
-use crate::dispatchers::Tenure;
-use crate::id::{DefinitionId, WorkspaceId};
+use crate::id::{DefinitionId, DispatcherId, Epoch, ServerId, WorkspaceId};
+
+/// Under whose right a batch is routed. The statement writes only while the dispatcher's row says the same.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fence<'a> {
+    pub(crate) dispatcher_id: &'a DispatcherId,
+    pub(crate) epoch: Epoch,
+    pub(crate) owner: ServerId,
+}
 
 /// What one batch came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,13 +56,13 @@ struct Verdict {
 /// Routes up to `limit` signals. `dead` is told of every reason for which one was put aside.
 pub(crate) async fn route_batch(
     database: &Database,
-    tenure: &Tenure,
+    fence: &Fence<'_>,
     limit: usize,
     mut dead: impl FnMut(DeadReason),
 ) -> Result<Batch, db::Error> {
     let rows: Vec<Loaded> = within(
         sqlx::query_as(statement!("signals/load"))
-            .bind(&tenure.dispatcher_id.0)
+            .bind(fence.dispatcher_id)
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .fetch_all(database.pool()),
     )
@@ -65,12 +72,12 @@ pub(crate) async fn route_batch(
         return Ok(Batch::default());
     }
     let verdicts = judge(rows);
-    let mut batch = match write(database, tenure, &verdicts).await {
+    let mut batch = match write(database, fence, &verdicts).await {
         Ok(batch) => {
             count(&verdicts, batch, &mut dead);
             batch
         }
-        Err(error) if is_refusal(&error) => one_by_one(database, tenure, verdicts, &mut dead).await?,
+        Err(error) if is_refusal(&error) => one_by_one(database, fence, verdicts, &mut dead).await?,
         Err(error) => return Err(error),
     };
     batch.seen = seen;
@@ -134,7 +141,7 @@ fn obstacle(
     }
 }
 
-async fn write(database: &Database, tenure: &Tenure, verdicts: &[Verdict]) -> Result<Batch, db::Error> {
+async fn write(database: &Database, fence: &Fence<'_>, verdicts: &[Verdict]) -> Result<Batch, db::Error> {
     let column = |get: fn(&Verdict) -> &str| verdicts.iter().map(get).collect::<Vec<_>>();
     let reasons: Vec<Option<&str>> = verdicts
         .iter()
@@ -145,9 +152,9 @@ async fn write(database: &Database, tenure: &Tenure, verdicts: &[Verdict]) -> Re
         .map(|verdict| verdict.dead.as_ref().map(|(_, words)| words.as_str()))
         .collect();
     let query = sqlx::query_as(statement!("signals/route"))
-        .bind(&tenure.dispatcher_id.0)
-        .bind(tenure.epoch.0)
-        .bind(tenure.owner)
+        .bind(fence.dispatcher_id)
+        .bind(fence.epoch)
+        .bind(fence.owner)
         .bind(column(|verdict| &verdict.signal_id))
         .bind(
             verdicts
@@ -181,17 +188,17 @@ async fn write(database: &Database, tenure: &Tenure, verdicts: &[Verdict]) -> Re
 /// Somebody in the batch is refused by the queue: each is tried alone, and who is refused alone is put aside.
 async fn one_by_one(
     database: &Database,
-    tenure: &Tenure,
+    fence: &Fence<'_>,
     verdicts: Vec<Verdict>,
     dead: &mut impl FnMut(DeadReason),
 ) -> Result<Batch, db::Error> {
     let mut all = Batch::default();
     for mut verdict in verdicts {
-        let one = match write(database, tenure, std::slice::from_ref(&verdict)).await {
+        let one = match write(database, fence, std::slice::from_ref(&verdict)).await {
             Ok(one) => one,
             Err(error) if is_refusal(&error) => {
                 verdict.dead = Some((DeadReason::Refused, error.message()));
-                write(database, tenure, std::slice::from_ref(&verdict)).await?
+                write(database, fence, std::slice::from_ref(&verdict)).await?
             }
             Err(error) => return Err(error),
         };

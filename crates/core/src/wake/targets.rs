@@ -6,9 +6,10 @@
 //! goes out, and the first answer closes it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rand::RngExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
@@ -147,7 +148,7 @@ impl Targets {
             Look::Wait(room) => room,
         };
         let turn = tokio::time::timeout(PATIENCE * 2, room.acquire_owned()).await;
-        let mut states = self.lock();
+        let mut states = self.states.lock();
         let state = states
             .entry(target.to_owned())
             .or_insert_with(|| State::new(self.limit));
@@ -165,7 +166,7 @@ impl Targets {
     }
 
     fn look(&self, target: &str) -> Look {
-        let mut states = self.lock();
+        let mut states = self.states.lock();
         if states.len() >= REMEMBERED && !states.contains_key(target) {
             states.retain(|_, state| !state.is_idle(self.limit));
         }
@@ -206,14 +207,11 @@ impl Targets {
     /// Targets whose breaker is open.
     #[must_use]
     pub fn open(&self) -> usize {
-        self.lock()
+        self.states
+            .lock()
             .values()
             .filter(|state| state.open_until.is_some())
             .count()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, State>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -234,7 +232,7 @@ impl Pass {
         if self.room.take().is_none() {
             return Change::None;
         }
-        let mut states = self.targets.lock();
+        let mut states = self.targets.states.lock();
         let Some(state) = states.get_mut(&self.target) else {
             return Change::None;
         };
@@ -288,7 +286,7 @@ mod tests {
 
     /// A target that takes its time.
     fn slow(targets: &Targets, target: &str) {
-        targets.lock().get_mut(target).unwrap().pace = Duration::from_secs(10);
+        targets.states.lock().get_mut(target).unwrap().pace = Duration::from_secs(10);
     }
 
     #[tokio::test]
@@ -311,7 +309,7 @@ mod tests {
             first.over(true)
         });
         drop(next);
-        assert_eq!(targets.lock()["a"].waiting, 0);
+        assert_eq!(targets.states.lock()["a"].waiting, 0);
     }
 
     #[tokio::test]
@@ -328,8 +326,8 @@ mod tests {
         }
         assert!(waits.iter().all(|wait| (SOONEST..=LATEST).contains(wait)));
         slow(&targets, "a");
-        targets.lock().get_mut("a").unwrap().pace = Duration::from_secs(1);
-        targets.lock().get_mut("a").unwrap().last_turn = Instant::now();
+        targets.states.lock().get_mut("a").unwrap().pace = Duration::from_secs(1);
+        targets.states.lock().get_mut("a").unwrap().last_turn = Instant::now();
         let Admission::Full { wait: first } = targets.admit("a").await else {
             panic!("it is full");
         };
@@ -349,7 +347,7 @@ mod tests {
         assert!(matches!(targets.admit("a").await, Admission::Open { .. }));
         assert_eq!(targets.open(), 1);
         // The cooling time is over.
-        targets.lock().get_mut("a").unwrap().open_until = Some(Instant::now());
+        targets.states.lock().get_mut("a").unwrap().open_until = Some(Instant::now());
         let probe = go(&targets, "a").await;
         assert!(
             matches!(targets.admit("a").await, Admission::Open { .. }),

@@ -10,7 +10,7 @@ use stationmaster_core::engine::embedded::EmbeddedEngine;
 use stationmaster_core::executions::Settings;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
-use stationmaster_core::station::{EngineChoice, Parts, Station};
+use stationmaster_core::station::{Parts, Station};
 use uuid::Uuid;
 
 /// Connections of one server; the cluster is shared by all tests.
@@ -34,29 +34,19 @@ impl Server {
     /// The same under a presence of one's own, for short leases.
     pub(crate) async fn start_as(url: &str, settings: Settings, presence: Presence) -> Self {
         let database = Database::new(url, CONNECTIONS).unwrap();
-        let embedded = Arc::new(EmbeddedEngine::new(database.clone(), presence.clone()).unwrap());
-        let engine = Arc::clone(&embedded) as Arc<dyn Engine>;
-        Self::start_with(
-            database,
-            presence,
-            EngineChoice::Embedded(embedded),
-            engine,
-            settings,
-        )
-        .await
+        let engine = EmbeddedEngine::new(database.clone(), presence.clone()).unwrap();
+        Self::start_with(database, presence, Arc::new(engine), settings).await
     }
 
     /// Starts a server with an engine that all servers share.
     pub(crate) async fn start_outside(url: &str, settings: Settings, engine: Arc<dyn Engine>) -> Self {
         let database = Database::new(url, CONNECTIONS).unwrap();
-        let choice = EngineChoice::Outside(Arc::clone(&engine));
-        Self::start_with(database, Presence::new("test"), choice, engine, settings).await
+        Self::start_with(database, Presence::new("test"), engine, settings).await
     }
 
     async fn start_with(
         database: Database,
         presence: Presence,
-        choice: EngineChoice,
         engine: Arc<dyn Engine>,
         settings: Settings,
     ) -> Self {
@@ -64,7 +54,7 @@ impl Server {
         let parts = Parts {
             database,
             presence,
-            engine: choice,
+            engine: Arc::clone(&engine),
             executions: Some(settings),
             alarms: None,
             dispatchers: None,
@@ -85,12 +75,13 @@ impl Server {
     /// The same under a presence of one's own, for short leases.
     pub(crate) async fn start_alarms_as(url: &str, settings: alarms::Settings, presence: Presence) -> Self {
         let database = Database::new(url, CONNECTIONS).unwrap();
-        let embedded = Arc::new(EmbeddedEngine::new(database.clone(), presence.clone()).unwrap());
+        let engine: Arc<dyn Engine> =
+            Arc::new(EmbeddedEngine::new(database.clone(), presence.clone()).unwrap());
         let metrics = Arc::new(Metrics::new());
         let parts = Parts {
             database,
             presence,
-            engine: EngineChoice::Embedded(Arc::clone(&embedded)),
+            engine: Arc::clone(&engine),
             executions: None,
             dispatchers: None,
             alarms: Some(alarms::Setup::new(settings).unwrap()),
@@ -98,7 +89,7 @@ impl Server {
         };
         Self {
             station: Station::start(parts).await.unwrap(),
-            engine: embedded,
+            engine,
             metrics,
         }
     }

@@ -20,4 +20,5 @@ mod redis;
 mod routing;
 mod supervisor;
 mod support;
+mod tasks;
 mod webhook;

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use stationmaster_core::alarms;
 use stationmaster_core::db::Database;
-use stationmaster_core::dispatchers::embedded::EmbeddedDispatchers;
 use stationmaster_core::dispatchers::inspect::{self, Dispatcher, Event};
 use stationmaster_core::dispatchers::{DispatcherId, HeartbeatChoice, Parts, Settings, Webhook};
-use stationmaster_core::engine::embedded::EmbeddedEngine;
+use stationmaster_core::engine::embedded::{EmbeddedDispatchers, EmbeddedEngine};
 use stationmaster_core::id::{DefinitionId, WorkspaceId};
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
 use stationmaster_core::signals::send::{Signal, send};
 use stationmaster_core::signals::triggers::{self, NewTrigger};
-use stationmaster_core::station::{self, EngineChoice, Station};
+use stationmaster_core::station::{self, Station};
 use uuid::Uuid;
 
 use crate::common::{Testbed, brisk};
@@ -41,6 +41,8 @@ pub(crate) struct Dispatch {
     pub(crate) webhook: Option<Webhook>,
     /// Runs executions as well.
     pub(crate) executions: bool,
+    /// Fires alarms as well.
+    pub(crate) alarms: bool,
 }
 
 impl Default for Dispatch {
@@ -50,6 +52,7 @@ impl Default for Dispatch {
             heartbeats: HeartbeatChoice::Postgres,
             webhook: None,
             executions: false,
+            alarms: false,
         }
     }
 }
@@ -81,9 +84,11 @@ impl Server {
             let parts = station::Parts {
                 database,
                 presence,
-                engine: EngineChoice::Embedded(Arc::new(engine)),
+                engine: Arc::new(engine),
                 executions: dispatch.executions.then(brisk),
-                alarms: None,
+                alarms: dispatch
+                    .alarms
+                    .then(|| alarms::Setup::new(alarms::Settings::default()).unwrap()),
                 dispatchers: Some(Parts {
                     settings: dispatch.settings,
                     engine: Arc::new(EmbeddedDispatchers::new()),

@@ -8,7 +8,7 @@ use serde_json::json;
 use stationmaster_client::wire::{
     Dispatcher, DispatcherAct, DispatcherEvent, DispatcherFinding, Reconcile, Reconciled,
 };
-use stationmaster_core::dispatchers::state::Status;
+use stationmaster_core::engine::dispatchers::state::Status;
 
 use super::Context;
 use super::arguments::text;

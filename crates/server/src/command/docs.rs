@@ -67,7 +67,7 @@ const HEAD: &str = "\
 <!-- Generated: cargo run -p stationmaster -- docs cli > docs/cli.md -->
 
 One binary, `stationmaster`; commands are a noun and a verb. They work through a server (`--url`, a context) or on the database of
-the setting `database_url` ([The command line](guides/cli.md), [Configuration](configuration.md)). Results go to stdout, everything else to stderr. With `--json` a list is an array, one
+the setting `database_url` ([The command line](guides/command-line.md), [Configuration](configuration.md)). Results go to stdout, everything else to stderr. With `--json` a list is an array, one
 thing is an object, and an error is `{\"error\": {\"kind\", \"exit_code\", \"message\", \"advice\"}}` on stderr. Colours are
 left out when the output is no terminal or `NO_COLOR` is set. What is done to an item is in its history, under `cli:` and the
 name of the user.

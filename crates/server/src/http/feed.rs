@@ -4,14 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stationmaster_core::access::answers;
-use stationmaster_core::audit;
 use stationmaster_core::db::{self, Database};
 use stationmaster_core::events::{self, Event};
 use stationmaster_core::task::{Bell, Next, Pass};
 use tokio::sync::watch;
-
-use super::limits::Limits;
 
 /// How often new events are looked for while somebody listens.
 const EVERY: Duration = Duration::from_millis(200);
@@ -19,8 +15,6 @@ const EVERY: Duration = Duration::from_millis(200);
 const IDLE: Duration = Duration::from_secs(5);
 /// Events handed over at once.
 pub(super) const BATCH: i64 = 500;
-/// How often what is old is forgotten.
-const TIDY: Duration = Duration::from_mins(1);
 
 /// The newest events: those after one position, up to another.
 #[derive(Debug, Default)]
@@ -107,29 +101,5 @@ impl Pump {
         self.position = Some(up_to);
         self.newest.send_replace(Arc::new(Batch { after, up_to, events }));
         Next::After(EVERY)
-    }
-}
-
-/// Forgets what is old: events, lines of the audit, kept answers, allowances. Numbers events too, so that those nobody listened to grow old.
-pub(super) struct Tidy {
-    pub(super) database: Database,
-    pub(super) limits: Limits,
-    pub(super) retention: Duration,
-    pub(super) audit_retention: Duration,
-}
-
-impl Pass for Tidy {
-    fn name(&self) -> &'static str {
-        "tidy"
-    }
-
-    async fn run_once(&mut self) -> Result<Next, db::Error> {
-        self.limits.sweep();
-        events::number(&self.database).await?;
-        let events = events::prune(&self.database, self.retention).await?;
-        let answers = answers::prune(&self.database).await?;
-        let lines = audit::prune(&self.database, self.audit_retention).await?;
-        let much = events + answers + lines > 0;
-        Ok(Next::After(if much { TIDY / 10 } else { TIDY }))
     }
 }

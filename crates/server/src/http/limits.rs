@@ -11,7 +11,9 @@ use governor::clock::{Clock, DefaultClock};
 use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{Quota, RateLimiter};
+use stationmaster_core::db;
 use stationmaster_core::id::TokenId;
+use stationmaster_core::task::{Next, Pass};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::{Kind, Problem};
@@ -20,6 +22,9 @@ use crate::config::Http;
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
+
+/// How often those who have not been seen for a while are forgotten.
+const SWEEP: Duration = Duration::from_mins(1);
 
 type Keyed<K, M = governor::middleware::NoOpMiddleware> =
     RateLimiter<K, DefaultKeyedStateStore<K>, DefaultClock, M>;
@@ -31,6 +36,21 @@ pub(super) struct Limits {
     failures: Arc<Keyed<IpAddr>>,
     streams: Arc<Semaphore>,
     in_flight: Arc<Semaphore>,
+}
+
+/// Forgets, now and then, who has not been seen for a while.
+pub(super) struct Sweep(pub(super) Limits);
+
+impl Pass for Sweep {
+    fn name(&self) -> &'static str {
+        "limits"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        self.0.tokens.retain_recent();
+        self.0.failures.retain_recent();
+        Ok(Next::After(SWEEP))
+    }
 }
 
 /// What is left of a token's allowance.
@@ -103,12 +123,6 @@ impl Limits {
                 Problem::new(Kind::RateLimited, words).retry_after(seconds(wait))
             }
         }
-    }
-
-    /// Forgets who has not been seen for a while.
-    pub(super) fn sweep(&self) {
-        self.tokens.retain_recent();
-        self.failures.retain_recent();
     }
 
     /// A place for a stream, until it is dropped.

@@ -16,6 +16,7 @@ use axum::middleware::from_fn_with_state;
 use stationmaster_core::db::Database;
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
+use stationmaster_core::retention::Retention;
 use stationmaster_core::station::Station;
 use stationmaster_core::task::{Bell, spawn};
 use stationmaster_core::wake::guard::Guard;
@@ -60,8 +61,8 @@ mod workspaces;
 use caller::Access;
 use document::ProblemAnswer;
 pub(crate) use document::document;
-use feed::{Feed, Tidy};
-use limits::Limits;
+use feed::Feed;
+use limits::{Limits, Sweep};
 pub(crate) use listener::tls;
 pub(crate) use problem::Problem;
 use routes::Routes;
@@ -166,13 +167,13 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
         state.feed.bell(),
         state.feed.pump(state.database.clone()),
     );
-    let tidy = Tidy {
+    let retention = Retention {
         database: state.database.clone(),
-        limits: state.limits.clone(),
-        retention: state.settings.event_retention,
-        audit_retention: state.settings.audit_retention,
+        events: state.settings.event_retention,
+        audit: state.settings.audit_retention,
     };
-    spawn(&tracker, &stop, Bell::default(), tidy);
+    spawn(&tracker, &stop, Bell::default(), retention);
+    spawn(&tracker, &stop, Bell::default(), Sweep(state.limits.clone()));
     listener::serve(listener, parts.tls, router(state), most, stop).await;
     tracker.close();
     tracker.wait().await;

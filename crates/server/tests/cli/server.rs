@@ -8,7 +8,7 @@ use stationmaster_core::engine::embedded::EmbeddedEngine;
 use stationmaster_core::executions::Settings;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
-use stationmaster_core::station::{EngineChoice, Parts, Station};
+use stationmaster_core::station::{Parts, Station};
 use tokio::runtime::Runtime;
 
 use crate::support::{TestDatabase, text};
@@ -28,9 +28,7 @@ impl Server {
         let database = runtime.block_on(async { Database::new(&database.url(), 8).expect("a URL") });
         let presence = Presence::new("a test");
         let parts = Parts {
-            engine: EngineChoice::Embedded(Arc::new(
-                EmbeddedEngine::new(database.clone(), presence.clone()).expect("an engine"),
-            )),
+            engine: Arc::new(EmbeddedEngine::new(database.clone(), presence.clone()).expect("an engine")),
             database: database.clone(),
             presence,
             alarms: None,

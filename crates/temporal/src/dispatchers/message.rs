@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stationmaster_core::dispatchers::contract::RunRequest;
-use stationmaster_core::dispatchers::state::Registration;
-use stationmaster_core::dispatchers::{DispatcherId, Epoch};
+use stationmaster_core::engine::dispatchers::RunRequest;
+use stationmaster_core::engine::dispatchers::state::Registration;
 use stationmaster_core::id::ServerId;
+use stationmaster_core::id::{DispatcherId, Epoch};
 use temporalio_common::protos::temporal::api::common::v1::{Memo, Payload, Payloads, WorkflowType};
 use temporalio_common::protos::temporal::api::enums::v1::{WorkflowIdConflictPolicy, WorkflowIdReusePolicy};
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
@@ -111,7 +111,7 @@ fn field<T: DeserializeOwned>(info: &WorkflowExecutionInfo, name: &str) -> Optio
 mod tests {
     use std::time::Duration;
 
-    use stationmaster_core::dispatchers::Tenure;
+    use stationmaster_core::engine::dispatchers::Tenure;
 
     use super::*;
 

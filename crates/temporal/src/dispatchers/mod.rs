@@ -1,4 +1,4 @@
-//! Dispatchers as Temporal workflows: the contract of [`stationmaster_core::dispatchers::contract`] on Temporal.
+//! Dispatchers as Temporal workflows: the contract of [`stationmaster_core::engine::dispatchers`] on Temporal.
 //!
 //! ```text
 //!   mod          the contract, one method after the other
@@ -12,17 +12,18 @@
 //! inbox of PostgreSQL, so a run that is terminated takes nothing along.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use stationmaster_core::dispatchers::contract::{DispatcherEngine, Done, OpenRun, Run, RunRequest, RunState};
-use stationmaster_core::dispatchers::desk::Desk;
-use stationmaster_core::dispatchers::state::{Announcement, Registration, Status};
-use stationmaster_core::dispatchers::{DispatcherId, Epoch};
+use parking_lot::Mutex;
+use stationmaster_core::engine::dispatchers::state::{Announcement, Registration, Status};
+use stationmaster_core::engine::dispatchers::{
+    Desk, DispatcherEngine, Done, OpenRun, Run, RunRequest, RunState,
+};
 use stationmaster_core::engine::{EngineUnavailable, Page, Reach};
-use stationmaster_core::id::ServerId;
+use stationmaster_core::id::{DispatcherId, Epoch, ServerId};
 use temporalio_client::tonic::Code;
 use temporalio_common::protos::temporal::api::common::v1::WorkflowExecution;
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
@@ -55,7 +56,7 @@ pub struct TemporalDispatchers {
     engine: Arc<TemporalEngine>,
     config: TemporalConfig,
     task_queue: String,
-    desk: OnceLock<Arc<Desk>>,
+    desk: OnceLock<Arc<dyn Desk>>,
     /// Started with the first run: a server without dispatchers polls nothing.
     worker: Mutex<Option<WorkerThread>>,
     /// Starts of which nobody knows whether they arrived: before such a one is repeated, Temporal is asked.
@@ -80,10 +81,10 @@ impl TemporalDispatchers {
         let ends_at = Instant::now() + deadline;
         self.man_the_desk()?;
         let request_id = message::request_id(request);
-        if self.doubts().contains(&request_id)
+        if self.in_doubt.lock().contains(&request_id)
             && let Some(run_id) = self.started_before(request, ends_at).await?
         {
-            self.doubts().remove(&request_id);
+            self.in_doubt.lock().remove(&request_id);
             return Ok(run_id);
         }
         let sent = message::start(
@@ -103,7 +104,7 @@ impl TemporalDispatchers {
                 .await;
             let in_the_way = match answer {
                 Ok(answer) if answer.started => {
-                    self.doubts().remove(&request_id);
+                    self.in_doubt.lock().remove(&request_id);
                     return Ok(answer.run_id);
                 }
                 // A server that does not know the policy has only signalled what runs there.
@@ -111,7 +112,7 @@ impl TemporalDispatchers {
                 Err(error) => match judge(&error) {
                     Verdict::Exists { run_id: Some(run_id) } => run_id,
                     Verdict::InDoubt => {
-                        self.doubts().insert(request_id);
+                        self.in_doubt.lock().insert(request_id);
                         return Err(error.to_string());
                     }
                     _ => return Err(error.to_string()),
@@ -272,17 +273,10 @@ impl TemporalDispatchers {
 
     fn man_the_desk(&self) -> Result<(), String> {
         let desk = self.desk.get().ok_or("the desk is not open")?;
-        self.worker()
+        self.worker
+            .lock()
             .get_or_insert_with(|| WorkerThread::start(&self.config, &self.task_queue, Arc::clone(desk)));
         Ok(())
-    }
-
-    fn doubts(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.in_doubt.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn worker(&self) -> MutexGuard<'_, Option<WorkerThread>> {
-        self.worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -341,13 +335,13 @@ impl DispatcherEngine for TemporalDispatchers {
         self.task_queue.clone()
     }
 
-    fn open(&self, desk: Arc<Desk>) {
+    fn open(&self, desk: Arc<dyn Desk>) {
         // A second desk would be the same one.
         let _ = self.desk.set(desk);
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        let worker = self.worker().take();
+        let worker = self.worker.lock().take();
         async {
             if let Some(worker) = worker {
                 worker.stop().await;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stationmaster_core::dispatchers::desk::Desk;
+use stationmaster_core::engine::dispatchers::Desk;
 use stationmaster_core::retry::Backoff;
 use temporalio_client::{Client, ClientOptions, Connection};
 use temporalio_common::worker::WorkerDeploymentOptions;
@@ -36,7 +36,7 @@ pub(super) struct WorkerThread {
 }
 
 impl WorkerThread {
-    pub(super) fn start(config: &TemporalConfig, task_queue: &str, desk: Arc<Desk>) -> Self {
+    pub(super) fn start(config: &TemporalConfig, task_queue: &str, desk: Arc<dyn Desk>) -> Self {
         let stop = CancellationToken::new();
         let post = Post {
             config: config.clone(),
@@ -68,7 +68,7 @@ impl WorkerThread {
 struct Post {
     config: TemporalConfig,
     task_queue: String,
-    desk: Arc<Desk>,
+    desk: Arc<dyn Desk>,
     /// Where the desk's connections live.
     server: Handle,
     stop: CancellationToken,

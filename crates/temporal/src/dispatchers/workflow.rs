@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stationmaster_core::dispatchers::Tenure;
-use stationmaster_core::dispatchers::contract::RunRequest;
-use stationmaster_core::dispatchers::desk::{Checked, Desk, Error, Evicted, Routed};
-use stationmaster_core::dispatchers::state::{Announcement, Registration, State, Status};
+use stationmaster_core::engine::dispatchers::state::{Announcement, Registration, State, Status};
+use stationmaster_core::engine::dispatchers::{
+    Checked, Desk, DeskError, Evicted, Routed, RunRequest, Tenure,
+};
 use stationmaster_core::id::ServerId;
 use temporalio_common::RetryPolicy;
 use temporalio_macros::{activities, workflow, workflow_methods};
@@ -230,14 +230,14 @@ async fn check(
 /// The activities: the desk, reached from the worker's thread. The desk's connections belong to the server's own runtime, so its
 /// work is done there.
 pub struct Deskwork {
-    pub(super) desk: Arc<Desk>,
+    pub(super) desk: Arc<dyn Desk>,
     pub(super) server: Handle,
 }
 
 impl Deskwork {
     async fn at_the_desk<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+        work: impl Future<Output = Result<T, DeskError>> + Send + 'static,
     ) -> Result<T, ActivityError> {
         Ok(self.server.spawn(work).await??)
     }

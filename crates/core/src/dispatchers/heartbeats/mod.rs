@@ -2,13 +2,14 @@
 //! never the fence: whether a dispatcher may be taken over, and whether a run may be ended, is decided by the leases in
 //! PostgreSQL. A store that is away, was restarted or flushed makes dispatchers look silent, never dead.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::lane::Shared;
+use super::assembly::DispatchersContext;
 use super::{DispatcherId, Epoch, Tenure};
 use crate::db;
 use crate::id::ServerId;
@@ -95,16 +96,13 @@ pub(super) struct Health(Arc<Mutex<Option<String>>>);
 
 impl Health {
     pub(super) fn problem(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     /// Notes an answer of the store; says so when it went away or came back.
     pub(super) fn note<T>(&self, answer: &Result<T, Unavailable>) {
         let now = answer.as_ref().err().map(ToString::to_string);
-        let before = std::mem::replace(
-            &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner),
-            now.clone(),
-        );
+        let before = std::mem::replace(&mut *self.0.lock(), now.clone());
         match (before, now) {
             (None, Some(problem)) => {
                 tracing::error!(
@@ -120,7 +118,7 @@ impl Health {
 
 /// Writes the heartbeats of what this server owns.
 pub(super) struct Beats {
-    pub(super) shared: Shared,
+    pub(super) shared: DispatchersContext,
     pub(super) last: Option<Instant>,
     /// How many dispatchers had one at the last round; a new one does not wait.
     pub(super) written: Vec<Tenure>,

@@ -9,8 +9,8 @@ use stationmaster_client::{Error, wire};
 use stationmaster_core::dispatchers::DispatcherId;
 use stationmaster_core::dispatchers::classify::Legacy;
 use stationmaster_core::dispatchers::inspect;
-use stationmaster_core::dispatchers::state::Status;
 use stationmaster_core::dispatchers::supervisor::{self, Office, Options};
+use stationmaster_core::engine::dispatchers::state::Status;
 use stationmaster_core::observe::Metrics;
 
 use super::super::Context;

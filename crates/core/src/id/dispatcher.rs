@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// How every id begins, ours and those of older deployments.
-pub const PREFIX: &str = "dispatcher-";
+const PREFIX: &str = "dispatcher-";
 /// The most that an id shows of each name.
 const SHOWN: usize = 40;
 /// Characters of the hash: 64 bits.

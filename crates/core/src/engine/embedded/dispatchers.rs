@@ -1,23 +1,25 @@
-//! Dispatchers without Temporal: a run is a task inside the owning server, with the same contract.
+//! Dispatchers on the embedded engine: a run is a task inside the owning server, with the same contract.
 //!
 //! It ends with its process, so nothing of it is ever left behind; its state is small and begins anew with the next owner, and
 //! the signals are in the inbox.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::contract::{DispatcherEngine, Done, OpenRun, Run, RunRequest, RunState};
-use super::desk::{Desk, Error};
-use super::state::{Announcement, Registration, State, Status};
-use super::{DispatcherId, Tenure};
+use super::NAME;
+use crate::engine::dispatchers::state::{Announcement, Registration, State, Status};
+use crate::engine::dispatchers::{
+    Desk, DeskError, DispatcherEngine, Done, OpenRun, Run, RunRequest, RunState, Tenure,
+};
 use crate::engine::{EngineUnavailable, Page, Reach};
-use crate::id::ServerId;
+use crate::id::{DispatcherId, ServerId};
 use crate::retry::Backoff;
 use crate::task::{Bell, chain};
 
@@ -35,7 +37,7 @@ pub struct EmbeddedDispatchers {
 struct Inner {
     /// Of this process: nobody else may be asked about its runs.
     process: Uuid,
-    desk: OnceLock<Arc<Desk>>,
+    desk: OnceLock<Arc<dyn Desk>>,
     runs: Mutex<HashMap<DispatcherId, Handle>>,
 }
 
@@ -74,7 +76,7 @@ impl EmbeddedDispatchers {
             .get()
             .ok_or_else(|| EngineUnavailable("it is not open yet".to_owned()))?;
         let run_id = format!("{}:{}", request.tenure.epoch.0, request.attempt);
-        let mut runs = self.inner.runs();
+        let mut runs = self.inner.runs.lock();
         if let Some(former) = runs.get(&request.tenure.dispatcher_id) {
             if former.run_id == run_id && !former.cancel.is_cancelled() {
                 return Ok(run_id);
@@ -100,7 +102,7 @@ impl EmbeddedDispatchers {
     }
 
     fn find(&self, dispatcher: &DispatcherId) -> Option<Handle> {
-        let runs = self.inner.runs();
+        let runs = self.inner.runs.lock();
         let handle = runs.get(dispatcher).filter(|run| !run.cancel.is_cancelled());
         handle.cloned()
     }
@@ -108,18 +110,6 @@ impl EmbeddedDispatchers {
     fn of(&self, run: &Run) -> Option<Handle> {
         self.find(&run.dispatcher_id)
             .filter(|handle| handle.run_id == run.run_id)
-    }
-}
-
-impl Inner {
-    fn runs(&self) -> MutexGuard<'_, HashMap<DispatcherId, Handle>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Handle {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -131,7 +121,7 @@ enum Turn {
 
 /// One run at work.
 struct Work {
-    desk: Arc<Desk>,
+    desk: Arc<dyn Desk>,
     handle: Handle,
     check_interval: Duration,
     evict_batch: usize,
@@ -152,7 +142,7 @@ impl Work {
                     let due = checked.map_or(Duration::ZERO, |at| {
                         self.check_interval.saturating_sub(at.elapsed())
                     });
-                    if self.handle.state().wants_to_route() {
+                    if self.handle.state.lock().wants_to_route() {
                         Duration::ZERO
                     } else {
                         due
@@ -178,16 +168,17 @@ impl Work {
         }
     }
 
-    async fn turn(&self, checked: &mut Option<Instant>) -> Result<Turn, Error> {
+    async fn turn(&self, checked: &mut Option<Instant>) -> Result<Turn, DeskError> {
         let tenure = &self.handle.tenure;
-        if self.handle.state().wants_to_route() {
-            self.handle.state().begin_to_route();
+        if self.handle.state.lock().wants_to_route() {
+            self.handle.state.lock().begin_to_route();
             let routed = self.desk.route(tenure).await.inspect_err(|_| {
                 // What was announced is still there.
-                self.handle.state().has_routed(0, 0, true);
+                self.handle.state.lock().has_routed(0, 0, true);
             })?;
             self.handle
-                .state()
+                .state
+                .lock()
                 .has_routed(routed.routed, routed.dead, routed.more);
             if routed.superseded {
                 return Ok(Turn::Superseded);
@@ -201,11 +192,12 @@ impl Work {
             }
             let due =
                 self.handle
-                    .state()
+                    .state
+                    .lock()
                     .check(tenure.owner, seen.registered, &seen.silent, self.evict_batch);
             if !due.is_empty() {
                 let evicted = self.desk.evict(tenure, &due).await?;
-                self.handle.state().evict(&evicted.servers);
+                self.handle.state.lock().evict(&evicted.servers);
                 if evicted.superseded {
                     return Ok(Turn::Superseded);
                 }
@@ -221,7 +213,7 @@ fn done() -> BoxFuture<'static, Done> {
 
 impl DispatcherEngine for EmbeddedDispatchers {
     fn name(&self) -> &'static str {
-        "embedded"
+        NAME
     }
 
     fn reach(&self) -> Reach {
@@ -229,16 +221,16 @@ impl DispatcherEngine for EmbeddedDispatchers {
     }
 
     fn task_queue(&self) -> String {
-        format!("embedded-{}", self.inner.process)
+        format!("{NAME}-{}", self.inner.process)
     }
 
-    fn open(&self, desk: Arc<Desk>) {
+    fn open(&self, desk: Arc<dyn Desk>) {
         // A second desk would be the same one.
         let _ = self.inner.desk.set(desk);
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        for (_, run) in self.inner.runs().drain() {
+        for (_, run) in self.inner.runs.lock().drain() {
             run.cancel.cancel();
         }
         async {}.boxed()
@@ -264,7 +256,7 @@ impl DispatcherEngine for EmbeddedDispatchers {
 
     fn announce<'a>(&'a self, run: &'a Run, news: Announcement) -> BoxFuture<'a, Done> {
         if let Some(handle) = self.of(run) {
-            handle.state().announce(news);
+            handle.state.lock().announce(news);
             handle.bell.ring();
         }
         done()
@@ -272,14 +264,14 @@ impl DispatcherEngine for EmbeddedDispatchers {
 
     fn register<'a>(&'a self, dispatcher: &'a DispatcherId, server: Registration) -> BoxFuture<'a, Done> {
         if let Some(handle) = self.find(dispatcher) {
-            handle.state().register(server);
+            handle.state.lock().register(server);
         }
         done()
     }
 
     fn leave<'a>(&'a self, dispatcher: &'a DispatcherId, server: ServerId) -> BoxFuture<'a, Done> {
         if let Some(handle) = self.find(dispatcher) {
-            handle.state().leave(server);
+            handle.state.lock().leave(server);
         }
         done()
     }
@@ -300,7 +292,7 @@ impl DispatcherEngine for EmbeddedDispatchers {
     }
 
     fn open_runs(&self, _page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>> {
-        let runs = self.inner.runs();
+        let runs = self.inner.runs.lock();
         let open = runs.values().filter(|run| !run.cancel.is_cancelled());
         let rows = open
             .map(|run| OpenRun {
@@ -320,7 +312,7 @@ impl DispatcherEngine for EmbeddedDispatchers {
     ) -> BoxFuture<'a, Result<Option<Status>, EngineUnavailable>> {
         let status = self
             .find(dispatcher)
-            .map(|handle| handle.state().status(&handle.tenure));
+            .map(|handle| handle.state.lock().status(&handle.tenure));
         async move { Ok(status) }.boxed()
     }
 }

@@ -1,20 +1,41 @@
-//! What an engine must offer so that dispatchers can run on it. `temporal` and `embedded` both keep it.
+//! What an engine must offer so that dispatchers can run on it, and what their runs are given. `temporal` and `embedded` both keep
+//! it.
 //!
 //! An engine knows nothing of leases. It makes the run of one tenure the only one under the dispatcher's id, passes news on to
-//! it, and ends runs by their run id, never by their name alone. What a run does, it does through the
-//! [`Desk`], which is fenced.
+//! it, and ends runs by their run id, never by their name alone. What a run remembers is [`state`]; what it does to the world, it
+//! does through the [`Desk`], which is fenced.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
-use super::desk::Desk;
-use super::state::{Announcement, Registration, Status};
-use super::{DispatcherId, Epoch, Tenure};
-use crate::engine::{EngineUnavailable, Page, Reach};
-use crate::id::ServerId;
+use super::{EngineUnavailable, Page, Reach};
+use crate::db;
+use crate::id::{DispatcherId, Epoch, ServerId};
+
+pub mod state;
+
+use state::{Announcement, Registration, Status};
+
+/// One owner's time with one dispatcher: what every act of it names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tenure {
+    /// Which dispatcher.
+    pub dispatcher_id: DispatcherId,
+    /// Its project.
+    pub project: String,
+    /// Its task queue.
+    pub task_queue: String,
+    /// Who owns it.
+    #[serde(rename = "serverId")]
+    pub owner: ServerId,
+    /// Under which epoch.
+    pub epoch: Epoch,
+}
 
 /// Everything an engine needs to start a dispatcher's run.
 #[derive(Debug, Clone)]
@@ -69,7 +90,7 @@ pub type Done = Result<(), EngineUnavailable>;
 
 /// An engine for dispatchers. Every call is bounded in time by the engine itself; `deadline` bounds a start.
 pub trait DispatcherEngine: Send + Sync + 'static {
-    /// `temporal` or `embedded`.
+    /// What it is called on record; the same as the [`Engine`](super::Engine) beside it.
     fn name(&self) -> &'static str;
 
     /// Whose runs it tells of.
@@ -79,7 +100,7 @@ pub trait DispatcherEngine: Send + Sync + 'static {
     fn task_queue(&self) -> String;
 
     /// From now on runs of this process may work, through this desk.
-    fn open(&self, desk: Arc<Desk>);
+    fn open(&self, desk: Arc<dyn Desk>);
 
     /// Stops working on runs. They are not ended.
     fn close(&self) -> BoxFuture<'_, ()>;
@@ -118,4 +139,68 @@ pub trait DispatcherEngine: Send + Sync + 'static {
         &'a self,
         dispatcher: &'a DispatcherId,
     ) -> BoxFuture<'a, Result<Option<Status>, EngineUnavailable>>;
+}
+
+/// Why nothing was done.
+#[derive(Debug, thiserror::Error)]
+pub enum DeskError {
+    /// This process may not act now: its lease is about to end, or has. It may be renewed.
+    #[error("this server does not hold the dispatcher now")]
+    NotNow,
+    /// The database did not do it.
+    #[error(transparent)]
+    Database(#[from] db::Error),
+}
+
+/// What a look into the inbox came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Routed {
+    /// Became queue items.
+    pub routed: u64,
+    /// Became dead letters.
+    pub dead: u64,
+    /// The inbox was not emptied.
+    pub more: bool,
+    /// Another epoch owns the dispatcher: this run is over.
+    pub superseded: bool,
+}
+
+/// What a self-check saw.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Checked {
+    /// Another epoch owns the dispatcher: this run is over.
+    pub superseded: bool,
+    /// The servers that stand by.
+    pub registered: Vec<Registration>,
+    /// Those of them that were not heard of for too long.
+    pub silent: Vec<ServerId>,
+}
+
+/// What an eviction came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Evicted {
+    /// Another epoch owns the dispatcher: this run is over.
+    pub superseded: bool,
+    /// Who was evicted.
+    pub servers: Vec<ServerId>,
+}
+
+/// What a dispatcher's run may do to the world, whichever engine it runs on. Every act is fenced twice: by this process's own
+/// monotonic clock before it is sent, and by the epoch in the statement that writes.
+pub trait Desk: Send + Sync + 'static {
+    /// Routes what waits in the inbox, until it is empty or the look has lasted long enough.
+    fn route<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Routed, DeskError>>;
+
+    /// Looks whether the run is still the owner's, who stands by, and who was not heard of.
+    fn check<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Checked, DeskError>>;
+
+    /// Takes silent servers off the list.
+    fn evict<'a>(
+        &'a self,
+        tenure: &'a Tenure,
+        servers: &'a [ServerId],
+    ) -> BoxFuture<'a, Result<Evicted, DeskError>>;
 }

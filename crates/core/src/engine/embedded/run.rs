@@ -1,65 +1,56 @@
-//! The embedded engine: runs executions inside this process, for `dev` and for people without Temporal.
+//! One run of an execution: the nodes of its graph, one after the other in topological order.
 //!
-//! It runs the nodes of a graph one after the other in topological order. A run is durable without being written down
-//! at first: its claim is committed before it begins, and when its server is lost another claims it again under the same
-//! execution id. What must not be done twice is remembered in `embedded_runs` (finished `http` nodes, long waits), and a
-//! run that was begun before goes on from its first unfinished node. Graphs without waiting and without effects outside
-//! (`noop`, `fail`) are over within the start itself.
+//! What must not be done twice is remembered in `embedded_runs` (finished `http` nodes, long waits), and a run that was begun before
+//! goes on from its first unfinished node. Graphs without waiting and without effects outside (`noop`, `fail`) are over within the
+//! start itself. Past the lease of its server a run says nothing more: it is somebody else's.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use jiff::Timestamp;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Close, CloseStatus, Engine, EngineUnavailable, OpenRun, Page, Reach, RunState, StartOutcome, StartRequest,
-};
+use super::executions::Inner;
 use crate::db::{self, Database, statement, within};
+use crate::engine::{Close, CloseStatus, StartRequest};
 use crate::graph::Node;
-use crate::id::{ExecutionId, ServerId, Token};
-use crate::presence::Presence;
-use crate::task::Bell;
+use crate::id::{ExecutionId, ServerId};
 
 /// The node types that run here; others need Temporal.
-const KNOWN: [&str; 4] = ["noop", "wait", "http", "fail"];
+pub(super) const KNOWN: [&str; 4] = ["noop", "wait", "http", "fail"];
 /// Shorter waits are not worth a write: after a crash they are waited again.
 const REMEMBER_WAITS: Duration = Duration::from_secs(5);
-const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// See the module.
-pub struct EmbeddedEngine {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    database: Database,
-    presence: Presence,
-    runs: Mutex<HashMap<ExecutionId, Handle>>,
-    closes: Mutex<Vec<Close>>,
-    closed: Bell,
-    http: reqwest::Client,
-}
-
-struct Handle {
-    token: Token,
-    /// Under which id of this server it was begun: past that lease it is not ours any more.
-    holder: ServerId,
-    cancel: CancellationToken,
-}
 
 /// How far a run has come.
 #[derive(Default)]
-struct Progress {
+pub(super) struct Progress {
     position: usize,
     /// What is left of a wait that had begun before.
     wait_left: Option<Duration>,
     outputs: Map<String, Value>,
+}
+
+impl Progress {
+    /// Where a run begins: at its first node, or where an earlier claim of it stood.
+    pub(super) async fn of(database: &Database, request: &StartRequest) -> Result<Self, db::Error> {
+        if !request.again {
+            return Ok(Self::default());
+        }
+        let row: Option<(i32, Option<f64>, String)> = within(
+            sqlx::query_as(statement!("embedded/resume"))
+                .bind(request.execution_id)
+                .fetch_optional(database.pool()),
+        )
+        .await?;
+        Ok(
+            row.map_or_else(Self::default, |(position, wake_in, outputs)| Self {
+                position: usize::try_from(position).unwrap_or_default(),
+                wait_left: wake_in.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
+                outputs: serde_json::from_str(&outputs).unwrap_or_default(),
+            }),
+        )
+    }
 }
 
 enum Ended {
@@ -73,111 +64,8 @@ enum Ended {
     Lost,
 }
 
-impl EmbeddedEngine {
-    /// An engine that runs what this server claims.
-    pub fn new(database: Database, presence: Presence) -> Result<Self, reqwest::Error> {
-        // Another part of the program may have chosen the same provider before.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .timeout(HTTP_TIMEOUT)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("stationmaster/", env!("CARGO_PKG_VERSION")))
-            .build()?;
-        let inner = Inner {
-            database,
-            presence,
-            runs: Mutex::default(),
-            closes: Mutex::default(),
-            closed: Bell::default(),
-            http,
-        };
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
-    }
-
-    async fn begin(&self, request: &StartRequest) -> StartOutcome {
-        if let Some(node) = request
-            .graph
-            .nodes()
-            .iter()
-            .find(|node| !KNOWN.contains(&node.kind.as_str()))
-        {
-            return StartOutcome::Refused {
-                message: format!(
-                    "the embedded engine does not run nodes of type {:?} (node {:?}); it runs {}. Other types need the engine temporal",
-                    node.kind,
-                    node.id,
-                    KNOWN.join(", ")
-                ),
-            };
-        }
-        if let Some(close) = run_at_once(request) {
-            return StartOutcome::Closed(close);
-        }
-        let Some(holder) = self.inner.presence.holder() else {
-            return StartOutcome::Unavailable {
-                message: "this server's lease has run out".to_owned(),
-            };
-        };
-        let progress = match self.progress(request).await {
-            Ok(progress) => progress,
-            Err(error) => {
-                return StartOutcome::Unavailable {
-                    message: error.to_string(),
-                };
-            }
-        };
-        let cancel = CancellationToken::new();
-        let handle = Handle {
-            token: request.token,
-            holder,
-            cancel: cancel.clone(),
-        };
-        if let Some(former) = self.inner.runs().insert(request.execution_id, handle) {
-            former.cancel.cancel();
-        }
-        let run = Run {
-            inner: Arc::clone(&self.inner),
-            request: request.clone(),
-            holder,
-            cancel,
-        };
-        tokio::spawn(run.run(progress));
-        StartOutcome::Running {
-            run_id: holder.to_string(),
-        }
-    }
-
-    async fn progress(&self, request: &StartRequest) -> Result<Progress, db::Error> {
-        if !request.again {
-            return Ok(Progress::default());
-        }
-        let row: Option<(i32, Option<f64>, String)> = within(
-            sqlx::query_as(statement!("embedded/resume"))
-                .bind(request.execution_id)
-                .fetch_optional(self.inner.database.pool()),
-        )
-        .await?;
-        Ok(
-            row.map_or_else(Progress::default, |(position, wake_in, outputs)| Progress {
-                position: usize::try_from(position).unwrap_or_default(),
-                wait_left: wake_in.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
-                outputs: serde_json::from_str(&outputs).unwrap_or_default(),
-            }),
-        )
-    }
-
-    /// Stops every run of this server without ending it: another server will claim it again.
-    pub fn abandon_all(&self) {
-        for (_, handle) in self.inner.runs().drain() {
-            handle.cancel.cancel();
-        }
-    }
-}
-
 /// A graph that neither waits nor reaches outside is over before it could be written down as begun.
-fn run_at_once(request: &StartRequest) -> Option<Close> {
+pub(super) fn run_at_once(request: &StartRequest) -> Option<Close> {
     let nodes = request.graph.nodes();
     let first_fail = nodes.iter().find(|node| node.kind == "fail");
     if nodes
@@ -228,21 +116,22 @@ fn close(request: &StartRequest, ended: Ended) -> Option<Close> {
     })
 }
 
-struct Run {
-    inner: Arc<Inner>,
-    request: StartRequest,
-    holder: ServerId,
-    cancel: CancellationToken,
+/// A run under way.
+pub(super) struct Run {
+    pub(super) inner: Arc<Inner>,
+    pub(super) request: StartRequest,
+    pub(super) holder: ServerId,
+    pub(super) cancel: CancellationToken,
 }
 
 impl Run {
-    async fn run(self, progress: Progress) {
+    pub(super) async fn run(self, progress: Progress) {
         let ended = tokio::select! {
             ended = self.walk(progress) => ended,
             () = self.cancel.cancelled() => Ended::Cancelled,
         };
         let mine = {
-            let mut runs = self.inner.runs();
+            let mut runs = self.inner.runs.lock();
             let mine = runs
                 .get(&self.request.execution_id)
                 .is_some_and(|handle| handle.token == self.request.token);
@@ -253,11 +142,7 @@ impl Run {
         };
         // A run that was abandoned or replaced is somebody else's to end.
         if let Some(close) = close(&self.request, ended).filter(|_| mine) {
-            self.inner
-                .closes
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(close);
+            self.inner.closes.lock().push(close);
             self.inner.closed.ring();
         }
     }
@@ -383,103 +268,5 @@ impl Run {
                 Err(_) => tokio::time::sleep(Duration::from_millis(250)).await,
             }
         }
-    }
-}
-
-impl Inner {
-    fn runs(&self) -> std::sync::MutexGuard<'_, HashMap<ExecutionId, Handle>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Engine for EmbeddedEngine {
-    fn name(&self) -> &'static str {
-        "embedded"
-    }
-
-    fn reach(&self) -> Reach {
-        Reach::Local
-    }
-
-    /// The nodes that run here take what they need from the graph.
-    fn reads_input(&self) -> bool {
-        false
-    }
-
-    fn start<'a>(&'a self, request: &'a StartRequest, _deadline: Duration) -> BoxFuture<'a, StartOutcome> {
-        self.begin(request).boxed()
-    }
-
-    fn describe<'a>(
-        &'a self,
-        executions: &'a [ExecutionId],
-    ) -> BoxFuture<'a, Result<Vec<RunState>, EngineUnavailable>> {
-        let run_id = self.inner.presence.id().to_string();
-        let runs = self.inner.runs();
-        let state = |id| {
-            if runs.get(id).is_some_and(|run| self.inner.presence.is(run.holder)) {
-                RunState::Running {
-                    run_id: run_id.clone(),
-                }
-            } else {
-                RunState::NotFound
-            }
-        };
-        let states = executions.iter().map(state).collect();
-        async move { Ok(states) }.boxed()
-    }
-
-    fn cancel<'a>(
-        &'a self,
-        execution: ExecutionId,
-        _reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>> {
-        if let Some(handle) = self.inner.runs().get(&execution) {
-            handle.cancel.cancel();
-        }
-        async { Ok(()) }.boxed()
-    }
-
-    fn terminate<'a>(
-        &'a self,
-        run: &'a OpenRun,
-        reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>> {
-        self.cancel(run.execution_id, reason)
-    }
-
-    fn closed_since(
-        &self,
-        _since: Timestamp,
-    ) -> BoxFuture<'_, Result<(Vec<Close>, Timestamp), EngineUnavailable>> {
-        async {
-            loop {
-                let closes =
-                    std::mem::take(&mut *self.inner.closes.lock().unwrap_or_else(PoisonError::into_inner));
-                if !closes.is_empty() {
-                    return Ok((closes, Timestamp::now()));
-                }
-                self.inner.closed.rung().await;
-            }
-        }
-        .boxed()
-    }
-
-    fn open_runs(&self, _page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>> {
-        let run_id = self.inner.presence.id().to_string();
-        let rows = self
-            .inner
-            .runs()
-            .keys()
-            .map(|id| OpenRun {
-                execution_id: *id,
-                run_id: run_id.clone(),
-            })
-            .collect();
-        async move { Ok(Page { rows, next: None }) }.boxed()
-    }
-
-    fn check(&self) -> BoxFuture<'_, Result<(), EngineUnavailable>> {
-        async { Ok(()) }.boxed()
     }
 }

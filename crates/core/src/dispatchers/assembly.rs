@@ -1,15 +1,13 @@
-//! The lane of dispatchers, put together: what its tasks share, which of them run, and how it ends in order (I8).
+//! The dispatchers of this server, put together: what their tasks share, which of them run, and how it ends in order (I8).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use parking_lot::Mutex;
 
-use super::contract::{DispatcherEngine, Run};
-use super::desk::Desk;
+use super::desk::ServerDesk;
 use super::heartbeats::postgres::PostgresHeartbeats;
 use super::heartbeats::redis::RedisHeartbeats;
 use super::heartbeats::{Beats, Health, Heartbeats};
@@ -19,12 +17,13 @@ use super::runs::Runs;
 use super::supervisor::{self, Office, Supervise};
 use super::{DispatcherId, Settings};
 use crate::db::{self, Database, statement, within};
-use crate::engine::breaker::{Breaker, Change};
-use crate::engine::{EngineUnavailable, Reach};
+use crate::engine::dispatchers::{DispatcherEngine, Run};
+use crate::engine::{Contact, Reach};
 use crate::observe::Metrics;
 use crate::presence::Presence;
 use crate::signals;
-use crate::task::{Bell, Pulse, chain, spawn};
+use crate::surroundings::Surroundings;
+use crate::task::{Bell, Pulse, Tasks, chain};
 
 /// What the lane is made of.
 pub struct Parts {
@@ -68,19 +67,6 @@ pub struct Webhook {
     pub secret: Option<crate::wake::signature::Secret>,
 }
 
-/// What the rest of the server lends to the lane.
-pub(crate) struct Surroundings<'a> {
-    pub(crate) database: &'a Database,
-    pub(crate) presence: &'a Presence,
-    pub(crate) breaker: &'a Arc<Breaker>,
-    pub(crate) metrics: &'a Arc<Metrics>,
-    /// Rung when a signal comes in.
-    pub(crate) signals: Bell,
-    pub(crate) tracker: &'a TaskTracker,
-    /// Ends the tasks that take on work.
-    pub(crate) intake: &'a CancellationToken,
-}
-
 /// The bells of the lane.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bells {
@@ -91,10 +77,10 @@ pub(super) struct Bells {
 
 /// What the tasks of this lane share.
 #[derive(Clone)]
-pub(super) struct Shared {
+pub(super) struct DispatchersContext {
     pub(super) database: Database,
     pub(super) presence: Presence,
-    pub(super) breaker: Arc<Breaker>,
+    pub(super) contact: Contact,
     pub(super) metrics: Arc<Metrics>,
     pub(super) settings: Arc<Settings>,
     pub(super) engine: Arc<dyn DispatcherEngine>,
@@ -102,42 +88,18 @@ pub(super) struct Shared {
     pub(super) health: Health,
     pub(super) ownership: Ownership,
     pub(super) bells: Bells,
-    newcomers: Arc<Mutex<Vec<DispatcherId>>>,
-}
-
-impl Shared {
-    /// Notes whether the engine answered; three failures in a row open its breaker, and the prober closes it again.
-    pub(super) fn heard<T>(&self, answer: &Result<T, EngineUnavailable>) {
-        match answer {
-            Ok(_) => {
-                if self.breaker.succeeded() == Change::Closed {
-                    self.metrics.engine_breaker(false);
-                    tracing::info!(engine = self.engine.name(), "The engine is back");
-                }
-            }
-            Err(error) => {
-                if self.breaker.failed(&error.0) == Change::Opened {
-                    self.metrics.engine_breaker(true);
-                    tracing::error!(engine = self.engine.name(), error = %error.0, "The engine is away; dispatchers wait for it");
-                }
-            }
-        }
-    }
-
     /// Dispatchers that have not been told yet that this server stands by.
-    pub(super) fn newcomers(&self) -> MutexGuard<'_, Vec<DispatcherId>> {
-        self.newcomers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    pub(super) newcomers: Arc<Mutex<Vec<DispatcherId>>>,
 }
 
 /// The running lane.
 pub(crate) struct Dispatchers {
-    shared: Shared,
+    shared: DispatchersContext,
     office: Office,
-    /// Ends what takes, keeps and looks after dispatchers.
-    stop: CancellationToken,
-    owner: TaskTracker,
-    pub(crate) pulses: Vec<Pulse>,
+    /// What takes, keeps and looks after the dispatchers of this server.
+    owner: Tasks,
+    /// What looks after those of others as well.
+    watch: Tasks,
 }
 
 /// The longest that leaving one dispatcher may take, and each step of it that others have to answer.
@@ -146,7 +108,7 @@ const MOMENT: Duration = Duration::from_secs(1);
 const PARALLEL: usize = 16;
 
 impl Dispatchers {
-    pub(crate) async fn start(parts: Parts, around: Surroundings<'_>) -> Result<Self, db::Error> {
+    pub(crate) async fn start(parts: Parts, around: &Surroundings) -> Result<Self, db::Error> {
         let Parts {
             settings,
             engine,
@@ -157,14 +119,14 @@ impl Dispatchers {
         let settings = Arc::new(settings);
         // Announcements and runs are looked after by the same pass, so a signal rings it directly.
         let bells = Bells {
-            runs: around.signals.clone(),
+            runs: around.bells.signals.clone(),
             ..Bells::default()
         };
-        let shared = Shared {
+        let shared = DispatchersContext {
             heartbeats: heartbeats.store(&database),
             presence: around.presence.clone(),
-            breaker: Arc::clone(around.breaker),
-            metrics: Arc::clone(around.metrics),
+            contact: around.contact.clone(),
+            metrics: Arc::clone(&around.metrics),
             settings: Arc::clone(&settings),
             engine: Arc::clone(&engine),
             health: Health::default(),
@@ -184,16 +146,19 @@ impl Dispatchers {
         let mut lane = Self {
             shared,
             office,
-            stop: CancellationToken::new(),
-            owner: TaskTracker::new(),
-            pulses: Vec::new(),
+            owner: Tasks::default(),
+            watch: Tasks::default(),
         };
-        lane.spawn_keepers(&around, webhook);
+        lane.spawn_watch(webhook);
         if lane.shared.settings.enabled {
             lane.ensure().await?;
             lane.spawn_owner();
         }
         Ok(lane)
+    }
+
+    pub(crate) fn pulses(&self) -> impl Iterator<Item = &Pulse> {
+        self.owner.pulses().iter().chain(self.watch.pulses())
     }
 
     /// Makes the dispatchers that the settings name.
@@ -208,22 +173,18 @@ impl Dispatchers {
     }
 
     /// Tasks that look after what others own as well; they run on every server.
-    fn spawn_keepers(&mut self, around: &Surroundings<'_>, webhook: Option<Webhook>) {
-        let (shared, tracker, intake) = (&self.shared, around.tracker, around.intake);
-        let supervise = Supervise::new(self.office.clone(), shared.presence.clone());
-        self.pulses
-            .push(spawn(tracker, intake, Bell::default(), supervise));
-        let housekeeping = signals::Housekeeping {
+    fn spawn_watch(&mut self, webhook: Option<Webhook>) {
+        let (shared, watch) = (&self.shared, &mut self.watch);
+        watch.spawn_unrung(Supervise::new(self.office.clone(), shared.presence.clone()));
+        watch.spawn_unrung(signals::Housekeeping {
             database: shared.database.clone(),
             presence: shared.presence.clone(),
             metrics: Arc::clone(&shared.metrics),
             retention: shared.settings.retention,
-        };
-        self.pulses
-            .push(spawn(tracker, intake, Bell::default(), housekeeping));
+        });
         if let Some(webhook) = webhook {
             match Herald::new(shared.database.clone(), shared.presence.clone(), webhook) {
-                Ok(herald) => self.pulses.push(spawn(tracker, intake, Bell::default(), herald)),
+                Ok(herald) => watch.spawn_unrung(herald),
                 Err(error) => tracing::error!(%error, "The webhook of dispatchers cannot be used"),
             }
         }
@@ -231,7 +192,7 @@ impl Dispatchers {
 
     fn spawn_owner(&mut self) {
         let shared = &self.shared;
-        let desk = Desk::new(
+        let desk = ServerDesk::new(
             shared.database.clone(),
             shared.ownership.clone(),
             Arc::clone(&shared.settings),
@@ -250,11 +211,10 @@ impl Dispatchers {
             last: None,
             written: Vec::new(),
         };
-        let (tracker, stop) = (&self.owner, &self.stop);
         let bells = shared.bells.clone();
-        self.pulses.push(spawn(tracker, stop, bells.keep, keep));
-        self.pulses.push(spawn(tracker, stop, bells.runs, runs));
-        self.pulses.push(spawn(tracker, stop, bells.beat, beats));
+        self.owner.spawn(bells.keep, keep);
+        self.owner.spawn(bells.runs, runs);
+        self.owner.spawn(bells.beat, beats);
     }
 
     /// What is not as it should be, in words.
@@ -287,13 +247,13 @@ impl Dispatchers {
 
     /// Leaves in order: takes nothing more, ends its own runs and no others, hands over, and stands by nothing any more.
     pub(crate) async fn leave(&self) {
-        self.stop.cancel();
+        self.watch.stop();
+        self.owner.stop();
         if !self.shared.settings.enabled {
             return;
         }
         // Nothing may be taken after the hand-over has begun.
-        self.owner.close();
-        let _ = tokio::time::timeout(MOMENT, self.owner.wait()).await;
+        let _ = tokio::time::timeout(MOMENT, self.owner.ended()).await;
         stream::iter(self.shared.ownership.held())
             .for_each_concurrent(PARALLEL, |held| async move {
                 if tokio::time::timeout(LEAVE, self.hand_over(&held)).await.is_err() {
@@ -305,6 +265,11 @@ impl Dispatchers {
             tracing::warn!(error = chain(&error), "Could not sign off from the dispatchers");
         }
         let _ = tokio::time::timeout(LEAVE, self.shared.engine.close()).await;
+    }
+
+    /// Returns when the last task has ended, after the lane has left.
+    pub(crate) async fn ended(&self) {
+        self.watch.ended().await;
     }
 
     async fn hand_over(&self, held: &Held) {

@@ -185,7 +185,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::dispatchers::{DispatcherId, Epoch};
+    use crate::id::{DispatcherId, Epoch};
 
     fn server(number: u128) -> ServerId {
         ServerId(Uuid::from_u128(number))

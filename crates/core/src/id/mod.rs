@@ -1,12 +1,17 @@
 //! Identifiers as types of their own, so that an execution's id can never stand where a workspace's belongs.
 //!
-//! All ids are UUIDs of version 7: they grow with time, which keeps the b-trees that hold them dense.
+//! Ids are UUIDs of version 7: they grow with time, which keeps the b-trees that hold them dense. A dispatcher's id is made
+//! from the names of what it serves.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+mod dispatcher;
+
+pub use dispatcher::DispatcherId;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -82,6 +87,12 @@ id!(
 #[serde(transparent)]
 #[sqlx(transparent)]
 pub struct Token(pub i64);
+
+/// The fence of a dispatcher: grows with every owner, and every later write names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type)]
+#[serde(transparent)]
+#[sqlx(transparent)]
+pub struct Epoch(pub i64);
 
 impl ExecutionId {
     /// The id under which the engine knows this execution.

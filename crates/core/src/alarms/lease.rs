@@ -1,0 +1,301 @@
+//! Lease: what is due becomes occurrences that this server has leased, in one short transaction, and the series move on.
+//!
+//! One clock (I6): the database says what is due. One owner (I1): each claim has a fresh token, and what somebody else holds
+//! is skipped until its lease has run out. The alarms are locked and read by one statement; what follows from that is
+//! computed here; a second statement makes and leases.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::plan::{Late, Missed, Step};
+use super::terms::{Misfire, Overlap, Terms, Upcoming, Written, due};
+use super::{AlarmsContext, Settings};
+use crate::db::{self, statement};
+use crate::id::{AlarmId, ServerId, Token, WorkspaceId};
+
+#[derive(sqlx::FromRow)]
+struct Candidate {
+    alarm_id: AlarmId,
+    next_fire_at: Option<jiff_sqlx::Timestamp>,
+    next_due_at: jiff_sqlx::Timestamp,
+    free_at: Option<jiff_sqlx::Timestamp>,
+    note: Option<String>,
+    last_fired_at: Option<jiff_sqlx::Timestamp>,
+    kind: String,
+    cron_expr: Option<String>,
+    timezone: Option<String>,
+    dst: String,
+    misfire: String,
+    catch_up: i32,
+    misfire_window: Option<f64>,
+    overlap: String,
+    jitter: f64,
+    start_at: Option<jiff_sqlx::Timestamp>,
+    end_at: Option<jiff_sqlx::Timestamp>,
+    created_at: jiff_sqlx::Timestamp,
+    now: jiff_sqlx::Timestamp,
+}
+
+#[derive(sqlx::FromRow)]
+pub(super) struct Leased {
+    pub(super) alarm_id: AlarmId,
+    pub(super) scheduled_for: jiff_sqlx::Timestamp,
+    pub(super) origin: String,
+    pub(super) attempts: i32,
+    pub(super) recoveries: i32,
+    pub(super) token: Token,
+    pub(super) late: f64,
+    pub(super) workspace_id: WorkspaceId,
+    pub(super) target_url: Option<String>,
+    pub(super) user_id: Option<String>,
+    pub(super) conversation_id: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) payload: Option<String>,
+    pub(super) max_failures: Option<i32>,
+    pub(super) traceparent: Option<String>,
+}
+
+/// How the rows of a batch of series change; the columns of the statement.
+#[derive(Default)]
+struct Moves {
+    alarms: Vec<AlarmId>,
+    next_fire_at: Vec<Option<jiff_sqlx::Timestamp>>,
+    next_due_at: Vec<Option<jiff_sqlx::Timestamp>>,
+    follows_at: Vec<jiff_sqlx::Timestamp>,
+    held: Vec<bool>,
+    notes: Vec<Option<String>>,
+    statuses: Vec<&'static str>,
+    errors: Vec<Option<String>>,
+    made: Made,
+    missed: Vec<(AlarmId, Missed)>,
+    broken: Vec<(AlarmId, String)>,
+}
+
+#[derive(Default)]
+struct Made {
+    alarms: Vec<AlarmId>,
+    scheduled_for: Vec<jiff_sqlx::Timestamp>,
+    due_at: Vec<jiff_sqlx::Timestamp>,
+    modes: Vec<&'static str>,
+    notes: Vec<Option<String>>,
+}
+
+/// The transaction. `behind` is the instant before which open rows are dead, by the database's clock, in seconds since 1970.
+/// Answers what was leased, and whether there is probably more.
+pub(super) async fn lease(
+    shared: &AlarmsContext,
+    holder: ServerId,
+    room: usize,
+    behind: f64,
+) -> Result<(Vec<Leased>, bool), db::Error> {
+    let limit = i64::try_from(room).unwrap_or(i64::MAX);
+    let mut transaction = shared.database.pool().begin().await?;
+    let (due_from, looked_at) = (shared.due_from.lock().from(), Instant::now());
+    let candidates: Vec<Candidate> = sqlx::query_as(statement!("alarms/lock_due"))
+        .bind(due_from)
+        .bind(limit)
+        .fetch_all(&mut *transaction)
+        .await?;
+    let first = candidates.first().map(|row| seconds(row.next_due_at.to_jiff()));
+    shared
+        .due_from
+        .lock()
+        .looked(due_from, looked_at.elapsed(), first);
+    let full = candidates.len() >= room;
+    let moves = moves_of(&shared.settings, candidates);
+    if !moves.missed.is_empty() {
+        record_missed(&mut transaction, &moves.missed).await?;
+    }
+    if !moves.broken.is_empty() {
+        fail(&mut transaction, &moves.broken).await?;
+    }
+    let (ready_from, looked_at) = (shared.ready_from.lock().from(), Instant::now());
+    let open = limit.saturating_sub(i64::try_from(moves.made.alarms.len()).unwrap_or_default());
+    let leased: Vec<Leased> = sqlx::query_as(statement!("alarms/claim"))
+        .bind(&moves.alarms)
+        .bind(&moves.next_fire_at)
+        .bind(&moves.next_due_at)
+        .bind(&moves.follows_at)
+        .bind(&moves.held)
+        .bind(&moves.notes)
+        .bind(&moves.statuses)
+        .bind(&moves.made.alarms)
+        .bind(&moves.made.scheduled_for)
+        .bind(&moves.made.due_at)
+        .bind(&moves.made.modes)
+        .bind(&moves.made.notes)
+        .bind(holder)
+        .bind(shared.settings.lease.as_secs_f64())
+        .bind(ready_from)
+        .bind(open.max(1))
+        .bind(&moves.errors)
+        .persistent(moves.alarms.len() <= super::FEW_ROWS)
+        .fetch_all(&mut *transaction)
+        .await?;
+    shared
+        .ready_from
+        .lock()
+        .looked(ready_from, looked_at.elapsed(), Some(behind));
+    transaction.commit().await?;
+    for (alarm, missed) in &moves.missed {
+        shared
+            .metrics
+            .alarms
+            .missed(missed.status, missed.covers.unwrap_or(1));
+        tracing::warn!(
+            alarm = %alarm, scheduled_for = %missed.from, occurrences = missed.covers, reason = missed.reason,
+            "Occurrence missed"
+        );
+    }
+    let more = full || leased.len() >= room;
+    Ok((leased, more))
+}
+
+fn moves_of(settings: &Settings, candidates: Vec<Candidate>) -> Moves {
+    let mut moves = Moves::default();
+    for candidate in candidates {
+        let alarm = candidate.alarm_id;
+        match step(settings, &candidate) {
+            Ok((step, terms)) => moves.add(&candidate, step, &terms),
+            Err(reason) => {
+                tracing::error!(%alarm, error = reason, "Alarm cannot fire any more");
+                moves.broken.push((alarm, reason));
+            }
+        }
+    }
+    moves
+}
+
+fn step(settings: &Settings, candidate: &Candidate) -> Result<(Step, Terms), String> {
+    let next = candidate.next_fire_at.unwrap_or(candidate.next_due_at).to_jiff();
+    let written = Written {
+        fire_at: Some(next),
+        civil_at: None,
+        cron_expr: candidate.cron_expr.clone(),
+        timezone: candidate.timezone.clone(),
+        dst: candidate.dst.clone(),
+        start_at: candidate.start_at.map(jiff_sqlx::Timestamp::to_jiff),
+        end_at: candidate.end_at.map(jiff_sqlx::Timestamp::to_jiff),
+        anchor_at: candidate.created_at.to_jiff(),
+    };
+    let terms = Terms {
+        misfire: Misfire::named(&candidate.misfire, u32::try_from(candidate.catch_up).unwrap_or(1))?,
+        window: candidate
+            .misfire_window
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .unwrap_or(settings.misfire_window),
+        grace: settings.misfire_grace,
+        overlap: candidate.overlap.parse()?,
+        jitter: Duration::try_from_secs_f64(candidate.jitter).unwrap_or_default(),
+    };
+    let schedule = written.read()?;
+    let late = Late {
+        alarm: candidate.alarm_id,
+        terms,
+        first: Upcoming {
+            at: next,
+            note: candidate.note.clone(),
+        },
+        free_at: candidate.free_at.map(jiff_sqlx::Timestamp::to_jiff),
+        now: candidate.now.to_jiff(),
+        schedule: &schedule,
+    };
+    Ok((late.step(), terms))
+}
+
+impl Moves {
+    fn add(&mut self, candidate: &Candidate, step: Step, terms: &Terms) {
+        let alarm = candidate.alarm_id;
+        let stamp = jiff_sqlx::Timestamp::from;
+        let over = step.next.is_none() && step.fire.is_empty();
+        let (status, error) = match (over, candidate.last_fired_at) {
+            (false, _) => ("active", None),
+            (true, Some(_)) => ("fired", None),
+            (true, None) => ("failed", step.missed.last().map(|missed| missed.reason.clone())),
+        };
+        self.alarms.push(alarm);
+        self.next_fire_at
+            .push(step.next.as_ref().map(|next| stamp(next.at)));
+        self.next_due_at.push(
+            step.next
+                .as_ref()
+                .map(|next| stamp(due(alarm, next.at, terms.jitter))),
+        );
+        self.follows_at.push(stamp(step.follows));
+        self.held
+            .push(terms.overlap != Overlap::Allow && !step.fire.is_empty() && candidate.kind == "cron");
+        self.notes.push(step.next.and_then(|next| next.note));
+        self.statuses.push(status);
+        self.errors.push(error);
+        self.missed
+            .extend(step.missed.into_iter().map(|missed| (alarm, missed)));
+        for (place, fire) in step.fire.into_iter().enumerate() {
+            self.made.alarms.push(alarm);
+            self.made.scheduled_for.push(stamp(fire.at));
+            self.made.due_at.push(stamp(due(alarm, fire.at, terms.jitter)));
+            self.made.modes.push(match (place, terms.overlap) {
+                (0, _) => "leased",
+                (_, Overlap::Allow) => "ready",
+                _ => "waiting",
+            });
+            self.made.notes.push(fire.note);
+        }
+    }
+}
+
+/// Writes down what will not fire.
+pub(super) async fn record_missed(
+    transaction: &mut sqlx::PgConnection,
+    missed: &[(AlarmId, Missed)],
+) -> Result<(), db::Error> {
+    let stamp = jiff_sqlx::Timestamp::from;
+    let column = |get: fn(&Missed) -> Option<jiff_sqlx::Timestamp>| {
+        missed.iter().map(|(_, missed)| get(missed)).collect::<Vec<_>>()
+    };
+    let covers = missed
+        .iter()
+        .map(|(_, missed)| missed.covers.and_then(|many| i64::try_from(many).ok()));
+    sqlx::query(statement!("alarms/record_missed"))
+        .bind(missed.iter().map(|(alarm, _)| *alarm).collect::<Vec<_>>())
+        .bind(
+            missed
+                .iter()
+                .map(|(_, missed)| stamp(missed.from))
+                .collect::<Vec<_>>(),
+        )
+        .bind(column(|missed| missed.until.map(jiff_sqlx::Timestamp::from)))
+        .bind(covers.collect::<Vec<_>>())
+        .bind(missed.iter().map(|(_, missed)| missed.status).collect::<Vec<_>>())
+        .bind(
+            missed
+                .iter()
+                .map(|(_, missed)| missed.reason.as_str())
+                .collect::<Vec<_>>(),
+        )
+        .execute(transaction)
+        .await?;
+    Ok(())
+}
+
+/// Ends alarms that can never fire.
+pub(super) async fn fail(
+    transaction: &mut sqlx::PgConnection,
+    broken: &[(AlarmId, String)],
+) -> Result<(), db::Error> {
+    let (alarms, reasons): (Vec<AlarmId>, Vec<&str>) = broken
+        .iter()
+        .map(|(alarm, reason)| (*alarm, reason.as_str()))
+        .unzip();
+    sqlx::query(statement!("alarms/fail"))
+        .bind(alarms)
+        .bind(reasons)
+        .execute(transaction)
+        .await?;
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "microseconds since 1970 fit")]
+fn seconds(at: Timestamp) -> f64 {
+    at.as_microsecond() as f64 / 1e6
+}

@@ -1,0 +1,193 @@
+//! What an engine must offer so that executions can run on it. `temporal` and `embedded` both keep it.
+//!
+//! An engine knows nothing of queues, limits or claims. It starts a run under an id that was committed before, says what it
+//! knows of a run, and reports which runs have closed. What may happen is a value: an engine that refuses, is away, or leaves
+//! us in doubt answers with [`StartOutcome`], never with a panic and never with `Err`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use super::{EngineUnavailable, Page, Reach};
+use crate::graph::Graph;
+use crate::id::{DefinitionId, ExecutionId, Token, VersionId, WorkspaceId};
+
+/// Everything an engine needs to start one execution.
+#[derive(Debug, Clone)]
+pub struct StartRequest {
+    /// The id of the run, fixed before the first try. See [`ExecutionId::workflow_id`].
+    pub execution_id: ExecutionId,
+    /// The token of the claim under which this try is made. An engine that lives in our own database fences with it.
+    pub token: Token,
+    /// An earlier try, under the same id, may have started the run.
+    pub again: bool,
+    /// The workspace whose slot the run holds.
+    pub workspace_id: WorkspaceId,
+    /// The definition to run.
+    pub definition_id: DefinitionId,
+    /// The version of it that was resolved at enqueue.
+    pub version_id: VersionId,
+    /// The workflow type that workers register.
+    pub workflow_type: String,
+    /// The task queue that workers poll.
+    pub task_queue: String,
+    /// The version's graph, validated; [`Graph::node_ids`] is in topological order.
+    pub graph: Arc<Graph>,
+    /// What the caller enqueued, verbatim; `null` for an engine that does not read it.
+    pub input: Box<RawValue>,
+    /// The enqueuer's trace context (`traceparent`), passed on to the run.
+    pub traceparent: Option<String>,
+}
+
+/// What came of a try to start.
+#[derive(Debug)]
+pub enum StartOutcome {
+    /// The run exists now: started by this try or by an earlier one under the same id.
+    Running {
+        /// The engine's own id of the run.
+        run_id: String,
+    },
+    /// The run exists and has already closed.
+    Closed(Close),
+    /// The target refused for good (invalid argument, not found, permission). Counts as an attempt.
+    Refused {
+        /// What the engine said.
+        message: String,
+    },
+    /// The request certainly did not start anything: the engine is away or overloaded. Spends no attempt.
+    Unavailable {
+        /// What the engine or the connection said.
+        message: String,
+    },
+    /// The request may or may not have started a run. Ask with [`Engine::describe`], then decide.
+    InDoubt {
+        /// What the engine or the connection said.
+        message: String,
+    },
+}
+
+/// What an engine knows of one run.
+#[derive(Debug)]
+pub enum RunState {
+    /// It runs.
+    Running {
+        /// The engine's own id of the run.
+        run_id: String,
+    },
+    /// It has ended.
+    Closed(Close),
+    /// The engine does not know it (never started, or past its retention).
+    NotFound,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CloseStatus {
+    /// It returned a result.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was cancelled and agreed.
+    Cancelled,
+    /// It was terminated.
+    Terminated,
+    /// It ran out of time.
+    TimedOut,
+}
+
+impl CloseStatus {
+    /// The execution status it becomes, as it is spelled in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "COMPLETED",
+            Self::Failed => "FAILED",
+            Self::Cancelled => "CANCELLED",
+            Self::Terminated => "TERMINATED",
+            Self::TimedOut => "TIMED_OUT",
+        }
+    }
+}
+
+/// The end of a run.
+#[derive(Debug, Clone)]
+pub struct Close {
+    /// Which execution.
+    pub execution_id: ExecutionId,
+    /// Accept this end only under this claim; `None` when the engine's word holds whoever the holder is.
+    pub token: Option<Token>,
+    /// How it ended.
+    pub status: CloseStatus,
+    /// The result, as JSON, when there is one.
+    pub output: Option<Box<RawValue>>,
+    /// The failure, as a JSON object with at least `message`, when there is one.
+    pub error: Option<Box<RawValue>>,
+}
+
+/// A run that an engine holds open.
+#[derive(Debug, Clone)]
+pub struct OpenRun {
+    /// Which execution.
+    pub execution_id: ExecutionId,
+    /// The engine's own id of the run; a destructive act names it.
+    pub run_id: String,
+}
+
+/// An engine. Every call is bounded in time by the engine itself; `deadline` bounds a start.
+pub trait Engine: Send + Sync + 'static {
+    /// What it is called on record: in the rows of what it runs.
+    fn name(&self) -> &'static str;
+
+    /// Whose runs it tells of.
+    fn reach(&self) -> Reach {
+        Reach::Shared
+    }
+
+    /// Does it read the input of what it starts?
+    fn reads_input(&self) -> bool {
+        true
+    }
+
+    /// Starts a run, or finds that it was started before.
+    fn start<'a>(&'a self, request: &'a StartRequest, deadline: Duration) -> BoxFuture<'a, StartOutcome>;
+
+    /// What the engine knows of these executions, in the order asked.
+    fn describe<'a>(
+        &'a self,
+        executions: &'a [ExecutionId],
+    ) -> BoxFuture<'a, Result<Vec<RunState>, EngineUnavailable>>;
+
+    /// Asks a run to cancel itself. A run that is unknown or has closed is no error.
+    fn cancel<'a>(
+        &'a self,
+        execution: ExecutionId,
+        reason: &'a str,
+    ) -> BoxFuture<'a, Result<(), EngineUnavailable>>;
+
+    /// Ends a run at once, only if it is still the run `run_id`. A run that is unknown or has closed is no error.
+    fn terminate<'a>(
+        &'a self,
+        run: &'a OpenRun,
+        reason: &'a str,
+    ) -> BoxFuture<'a, Result<(), EngineUnavailable>>;
+
+    /// Runs that closed at or after `since`, oldest first or unordered, with at least everything that has become
+    /// visible since the last call. The second value is the `since` for the next call. Repeats are harmless. A local
+    /// engine waits until there is something to tell.
+    fn closed_since(
+        &self,
+        since: Timestamp,
+    ) -> BoxFuture<'_, Result<(Vec<Close>, Timestamp), EngineUnavailable>>;
+
+    /// The executions that the engine holds open, page by page.
+    fn open_runs(&self, page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>>;
+
+    /// Is the engine there and willing? Cheap; the circuit breaker asks before it closes again.
+    fn check(&self) -> BoxFuture<'_, Result<(), EngineUnavailable>>;
+
+    /// This server leaves: runs that live inside it stop where they are, without an end. Another server goes on with them.
+    fn abandon_runs(&self) {}
+}
