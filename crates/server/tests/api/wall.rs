@@ -58,7 +58,7 @@ impl Walled {
 
 /// The relations of our schema with a workspace in them: tables, and views over them.
 async fn relations(connection: &mut PgConnection) -> Vec<(String, bool)> {
-    let query = "select c.oid::regclass::text, c.relkind = 'v' from pg_class c
+    let query = "select c.relnamespace::regnamespace || '.' || c.relname, c.relkind = 'v' from pg_class c
                  join pg_attribute a on a.attrelid = c.oid and a.attname = 'workspace_id' and not a.attisdropped
                  where c.relnamespace in ('stationmaster'::regnamespace, 'stationmaster_internal'::regnamespace)
                    and c.relkind in ('r', 'p', 'v') order by 1";

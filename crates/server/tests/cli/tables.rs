@@ -5,13 +5,14 @@ use serde_json::json;
 use crate::support::TestDatabase;
 
 /// What a program before the first release left in its books.
-const BEFORE: &str = "
-    create schema stationmaster;
-    create table stationmaster._sqlx_migrations (
+const BEFORE: [&str; 3] = [
+    "create schema stationmaster",
+    "create table stationmaster._sqlx_migrations (
         version bigint primary key, description text not null, installed_on timestamptz not null default now(),
-        success boolean not null, checksum bytea not null, execution_time bigint not null);
-    insert into stationmaster._sqlx_migrations (version, description, success, checksum, execution_time)
-    select n, 'before', true, sha256(n::text::bytea), 1 from generate_series(1, 11) n";
+        success boolean not null, checksum bytea not null, execution_time bigint not null)",
+    "insert into stationmaster._sqlx_migrations (version, description, success, checksum, execution_time)
+     select n, 'before', true, sha256(n::text::bytea), 1 from generate_series(1, 11) n",
+];
 
 #[test]
 fn the_page_of_the_schema_is_what_a_database_says() {
@@ -28,7 +29,7 @@ fn the_page_of_the_schema_is_what_a_database_says() {
 #[test]
 fn a_database_from_before_the_first_release_is_told_plainly_by_every_command() {
     let database = TestDatabase::empty();
-    database.execute(BEFORE);
+    BEFORE.map(|statement| database.execute(statement));
     for command in [
         &["migrate"][..],
         &["migrate", "--check"],
