@@ -103,12 +103,17 @@ impl ClientBuilder {
     /// that is embedded, or a test's own. The service bounds the time of its answers itself; everything else is as over the
     /// network, retries too.
     ///
-    /// ```no_run
-    /// # async fn answer(request: stationmaster_client::Request) -> stationmaster_client::Response { unimplemented!() }
-    /// # fn example() -> stationmaster_client::Result<()> {
-    /// let client = stationmaster_client::Client::builder().in_process(answer)?;
+    /// ```
+    /// # use futures::{StreamExt as _, stream};
+    /// # use stationmaster_client::{Client, Response};
+    /// # async fn example() -> stationmaster_client::Result<()> {
+    /// let client = Client::builder().in_process(|_request| async {
+    ///     Response::new(stream::iter([Ok(r#"{"items": []}"#.into())]).boxed())
+    /// })?;
+    /// assert!(client.plans().await?.is_empty());
     /// # Ok(())
     /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn in_process<A>(self, service: impl Fn(Request) -> A + Send + Sync + 'static) -> Result<Client>
     where

@@ -23,7 +23,7 @@ const AGAIN_AT_LATEST: Duration = Duration::from_secs(1);
 /// What came of asking for a lock to keep.
 pub enum Asked {
     /// It is ours, and extended until it is given back or lost.
-    Held(KeptLock),
+    Held(Box<KeptLock>),
     /// Somebody else has it: skip, or ask again later.
     Taken(Taken),
 }
@@ -61,12 +61,14 @@ impl Client {
             let why = keep(&client, &kept, at_most, asked_at, &sender).await;
             sender.send_replace(State::Lost(why));
         });
-        Ok(Asked::Held(KeptLock {
-            client: self.clone(),
+        let client = self.clone();
+        let kept = KeptLock {
+            client,
             lock,
             state,
             task,
-        }))
+        };
+        Ok(Asked::Held(Box::new(kept)))
     }
 }
 

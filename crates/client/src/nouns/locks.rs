@@ -88,13 +88,12 @@ impl Client {
             holder: None,
         };
         match self.end_lock(name, &query).await {
-            Ok(UnlockAnswer { released: false, .. }) => Ok(Unlocked::NotHeld),
+            // A lock that is not even there is not held.
+            Ok(UnlockAnswer { released: false, .. }) | Err(Error::NotFound(_)) => Ok(Unlocked::NotHeld),
             Ok(UnlockAnswer {
                 free_at: Some(at), ..
             }) => Ok(Unlocked::FreeAt(at)),
             Ok(UnlockAnswer { .. }) => Ok(Unlocked::Free),
-            // A lock that is not even there is not held.
-            Err(Error::NotFound(_)) => Ok(Unlocked::NotHeld),
             Err(error) => Err(error),
         }
     }

@@ -104,7 +104,7 @@ async fn kept(at_most: Duration, extended: impl Fn() -> Response + Send + Sync +
         owner: None,
     };
     match client.keep_lock("night", &request).await.unwrap() {
-        Asked::Held(kept) => kept,
+        Asked::Held(kept) => *kept,
         Asked::Taken(taken) => panic!("{taken:?}"),
     }
 }

@@ -106,17 +106,16 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 
 /// By its id, or by the name of one that is not revoked.
 async fn revoke(which: &str, client: &Client) -> Result<Token> {
-    let found = match which.parse() {
-        Ok(id) => client.token(id).await?,
-        Err(_) => {
-            let named = |token: &Token| ready(token.name == which && token.revoked_at.is_none());
-            let mut found = std::pin::pin!(client.all_tokens().try_filter(named));
-            let missing = || {
-                let advice = "See which there are: stationmaster tokens list";
-                Refusal::new(Kind::NotFound, format!("there is no token {which}"), advice)
-            };
-            found.try_next().await?.ok_or_else(missing)?
-        }
+    let found = if let Ok(id) = which.parse() {
+        client.token(id).await?
+    } else {
+        let named = |token: &Token| ready(token.name == which && token.revoked_at.is_none());
+        let mut found = std::pin::pin!(client.all_tokens().try_filter(named));
+        let missing = || {
+            let advice = "See which there are: stationmaster tokens list";
+            Refusal::new(Kind::NotFound, format!("there is no token {which}"), advice)
+        };
+        found.try_next().await?.ok_or_else(missing)?
     };
     client.revoke_token(found.id).await?;
     match client.token(found.id).await {

@@ -96,7 +96,7 @@ pub(super) fn report(error: &Error) -> Report<'static> {
 
 /// By its name; a problem that has no line of its own is like the others with its status.
 fn about(error: &Error) -> (Kind, &'static str) {
-    let line = |name| PROBLEMS.iter().find(|(known, ..)| *known == name);
+    let of = |name| PROBLEMS.iter().find(|(known, ..)| *known == name);
     let like = match error {
         Error::Unauthenticated(_) => "unauthenticated",
         Error::Forbidden(_) => "forbidden",
@@ -106,7 +106,7 @@ fn about(error: &Error) -> (Kind, &'static str) {
         Error::Unavailable { .. } => "unavailable",
         _ => "invalid",
     };
-    let found = error.name().and_then(line).or_else(|| line(like));
+    let found = error.name().and_then(of).or_else(|| of(like));
     found.map_or((Kind::Failed, ""), |(_, kind, advice)| (*kind, advice))
 }
 

@@ -82,24 +82,24 @@ pub(super) async fn run(args: RunArgs, context: &Context) -> Result<()> {
             BeforeTheCommand(error).into()
         }
     })?;
-    let hold = match asked {
-        Asked::Held(hold) => hold,
+    let kept = match asked {
+        Asked::Held(kept) => *kept,
         Asked::Taken(taken) => return Err(refused(&args, &taken)),
     };
-    let running = match Running::start(&args, &hold) {
+    let running = match Running::start(&args, &kept) {
         Ok(running) => running,
         Err(error) => {
-            give_back(hold).await;
+            give_back(kept).await;
             return Err(error);
         }
     };
-    let (status, lost) = running.supervise(&hold, &mut signals, args.grace).await?;
+    let (status, lost) = running.supervise(&kept, &mut signals, args.grace).await?;
     if let Some(reason) = lost {
         let advice = "The command was stopped; somebody else may have the lock by now";
         return Err(lost_while_running(&args, &reason, advice));
     }
     // A command may end before the loss of its lock is noticed: giving back tells whether it was still ours.
-    if let Some(reason) = give_back(hold).await {
+    if let Some(reason) = give_back(kept).await {
         let advice = "The command had ended by then; somebody else may have worked beside it";
         return Err(lost_while_running(&args, &reason, advice));
     }
@@ -175,10 +175,10 @@ fn lost_while_running(args: &RunArgs, reason: &str, advice: &str) -> anyhow::Err
 }
 
 /// Answers why the lock was not ours any more, if it was not. When nobody can be asked, our own clock decides.
-async fn give_back(hold: KeptLock) -> Option<String> {
-    let name = hold.lock().name.clone();
-    let held = hold.is_held();
-    match hold.give_back().await {
+async fn give_back(kept: KeptLock) -> Option<String> {
+    let name = kept.lock().name.clone();
+    let held = kept.is_held();
+    match kept.give_back().await {
         Ok(Unlocked::Free | Unlocked::FreeAt(_)) => None,
         Ok(Unlocked::NotHeld) => Some("it was not held any more when the command ended".to_owned()),
         Err(error) if held => {
@@ -209,15 +209,15 @@ struct Running {
 }
 
 impl Running {
-    fn start(args: &RunArgs, hold: &KeptLock) -> Result<Self> {
+    fn start(args: &RunArgs, kept: &KeptLock) -> Result<Self> {
         let group = !std::io::stdin().is_terminal();
         let program = &args.command[0];
         let mut command = Command::new(program);
         command
             .args(&args.command[1..])
-            .env("STATIONMASTER_LOCK_NAME", &hold.lock().name)
-            .env("STATIONMASTER_LOCK_TOKEN", hold.lock().token.to_string())
-            .env("STATIONMASTER_LOCK_HOLDER", &hold.lock().holder);
+            .env("STATIONMASTER_LOCK_NAME", &kept.lock().name)
+            .env("STATIONMASTER_LOCK_TOKEN", kept.lock().token.to_string())
+            .env("STATIONMASTER_LOCK_HOLDER", &kept.lock().holder);
         if group {
             command.process_group(0);
         }
@@ -236,7 +236,7 @@ impl Running {
     /// Waits for the end of the command. Answers how it ended, and why the lock was lost, if it was.
     async fn supervise(
         mut self,
-        hold: &KeptLock,
+        kept: &KeptLock,
         signals: &mut mpsc::UnboundedReceiver<Signal>,
         grace: Duration,
     ) -> Result<(ExitStatus, Option<String>)> {
@@ -245,8 +245,8 @@ impl Running {
         loop {
             tokio::select! {
                 status = self.child.wait() => return Ok((status?, lost)),
-                reason = hold.lost(), if lost.is_none() => {
-                    eprintln!("The lock {} was lost: {reason}. Stopping the command.", hold.lock().name);
+                reason = kept.lost(), if lost.is_none() => {
+                    eprintln!("The lock {} was lost: {reason}. Stopping the command.", kept.lock().name);
                     self.send(Signal::SIGTERM);
                     enough = Instant::now() + grace;
                     lost = Some(reason);
