@@ -1,14 +1,13 @@
 //! What a claim costs when little waits, and when a million items wait in ten thousand full workspaces beside it.
 //!
-//! The claim is the product's own: the same statements in the same order, on one connection, each claim timed.
+//! The claim is the product's own transaction, without a server around it, each claim timed.
 
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
-use sqlx::{Connection as _, PgConnection};
 use stationmaster_core::db::Database;
-use stationmaster_core::executions::claim_statements;
+use stationmaster_core::executions::measure::Claims;
 use uuid::Uuid;
 
 use crate::fixture::{self, Load};
@@ -114,18 +113,22 @@ async fn timed(
     .execute(database.pool())
     .await?;
     fixture::rest(database).await?;
-    let mut connection = PgConnection::connect(url).await?;
-    let mut times = Vec::new();
-    for _ in 0..waiting / BATCH {
+    // One connection, so that its plans are the same all the while.
+    let claims = Claims::new(Database::new(url, 1)?)?;
+    let (mut times, mut left) = (Vec::new(), waiting);
+    while left > 0 {
         let began = Instant::now();
-        let admitted = claim_statements::claim_by_hand(&mut connection, BATCH).await?;
-        times.push(began.elapsed().as_secs_f64() * 1000.0);
-        ensure!(
-            admitted == BATCH,
-            "a claim took {admitted} items instead of {BATCH}"
-        );
+        let admitted = claims.claim(BATCH).await?;
+        let took = began.elapsed();
+        ensure!(admitted > 0, "a claim took nothing, and {left} items wait");
+        left -= admitted;
+        // Near the end the workspaces that a claim has chosen may have less left than a batch.
+        if admitted == BATCH {
+            times.push(took.as_secs_f64() * 1000.0);
+        }
     }
     // The first claims pay for planning and cold caches.
-    let warm = times.len().min(3);
+    let warm = 3;
+    ensure!(times.len() > warm, "too few claims were full to be measured");
     Ok(percentiles(&mut times[warm..]))
 }

@@ -4,8 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
-use sqlx::{Connection as _, PgConnection};
-use stationmaster_core::alarms::claim_statements::claim_by_hand;
+use stationmaster_core::alarms::measure::Claims;
 use stationmaster_core::db::Database;
 
 use super::burst::wipe;
@@ -68,11 +67,11 @@ async fn timed(database: &Database, url: &str, stored: usize) -> Result<Percenti
         .execute(database.pool())
         .await?;
     rest(database).await?;
-    let mut connection = PgConnection::connect(url).await?;
+    let claims = Claims::new(Database::new(url, 1)?)?;
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
         let began = Instant::now();
-        let claimed = claim_by_hand(&mut connection, BATCH).await?;
+        let claimed = claims.claim(BATCH).await?;
         times.push(began.elapsed().as_secs_f64() * 1000.0);
         ensure!(
             claimed == BATCH,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use stationmaster_core::alarms::measure::Claims;
 use stationmaster_core::presence::Presence;
 
 use crate::bed::Bed;
@@ -131,4 +132,18 @@ async fn a_server_that_stops_finishes_what_is_under_way_and_gives_back_the_rest(
     let spent = "select count(*) from stationmaster_internal.occurrences_finished where attempts > 0 or recoveries > 0";
     assert_eq!(bed.testbed.number(spent).await, 0);
     second.stop().await;
+}
+
+/// What benchmarks time is the claim of a server, and nobody delivers what it takes.
+#[tokio::test]
+async fn a_claim_by_itself_takes_what_is_due_once() {
+    let bed = Bed::new().await;
+    for _ in 0..3 {
+        bed.now("/by-itself").await;
+    }
+    let claims = Claims::new(bed.testbed.database.clone()).unwrap();
+    assert_eq!(claims.claim(2).await.unwrap(), 2);
+    assert_eq!(claims.claim(2).await.unwrap(), 1);
+    assert_eq!(claims.claim(2).await.unwrap(), 0);
+    assert_eq!(bed.testbed.count("occurrences_open").await, 3);
 }

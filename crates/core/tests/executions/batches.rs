@@ -1,6 +1,7 @@
 //! A claim takes at most a batch, and says how many it took.
 
 use stationmaster_core::executions::Settings;
+use stationmaster_core::executions::measure::Claims;
 
 use crate::common::{NOOP, Server, Testbed, brisk, eventually};
 
@@ -68,4 +69,23 @@ async fn a_claim_that_leaves_a_full_workspace_with_more_to_do_is_counted() {
     })
     .await;
     server.stop().await;
+}
+
+/// What benchmarks time is the claim of a server, within the limits, and nobody starts what it takes.
+#[tokio::test]
+async fn a_claim_by_itself_takes_a_batch_and_no_more_than_the_slots() {
+    let testbed = Testbed::new().await;
+    for limit in [2, 50] {
+        let tenant = testbed.tenant(limit, NOOP).await;
+        testbed.enqueue_many(tenant, 30).await;
+    }
+    let claims = Claims::new(testbed.database.clone()).unwrap();
+    assert_eq!(claims.claim(12).await.unwrap(), 12);
+    assert_eq!(
+        claims.claim(100).await.unwrap(),
+        20,
+        "2 of the one, 30 of the other, less 12"
+    );
+    assert_eq!(claims.claim(100).await.unwrap(), 0);
+    assert_eq!(testbed.count("executions_active").await, 32);
 }
