@@ -7,7 +7,7 @@
 //! * [`DispatcherEngine`](dispatchers::DispatcherEngine), for the runs of dispatchers: make one run the only one of its name, pass news
 //!   on, end by run id ([`dispatchers`]). What such a run does to the world it does through the [`Desk`](dispatchers::Desk) that it is
 //!   given.
-//! * A name of its own, the same in both, and its [`Reach`]. An engine that lives inside a server adds its name to [`LOCAL`]: the
+//! * A name of its own, the same in both, and its [`Reach`]. An engine that lives inside a server adds its name to `LOCAL`: the
 //!   statements that look after what a lost server held are given that list.
 //! * A choice in the server's configuration and wiring.
 //!

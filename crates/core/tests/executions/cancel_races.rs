@@ -101,10 +101,10 @@ async fn every_answer_was_the_truth(graph: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_that_races_with_the_claim_goes_one_way_or_the_other() {
-    every_answer_was_the_truth(NOOP).await;
+    Box::pin(every_answer_was_the_truth(NOOP)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_that_races_with_the_end_goes_one_way_or_the_other() {
-    every_answer_was_the_truth(&wait(0.02)).await;
+    Box::pin(every_answer_was_the_truth(&wait(0.02))).await;
 }
