@@ -6,6 +6,7 @@
 //! move what follows; a row keeps its id through all its states, so nothing is missed or repeated.
 
 use jiff::Timestamp;
+use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::inspect::{Execution, Item};
@@ -92,23 +93,11 @@ impl<Status: Copy + Into<&'static str>> Filter<Status> {
 /// Items, newest first.
 pub async fn items(database: &Database, filter: &Filter<ItemStatus>) -> Result<Page<Item>, db::Error> {
     let mut session = database.session().await?;
-    let ids = candidates(
-        database,
-        &mut session,
-        statement!("browse/item_candidates"),
-        filter,
-    )
-    .await?;
-    let query = sqlx::query_as(statement!("browse/items"))
-        .bind(&ids)
-        .bind(filter.definition)
-        .bind(filter.status())
-        .bind(filter.pattern())
-        .bind(i64::try_from(filter.limit).unwrap_or(WINDOW) + 1)
-        .persistent(false);
-    let rows: Vec<Item> = within(query.fetch_all(&mut *session)).await?;
+    let statement = statement!("browse/item_candidates");
+    let ids = candidates(database, &mut session, statement, filter).await?;
+    let rows = rows(&mut session, statement!("browse/items"), &ids, filter).await?;
     session.finish().await?;
-    Ok(page(rows, |item| item.id.0, &ids, filter))
+    Ok(page(rows, |item: &Item| item.id.0, &ids, filter))
 }
 
 /// Executions, newest first.
@@ -117,23 +106,33 @@ pub async fn executions(
     filter: &Filter<ExecutionStatus>,
 ) -> Result<Page<Execution>, db::Error> {
     let mut session = database.session().await?;
-    let ids = candidates(
-        database,
-        &mut session,
-        statement!("browse/execution_candidates"),
-        filter,
-    )
-    .await?;
-    let query = sqlx::query_as(statement!("browse/executions"))
-        .bind(&ids)
+    let statement = statement!("browse/execution_candidates");
+    let ids = candidates(database, &mut session, statement, filter).await?;
+    let rows = rows(&mut session, statement!("browse/executions"), &ids, filter).await?;
+    session.finish().await?;
+    Ok(page(rows, |execution: &Execution| execution.id.0, &ids, filter))
+}
+
+/// What a statement of rows gives.
+pub(super) trait Row: for<'r> sqlx::FromRow<'r, PgRow> + Send + Unpin {}
+
+impl<T: for<'r> sqlx::FromRow<'r, PgRow> + Send + Unpin> Row for T {}
+
+/// The candidates that match, one more than a page holds.
+pub(super) async fn rows<R: Row, Status: Copy + Into<&'static str>>(
+    session: &mut Session,
+    statement: &'static str,
+    candidates: &[Uuid],
+    filter: &Filter<Status>,
+) -> Result<Vec<R>, db::Error> {
+    let query = sqlx::query_as(statement)
+        .bind(candidates)
         .bind(filter.definition)
         .bind(filter.status())
         .bind(filter.pattern())
         .bind(i64::try_from(filter.limit).unwrap_or(WINDOW) + 1)
         .persistent(false);
-    let rows: Vec<Execution> = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(page(rows, |execution| execution.id.0, &ids, filter))
+    within(query.fetch_all(&mut **session)).await
 }
 
 async fn candidates<Status: Copy + Into<&'static str>>(

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::browse::{Filter, Row, rows};
 use super::{ExecutionStatus, ItemStatus, Stage, WaitsFor};
 use crate::columns::{At, MaybeAt, MaybeJson};
 use crate::db::{self, Database, statement, within};
@@ -101,24 +102,21 @@ pub struct Execution {
 
 /// One item.
 pub async fn item(database: &Database, id: ItemId) -> Result<Option<Item>, db::Error> {
-    let item: Option<Item> = one(database, statement!("inspect/item"), id.0).await?;
+    let item: Option<Item> = one(database, statement!("browse/items"), id.0).await?;
     Ok(item.filter(|item| database.scope().holds(item.workspace_id)))
 }
 
 /// One execution.
 pub async fn execution(database: &Database, id: ExecutionId) -> Result<Option<Execution>, db::Error> {
-    let execution: Option<Execution> = one(database, statement!("inspect/execution"), id.0).await?;
+    let execution: Option<Execution> = one(database, statement!("browse/executions"), id.0).await?;
     Ok(execution.filter(|execution| database.scope().holds(execution.workspace_id)))
 }
 
-async fn one<R>(database: &Database, statement: &'static str, id: Uuid) -> Result<Option<R>, db::Error>
-where
-    R: for<'r> sqlx::FromRow<'r, sqlx::postgres::PgRow> + Send + Unpin,
-{
+async fn one<R: Row>(database: &Database, statement: &'static str, id: Uuid) -> Result<Option<R>, db::Error> {
     let mut session = database.session().await?;
-    let row = within(sqlx::query_as(statement).bind(id).fetch_optional(&mut *session)).await?;
+    let row = rows(&mut session, statement, &[id], &Filter::<ItemStatus>::default()).await?;
     session.finish().await?;
-    Ok(row)
+    Ok(row.into_iter().next())
 }
 
 /// The whole at a glance.
