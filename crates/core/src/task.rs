@@ -76,6 +76,8 @@ pub struct Pulse {
     silence: Silence,
     born: Instant,
     last: Arc<AtomicU64>,
+    /// When the first of a row of failures was, one more than the milliseconds since birth; 0 while there is none.
+    failing: Arc<AtomicU64>,
 }
 
 impl Pulse {
@@ -85,23 +87,41 @@ impl Pulse {
             silence: pass.silence(),
             born: Instant::now(),
             last: Arc::default(),
+            failing: Arc::default(),
         }
+    }
+
+    /// A round has failed.
+    fn fail(&self) {
+        let now = millis(self.born.elapsed()).saturating_add(1);
+        let _ = self
+            .failing
+            .compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// A round is over, and the next is not due before this time has passed.
     fn beat(&self, wait: Duration) {
         let due = self.born.elapsed().saturating_add(wait);
-        let millis = u64::try_from(due.as_millis()).unwrap_or(u64::MAX);
-        self.last.store(millis, Ordering::Relaxed);
+        self.last.store(millis(due), Ordering::Relaxed);
+        self.failing.store(0, Ordering::Relaxed);
     }
 
-    /// For how long a round has been due, or under way, without one finished without an error; `None` while that means nothing.
+    /// For how long a round has been due, or under way, or failing, without one finished without an error; `None` while that
+    /// means nothing.
     #[must_use]
     pub fn stalled(&self) -> Option<Duration> {
-        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
-        let silent_for = self.born.elapsed().saturating_sub(last);
-        (silent_for > LONGEST_SILENCE && self.silence == Silence::IsTrouble).then_some(silent_for)
+        let since = match (self.silence, self.failing.load(Ordering::Relaxed)) {
+            (Silence::IsTrouble, _) => self.last.load(Ordering::Relaxed),
+            (Silence::MeansNothing, 0) => return None,
+            (Silence::MeansNothing, failing) => failing - 1,
+        };
+        let stalled_for = self.born.elapsed().saturating_sub(Duration::from_millis(since));
+        (stalled_for > LONGEST_SILENCE).then_some(stalled_for)
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 const AFTER_ERROR: Backoff = Backoff {
@@ -115,6 +135,7 @@ pub fn spawn<P: Pass>(tracker: &TaskTracker, stop: &CancellationToken, bell: Bel
     let (beat, stop) = (pulse.clone(), stop.clone());
     tracker.spawn(async move {
         let mut failures = 0;
+        let mut news = News::default();
         while !stop.is_cancelled() {
             let wait = match round(&mut pass).await {
                 Ok(next) => {
@@ -133,12 +154,8 @@ pub fn spawn<P: Pass>(tracker: &TaskTracker, stop: &CancellationToken, bell: Bel
                 }
                 Err(problem) => {
                     failures += 1;
-                    // The first failure of a row is news; the rest would only fill the log.
-                    if failures == 1 {
-                        tracing::error!(task = pass.name(), error = %problem, "A background task failed; it goes on");
-                    } else {
-                        tracing::debug!(task = pass.name(), error = %problem, failures, "Still failing");
-                    }
+                    beat.fail();
+                    news.tell(pass.name(), failures, problem);
                     AFTER_ERROR.wait(failures).max(AFTER_ERROR.base)
                 }
             };
@@ -150,6 +167,27 @@ pub fn spawn<P: Pass>(tracker: &TaskTracker, stop: &CancellationToken, bell: Bel
         }
     });
     pulse
+}
+
+/// A failure is news when it is the first of a row, when it is another one than before, and once a minute; the rest would only
+/// fill the log.
+#[derive(Default)]
+struct News {
+    told: Option<(String, Instant)>,
+}
+
+impl News {
+    const AGAIN_AFTER: Duration = Duration::from_mins(1);
+
+    fn tell(&mut self, task: &'static str, failures: u32, problem: String) {
+        let is_old = |(told, at): &(String, Instant)| *told == problem && at.elapsed() < Self::AGAIN_AFTER;
+        if failures > 1 && self.told.as_ref().is_some_and(is_old) {
+            tracing::debug!(task, error = %problem, failures, "Still failing");
+            return;
+        }
+        tracing::error!(task, error = %problem, failures, "A background task failed; it goes on");
+        self.told = Some((problem, Instant::now()));
+    }
 }
 
 /// Background tasks that end together.
@@ -267,6 +305,18 @@ mod tests {
         pulse.beat(Duration::ZERO);
         assert_eq!(pulse.stalled(), None);
         assert_eq!(silent(Silence::MeansNothing).stalled(), None);
+    }
+
+    #[test]
+    fn a_pass_whose_silence_means_nothing_stalls_when_it_fails_for_long() {
+        let pulse = silent(Silence::MeansNothing);
+        pulse.fail();
+        assert_eq!(pulse.stalled(), None, "it has only begun to fail");
+        pulse.failing.store(1, Ordering::Relaxed);
+        pulse.fail();
+        assert!(pulse.stalled().is_some_and(|time| time >= Duration::from_mins(1)));
+        pulse.beat(Duration::ZERO);
+        assert_eq!(pulse.stalled(), None);
     }
 
     #[test]

@@ -74,7 +74,11 @@ impl Pass for SharedCloses {
             pause = pause.max(share.min(SWEEP_AT_LEAST_EVERY));
         }
         // What could not be written is told again when the sweep starts from the same place.
-        if write_closes(shared, &closes).await?.is_empty() && self.since != Some(next) {
+        let unwritten = write_closes(shared, &closes).await?;
+        if let Some(trouble) = unwritten.trouble {
+            return Err(trouble);
+        }
+        if unwritten.busy.is_empty() && self.since != Some(next) {
             duty::advance(&shared.database, DUTY, held, next).await?;
             self.since = Some(next);
         }
@@ -120,27 +124,32 @@ impl Pass for LocalCloses {
             () = tokio::time::sleep(BUSY.wait(self.failures)), if !self.unwritten.is_empty() => {}
             () = self.shared.stop.cancelled() => return Ok(Next::Now),
         }
-        let busy = write_closes(&self.shared, &self.unwritten).await?;
+        let Unwritten { busy, trouble } = write_closes(&self.shared, &self.unwritten).await?;
         self.failures = if busy.is_empty() { 0 } else { self.failures + 1 };
         self.unwritten.retain(|close| busy.contains(&close.execution_id));
-        Ok(Next::Now)
+        trouble.map_or(Ok(Next::Now), Err)
     }
 }
 
-/// Ends what the engine says is over. Answers those whose workspace was in other hands: they keep nobody else waiting.
-async fn write_closes(
-    shared: &ExecutionsContext,
-    closes: &[Close],
-) -> Result<HashSet<ExecutionId>, db::Error> {
+/// What is to be told again.
+struct Unwritten {
+    busy: HashSet<ExecutionId>,
+    trouble: Option<db::Error>,
+}
+
+/// Ends what the engine says is over. Answers those that could not be written now, mostly because their workspace was in other
+/// hands: they keep nobody else waiting.
+async fn write_closes(shared: &ExecutionsContext, closes: &[Close]) -> Result<Unwritten, db::Error> {
     let ends: Vec<End> = closes.iter().cloned().map(End::of).collect();
-    if ends.is_empty() {
-        return Ok(HashSet::new());
-    }
     let finished = finish(&shared.database, &ends, shared.engine.name(), shared.floor()).await?;
-    let ended: HashSet<ExecutionId> = finished.ended.into_iter().collect();
+    let mut ended: HashSet<ExecutionId> = finished.ended.into_iter().collect();
     let busy: HashSet<ExecutionId> = finished.busy.into_iter().collect();
+    if !ended.is_empty() {
+        shared.bells.queue.ring();
+    }
     for end in &ends {
-        if ended.contains(&end.execution_id) {
+        // Whatever was told of an execution, it has ended once.
+        if ended.remove(&end.execution_id) {
             tracing::debug!(execution = %end.execution_id, status = %end.status, "The engine closed a run");
             shared.metrics.finished(end.status);
         } else if end.token.is_some() && !busy.contains(&end.execution_id) {
@@ -149,8 +158,8 @@ async fn write_closes(
             tracing::warn!(execution = %end.execution_id, "A late close was refused: the claim is not ours any more");
         }
     }
-    if !ended.is_empty() {
-        shared.bells.queue.ring();
-    }
-    Ok(busy)
+    Ok(Unwritten {
+        busy,
+        trouble: finished.trouble,
+    })
 }

@@ -1,5 +1,8 @@
 //! Finish: the end of executions, whoever says so, in batches. Frees the slots in the same statement.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use super::{EndReason, ItemStatus};
 use crate::db::{self, Database, statement, within};
 use crate::engine::{Close, CloseStatus};
@@ -47,8 +50,18 @@ impl End {
 pub(crate) struct Finished {
     /// Written.
     pub(crate) ended: Vec<ExecutionId>,
-    /// The workspace's capacity was in other hands: try again in a moment.
+    /// Not now, and to be tried again in a moment: mostly the workspace's capacity was in other hands.
     pub(crate) busy: Vec<ExecutionId>,
+    /// Why one of the busy could not be written though nothing else was in its batch.
+    pub(crate) trouble: Option<db::Error>,
+}
+
+impl Finished {
+    fn add(&mut self, other: Self) {
+        self.ended.extend(other.ended);
+        self.busy.extend(other.busy);
+        self.trouble = self.trouble.take().or(other.trouble);
+    }
 }
 
 /// Ends executions. Those that appear in neither list of the answer were not active under the token named.
@@ -58,28 +71,78 @@ pub(crate) async fn finish(
     by: &str,
     floor: f64,
 ) -> Result<Finished, db::Error> {
-    match write(database, ends, by, floor).await {
-        // A value that PostgreSQL cannot hold (\u0000 in a JSON string, a number beyond numeric) must not keep the
-        // others of its batch from ending: halve until it stands alone, then say so instead of storing it.
-        Err(error) if is_unrepresentable(&error) => {
-            if let [end] = ends {
-                return write(database, &[without_values(end, &error)], by, floor).await;
-            }
+    let mut finished = Finished::default();
+    for round in rounds(ends) {
+        finished.add(write_or_halve(database, &round, by, floor).await?);
+    }
+    Ok(finished)
+}
+
+/// One execution can end under two claims: its server was cut off, claimed it again, and brings both ends at once. One statement
+/// ends an execution once, so what is told of it later goes into a later one.
+fn rounds(ends: &[End]) -> Vec<Cow<'_, [End]>> {
+    let mut told = HashMap::with_capacity(ends.len());
+    let nth: Vec<usize> = ends
+        .iter()
+        .map(|end| {
+            let times = told.entry(end.execution_id).or_insert(0);
+            *times += 1;
+            *times - 1
+        })
+        .collect();
+    match nth.iter().max() {
+        None => Vec::new(),
+        Some(0) => vec![Cow::Borrowed(ends)],
+        Some(&last) => (0..=last)
+            .map(|round| {
+                let of_round = ends.iter().zip(&nth).filter(|(_, nth)| **nth == round);
+                Cow::Owned(of_round.map(|(end, _)| end.clone()).collect())
+            })
+            .collect(),
+    }
+}
+
+/// Something that PostgreSQL will not take (\u0000 in a JSON string, a number beyond numeric, whatever a constraint forbids) must
+/// not keep the others of its batch from ending: halve until it stands alone, then say so instead of storing it.
+async fn write_or_halve(
+    database: &Database,
+    ends: &[End],
+    by: &str,
+    floor: f64,
+) -> Result<Finished, db::Error> {
+    match (write(database, ends, by, floor).await, ends) {
+        (Err(error), [end]) if is_unrepresentable(&error) => {
+            write(database, &[without_values(end, &error)], by, floor).await
+        }
+        (Err(error), [end]) if is_about_a_row(&error) => Ok(Finished {
+            busy: vec![end.execution_id],
+            trouble: Some(error),
+            ..Finished::default()
+        }),
+        (Err(error), _) if is_about_a_row(&error) => {
             let (left, right) = ends.split_at(ends.len() / 2);
-            let mut finished = Box::pin(finish(database, left, by, floor)).await?;
-            let rest = Box::pin(finish(database, right, by, floor)).await?;
-            finished.ended.extend(rest.ended);
-            finished.busy.extend(rest.busy);
+            let mut finished = Box::pin(write_or_halve(database, left, by, floor)).await?;
+            finished.add(Box::pin(write_or_halve(database, right, by, floor)).await?);
             Ok(finished)
         }
-        other => other,
+        (other, _) => other,
     }
 }
 
 fn is_unrepresentable(error: &db::Error) -> bool {
+    is_of_class(error, &["22", "54"])
+}
+
+/// Is it what is written that PostgreSQL refuses, and not the moment, the connection or the schema? A constraint or a trigger
+/// (somebody may have added one of his own) refuses rows.
+fn is_about_a_row(error: &db::Error) -> bool {
+    is_of_class(error, &["21", "22", "23", "44", "54", "P0"])
+}
+
+fn is_of_class(error: &db::Error, classes: &[&str]) -> bool {
     error
         .code()
-        .is_some_and(|code| code.starts_with("22") || code.starts_with("54"))
+        .is_some_and(|code| classes.iter().any(|class| code.starts_with(class)))
 }
 
 fn without_values(end: &End, error: &db::Error) -> End {
@@ -158,4 +221,35 @@ async fn write_in(
         .push(execution);
     }
     Ok(finished)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(execution: u128, token: i64) -> End {
+        End {
+            token: Some(Token(token)),
+            ..End::of(Close {
+                execution_id: ExecutionId(uuid::Uuid::from_u128(execution)),
+                token: None,
+                status: CloseStatus::Completed,
+                output: None,
+                error: None,
+            })
+        }
+    }
+
+    fn tokens(ends: &[End]) -> Vec<Vec<i64>> {
+        let of = |round: &Cow<'_, [End]>| round.iter().filter_map(|end| Some(end.token?.0)).collect();
+        rounds(ends).iter().map(of).collect()
+    }
+
+    #[test]
+    fn an_execution_is_in_a_round_once_and_the_order_of_what_is_told_of_it_stays() {
+        assert_eq!(tokens(&[]), Vec::<Vec<i64>>::new());
+        assert_eq!(tokens(&[end(1, 7), end(2, 8)]), [[7, 8]]);
+        let twice = [end(1, 7), end(2, 8), end(1, 9), end(3, 10), end(1, 11)];
+        assert_eq!(tokens(&twice), [vec![7, 8, 10], vec![9], vec![11]]);
+    }
 }

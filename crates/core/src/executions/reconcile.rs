@@ -134,6 +134,7 @@ impl Reconcile {
                 RunState::NotFound => missing.push(*id),
             }
         }
+        let mut trouble = None;
         if !ends.is_empty() {
             tracing::warn!(
                 executions = ends.len(),
@@ -142,9 +143,11 @@ impl Reconcile {
             let finished = finish(&shared.database, &ends, "reconciler", shared.floor()).await?;
             shared.metrics.reconciled(finished.ended.len());
             shared.bells.queue.ring();
+            trouble = finished.trouble;
         }
         self.mark_missing(missing, true).await?;
-        self.mark_missing(found, false).await
+        self.mark_missing(found, false).await?;
+        trouble.map_or(Ok(()), Err)
     }
 
     async fn mark_missing(&self, executions: Vec<ExecutionId>, missing: bool) -> Result<(), db::Error> {

@@ -248,7 +248,7 @@ impl Recover {
             let finished = finish(&shared.database, &ends, &shared.actor(), shared.floor()).await?;
             ends.retain(|end| finished.busy.contains(&end.execution_id));
             if ends.is_empty() || !tries.again().await {
-                return Ok(());
+                return finished.trouble.map_or(Ok(()), Err);
             }
         }
     }

@@ -180,6 +180,9 @@ async fn write_ended(shared: &ExecutionsContext, batch: &[Settlement]) -> Result
             Ok(finished) => {
                 written.done.extend(finished.ended);
                 written.busy.extend(finished.busy);
+                if let Some(trouble) = finished.trouble {
+                    tracing::error!(error = chain(&trouble), "Could not settle an item; trying again");
+                }
             }
             // What was written before stays written; the rest comes again.
             Err(error) if !written.done.is_empty() => {

@@ -15,6 +15,7 @@ mod cancel;
 mod cancel_races;
 mod catalogue;
 mod claim_order;
+mod closes;
 mod complete;
 mod connections;
 mod doubt;

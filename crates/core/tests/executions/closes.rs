@@ -1,0 +1,62 @@
+//! Whatever an engine tells of the ends of runs, one that is told twice or cannot be written holds nobody else up.
+
+use std::sync::Arc;
+
+use stationmaster_core::engine::{CloseStatus, Engine};
+use stationmaster_core::id::{ExecutionId, ItemId};
+
+use crate::common::counting::wrong_counters;
+use crate::common::scripted::{Mood, ScriptedEngine};
+use crate::common::{NOOP, Server, Testbed, brisk};
+
+/// Two items that run on an engine, and their executions.
+async fn two_running(
+    testbed: &Testbed,
+    engine: &Arc<ScriptedEngine>,
+) -> (Server, [(ItemId, ExecutionId); 2]) {
+    let tenant = testbed.tenant(2, NOOP).await;
+    let server = Server::start_outside(&testbed.url, brisk(), Arc::clone(engine) as Arc<dyn Engine>).await;
+    let mut running = Vec::new();
+    for item in testbed.enqueue_many(tenant, 2).await {
+        testbed.reaches(item, "RUNNING").await;
+        running.push((item, testbed.execution(item).await.id));
+    }
+    (server, running.try_into().unwrap())
+}
+
+/// An execution has two runs when somebody resets it, and two ends when its server was cut off and claimed it again.
+#[tokio::test]
+async fn an_execution_whose_end_is_told_twice_at_once_ends_once() {
+    let testbed = Testbed::new().await;
+    let engine = ScriptedEngine::new(Mood::Willing);
+    let (server, running) = two_running(&testbed, &engine).await;
+    engine.repeat_closes();
+    for (_, execution) in running {
+        engine.close(execution, CloseStatus::Completed);
+    }
+    for (item, _) in running {
+        testbed.reaches(item, "COMPLETED").await;
+    }
+    assert_eq!(testbed.count("executions_finished").await, 2);
+    assert_eq!(wrong_counters(&testbed).await, []);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_end_that_the_database_refuses_keeps_no_other_from_being_written() {
+    let testbed = Testbed::new().await;
+    let engine = ScriptedEngine::new(Mood::Willing);
+    let (server, [(refused, first), (other, second)]) = two_running(&testbed, &engine).await;
+    let forbid = "alter table stationmaster_internal.executions_finished add constraint forbidden check (status <> 'TIMED_OUT')";
+    testbed.run(forbid).await;
+    engine.close(first, CloseStatus::TimedOut);
+    engine.close(second, CloseStatus::Completed);
+    testbed.reaches(other, "COMPLETED").await;
+    testbed.reaches(refused, "RUNNING").await;
+    testbed
+        .run("alter table stationmaster_internal.executions_finished drop constraint forbidden")
+        .await;
+    testbed.reaches(refused, "TIMED_OUT").await;
+    assert_eq!(wrong_counters(&testbed).await, []);
+    server.stop().await;
+}
