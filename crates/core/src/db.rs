@@ -1,15 +1,22 @@
-//! The way to PostgreSQL: one pool, and what every caller must know of errors.
+//! The way to PostgreSQL: its connections, and what every caller must know of errors.
 //!
-//! No call waits for ever: [`within`] bounds each of them, because a hung call would stop the loop that made it.
+//! No call waits for ever: [`within`] bounds each of them, because a hung call would stop the loop that made it; and when the
+//! [`crate::watch`] says that the database has gone silent, all of them return at once.
+//!
+//! Who needs a connection does not wait for those who need many: what keeps leases alive has its own
+//! ([`Database::keepers`]), and so have requests ([`Database::with_requests`]), so that no flood of them costs a lease.
 
 use std::future::Future;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sqlx::PgPool;
+use parking_lot::Mutex;
+use sqlx::pool::PoolConnectionMetadata;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection as _, PgPool};
+use tokio::sync::Notify;
 
 use crate::session::Behalf;
 
@@ -23,6 +30,17 @@ pub(crate) use statement;
 
 /// The longest that a single call may take.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long a connection that was left in the middle of a call may take to show that it can be used again: it must not hold its
+/// place in the pool for longer.
+const RETURN_TIMEOUT: Duration = Duration::from_secs(2);
+/// For so long after a call was left, any connection that comes back may be the one that it was made on.
+const SUSPECT: Duration = Duration::from_secs(5);
+/// Connections for what keeps leases alive.
+const KEEPERS: u32 = 2;
+
+/// Told when a database of this process has gone silent: calls under way are given up.
+static SILENCE: Notify = Notify::const_new();
 
 /// The oldest PostgreSQL that has what we need.
 const OLDEST_SERVER: u32 = 15;
@@ -47,6 +65,9 @@ pub enum Error {
     /// The call took too long and was given up.
     #[error("the database did not answer within {} s", .0.as_secs())]
     Timeout(Duration),
+    /// It has gone silent: what was sent is not answered, and never will be.
+    #[error("the database has gone silent")]
+    Silent,
     /// Too old to use.
     #[error("PostgreSQL {found} is too old: version {OLDEST_SERVER} or newer is needed")]
     TooOld {
@@ -113,7 +134,7 @@ impl Error {
     pub fn is_away(&self) -> bool {
         use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls};
         match self {
-            Self::Timeout(_) | Self::Sql(Io(_) | Tls(_) | PoolTimedOut | PoolClosed) => true,
+            Self::Timeout(_) | Self::Silent | Self::Sql(Io(_) | Tls(_) | PoolTimedOut | PoolClosed) => true,
             _ => self.code().is_some_and(|code| {
                 let classes = ["08", "28", "53", "57"];
                 classes.iter().any(|class| code.starts_with(class)) || code == "3D000"
@@ -131,12 +152,33 @@ impl Error {
     }
 }
 
-/// Runs a call with a bound on its time.
-pub async fn within<T>(call: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Error> {
-    match tokio::time::timeout(CALL_TIMEOUT, call).await {
-        Ok(result) => result.map_err(Error::Sql),
-        Err(_) => Err(Error::Timeout(CALL_TIMEOUT)),
+/// When a call of this process was last left before its answer came.
+static LEFT_AT: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Notes that a call is left, unless it is told otherwise.
+struct Leaving;
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        *LEFT_AT.lock() = Some(Instant::now());
     }
+}
+
+/// Runs a call, or several of them, with a bound on their time.
+pub async fn within<T, E: Into<Error>>(call: impl Future<Output = Result<T, E>>) -> Result<T, Error> {
+    let mut call = std::pin::pin!(tokio::time::timeout(CALL_TIMEOUT, call));
+    // Made after the call and so dropped before it: whoever looks after a connection that comes back finds the note.
+    let leaving = Leaving;
+    let result = tokio::select! {
+        biased;
+        result = &mut call => match result {
+            Ok(result) => result.map_err(Into::into),
+            Err(_) => return Err(Error::Timeout(CALL_TIMEOUT)),
+        },
+        () = SILENCE.notified() => return Err(Error::Silent),
+    };
+    std::mem::forget(leaving);
+    result
 }
 
 /// What the database's clock shows.
@@ -151,33 +193,48 @@ pub(crate) fn word<W: FromStr<Err = crate::words::UnknownWord>>(text: &str) -> R
         .map_err(|unknown: crate::words::UnknownWord| Error::Sql(sqlx::Error::Decode(unknown.into())))
 }
 
-/// A pool of connections, and the address for those who need a connection of their own. A copy made by
-/// [`Database::on_behalf`] acts for somebody: see [`crate::session`].
+/// Connections, and the address for those who need one of their own. A copy made by [`Database::on_behalf`] acts for somebody:
+/// see [`crate::session`].
 #[derive(Debug, Clone)]
 pub struct Database {
-    pool: PgPool,
+    pub(crate) pool: PgPool,
+    keepers: PgPool,
+    /// Where copies that act for somebody get their connections.
+    pub(crate) requests: PgPool,
     options: PgConnectOptions,
+    /// Connections from before this moment are dead.
+    silent_until: SilentUntil,
     pub(crate) behalf: Option<Arc<Behalf>>,
     pub(crate) wall: Arc<AtomicBool>,
 }
 
+type SilentUntil = Arc<Mutex<Option<Instant>>>;
+
 impl Database {
-    /// Prepares a pool; connects when first used, so that a database that is away is an error of the call, not of the start.
+    /// Prepares the connections; they are made when first used, so that a database that is away is an error of the call, not
+    /// of the start.
     pub fn new(url: &str, max_connections: u32) -> Result<Self, Error> {
         let options = PgConnectOptions::from_str(url)
             .map_err(Error::Url)?
             .application_name("stationmaster");
-        let pool = PgPoolOptions::new()
-            .max_connections(max_connections)
-            .acquire_timeout(Duration::from_secs(10))
-            .test_before_acquire(false)
-            .connect_lazy_with(options.clone());
+        let silent_until = SilentUntil::default();
+        let pool = pool(&options, max_connections, &silent_until);
         Ok(Self {
+            keepers: self::pool(&options, KEEPERS, &silent_until),
+            requests: pool.clone(),
             pool,
             options,
+            silent_until,
             behalf: None,
             wall: Arc::default(),
         })
+    }
+
+    /// Gives so many connections to those who act for somebody, who share those of the program otherwise.
+    #[must_use]
+    pub fn with_requests(mut self, max_connections: u32) -> Self {
+        self.requests = pool(&self.options, max_connections, &self.silent_until);
+        self
     }
 
     /// The pool.
@@ -186,9 +243,23 @@ impl Database {
         &self.pool
     }
 
+    /// The same database by connections of their own, for what keeps leases alive and nothing that takes long.
+    pub(crate) fn keepers(&self) -> Self {
+        Self {
+            pool: self.keepers.clone(),
+            ..self.clone()
+        }
+    }
+
     /// How to reach the database without the pool, for the listener.
     pub(crate) fn options(&self) -> &PgConnectOptions {
         &self.options
+    }
+
+    /// What was sent until now is not waited for any longer, and no connection from before is used again.
+    pub(crate) fn give_up(&self) {
+        *self.silent_until.lock() = Some(Instant::now());
+        SILENCE.notify_waiters();
     }
 
     /// Refuses a PostgreSQL that is too old.
@@ -201,4 +272,43 @@ impl Database {
         }
         Ok(())
     }
+}
+
+fn pool(options: &PgConnectOptions, max_connections: u32, silent_until: &SilentUntil) -> PgPool {
+    let (coming, going) = (Arc::clone(silent_until), Arc::clone(silent_until));
+    PgPoolOptions::new()
+        .max_connections(max_connections)
+        .acquire_timeout(Duration::from_secs(10))
+        .test_before_acquire(false)
+        .before_acquire(move |_, connection| {
+            let usable = living(&going, &connection);
+            Box::pin(async move { usable.map(|()| true) })
+        })
+        .after_release(move |connection, about| {
+            let usable = living(&coming, &about);
+            let is_suspect = LEFT_AT.lock().is_some_and(|left| left.elapsed() < SUSPECT);
+            Box::pin(async move {
+                usable?;
+                // The pool itself asks as well, but waits for the answer as long as it takes.
+                if is_suspect {
+                    let answer = tokio::time::timeout(RETURN_TIMEOUT, connection.ping()).await;
+                    answer.unwrap_or_else(|_| Err(given_up("it does not answer")))?;
+                }
+                Ok(true)
+            })
+        })
+        .connect_lazy_with(options.clone())
+}
+
+/// A connection from before the database went silent is dead.
+fn living(silent_until: &SilentUntil, connection: &PoolConnectionMetadata) -> Result<(), sqlx::Error> {
+    let silent_for = silent_until.lock().map(|until| until.elapsed());
+    if silent_for.is_some_and(|silence| connection.age >= silence) {
+        return Err(given_up("it is from before the database went silent"));
+    }
+    Ok(())
+}
+
+fn given_up(why: &'static str) -> sqlx::Error {
+    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, why))
 }

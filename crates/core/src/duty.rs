@@ -35,7 +35,7 @@ pub(crate) async fn hold(
             .bind(name)
             .bind(server)
             .bind(LEASE.as_secs_f64())
-            .fetch_optional(database.pool()),
+            .fetch_optional(database.keepers().pool()),
     )
     .await?;
     Ok(row.map(|(token, position)| Held {

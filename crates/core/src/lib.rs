@@ -52,4 +52,5 @@ pub mod station;
 mod surroundings;
 pub mod task;
 pub mod wake;
+mod watch;
 pub mod words;

@@ -1,13 +1,14 @@
 //! Notifications: one direct connection that turns `NOTIFY stationmaster` into rings of bells.
 //!
-//! A notification only saves waiting. Nothing is true because of it, and a lost one costs a poll interval.
+//! A notification only saves waiting. Nothing is true because of it, and a lost one costs a poll interval. A connection on which
+//! nothing is heard looks like one that is dead, so it is asked for a sign of life when nothing has come for a while.
 
 use std::time::Duration;
 
 use sqlx::postgres::PgListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::db::Database;
+use crate::db::{self, Database, within};
 use crate::retry::Backoff;
 use crate::task::Bell;
 
@@ -15,6 +16,9 @@ const RECONNECT: Backoff = Backoff {
     base: Duration::from_millis(200),
     cap: Duration::from_secs(5),
 };
+
+/// Silence after which the connection must show that it is alive, and how long that may take.
+const SIGN_OF_LIFE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(3));
 
 /// The bells that notifications ring.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +33,24 @@ pub(crate) struct Bells {
     pub(crate) signals: Bell,
     /// Rung from inside: the engine has come or gone, and the others should know.
     pub(crate) heartbeat: Bell,
+}
+
+impl Bells {
+    /// Something may have been missed: everybody looks for himself.
+    pub(crate) fn ring_all(&self) {
+        let Self {
+            queue,
+            cancel,
+            access,
+            alarms,
+            planner,
+            signals,
+            heartbeat,
+        } = self;
+        for bell in [queue, cancel, access, alarms, planner, signals, heartbeat] {
+            bell.ring();
+        }
+    }
 }
 
 /// Listens until told to stop, over any number of lost connections.
@@ -46,10 +68,7 @@ pub(crate) async fn run(database: Database, bells: Bells, stop: CancellationToke
             },
         }
         // Something may have been missed while nobody listened.
-        bells.queue.ring();
-        bells.cancel.ring();
-        bells.alarms.ring();
-        bells.signals.ring();
+        bells.ring_all();
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(RECONNECT.wait(failures.max(1)).max(RECONNECT.base)) => {}
@@ -57,20 +76,28 @@ pub(crate) async fn run(database: Database, bells: Bells, stop: CancellationToke
     }
 }
 
-async fn listen(database: &Database, bells: &Bells) -> Result<(), sqlx::Error> {
+async fn listen(database: &Database, bells: &Bells) -> Result<(), db::Error> {
     // A pool of one, made anew for every connection, keeps the listener away from the pool that claims use.
     let pool = sqlx::postgres::PgPoolOptions::new()
         .max_connections(1)
-        .acquire_timeout(Duration::from_secs(5))
-        .connect_with(database.options().clone())
-        .await?;
-    let mut listener = PgListener::connect_with(&pool).await?;
-    listener.listen("stationmaster").await?;
-    bells.queue.ring();
-    bells.cancel.ring();
-    bells.alarms.ring();
-    bells.signals.ring();
-    while let Some(notification) = listener.try_recv().await? {
+        .acquire_timeout(Duration::from_secs(5));
+    let pool = within(pool.connect_with(database.options().clone())).await?;
+    let mut listener = within(PgListener::connect_with(&pool)).await?;
+    within(listener.listen("stationmaster")).await?;
+    bells.ring_all();
+    let (quiet, patience) = SIGN_OF_LIFE;
+    loop {
+        let Ok(heard) = tokio::time::timeout(quiet, listener.try_recv()).await else {
+            let sign = within(sqlx::query("select").execute(&mut listener));
+            let Ok(sign) = tokio::time::timeout(patience, sign).await else {
+                return Err(db::Error::Silent);
+            };
+            sign?;
+            continue;
+        };
+        let Some(notification) = heard? else {
+            return Ok(());
+        };
         match notification.payload() {
             "cancel" => bells.cancel.ring(),
             "access" => bells.access.ring(),
@@ -81,5 +108,4 @@ async fn listen(database: &Database, bells: &Bells) -> Result<(), sqlx::Error> {
             _ => bells.queue.ring(),
         }
     }
-    Ok(())
 }

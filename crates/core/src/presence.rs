@@ -126,7 +126,7 @@ impl Presence {
                 .bind(engine_up)
                 .bind(before.claiming)
                 .bind(self.lease.as_secs_f64())
-                .fetch_optional(database.pool()),
+                .fetch_optional(database.keepers().pool()),
         )
         .await?;
         let mut standing = self.standing.lock();

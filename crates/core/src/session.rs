@@ -132,6 +132,7 @@ impl Database {
             scope,
         };
         let mut database = self.clone();
+        database.pool = self.requests.clone();
         database.behalf = Some(Arc::new(behalf));
         database
     }

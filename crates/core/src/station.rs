@@ -4,7 +4,7 @@
 //! engine. What a lane consists of, what it gives back and how, only the lane knows.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::alarms::{self, Alarms};
 use crate::db::{self, Database};
@@ -17,6 +17,7 @@ use crate::observe::Metrics;
 use crate::presence::{Heartbeat, Presence};
 use crate::surroundings::Surroundings;
 use crate::task::{Bell, Pulse, Tasks, chain};
+use crate::watch::Watch;
 
 /// What a station is made of.
 pub struct Parts {
@@ -44,7 +45,13 @@ pub struct Station {
     executions: Option<Executions>,
     alarms: Option<Alarms>,
     dispatchers: Option<Dispatchers>,
+    readiness: tokio::sync::Mutex<Option<(Readiness, Instant)>>,
 }
+
+/// How long what was found of readiness is believed.
+const REMEMBERED: Duration = Duration::from_millis(500);
+/// How long the database may take to answer when readiness asks.
+const ANSWERS: Duration = Duration::from_millis(800);
 
 /// What readiness is made of.
 #[derive(Debug, Clone)]
@@ -84,6 +91,7 @@ impl Station {
             executions,
             alarms,
             dispatchers,
+            readiness: tokio::sync::Mutex::default(),
         })
     }
 
@@ -132,11 +140,32 @@ impl Station {
     }
 
     /// Is everything there that this server needs?
+    ///
+    /// What was found is true for a moment ([`REMEMBERED`]), however often it is asked for; and it is found in time, also when the
+    /// database does not answer.
     pub async fn readiness(&self) -> Readiness {
+        let mut remembered = self.readiness.lock().await;
+        if let Some((readiness, found_at)) = &*remembered
+            && found_at.elapsed() < REMEMBERED
+        {
+            return readiness.clone();
+        }
+        let readiness = self.look().await;
+        *remembered = Some((readiness.clone(), Instant::now()));
+        readiness
+    }
+
+    async fn look(&self) -> Readiness {
         let contact = &self.around.contact;
         let mut problems = Vec::new();
-        if let Err(error) = self.around.database.check_schema().await {
-            problems.push(chain(&error));
+        let keepers = self.around.database.keepers();
+        match tokio::time::timeout(ANSWERS, keepers.check_schema()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => problems.push(chain(&error)),
+            Err(_) => problems.push(format!(
+                "the database has not answered for {} ms",
+                ANSWERS.as_millis()
+            )),
         }
         if self.around.presence.holder().is_none() {
             problems.push("this server's lease has run out".to_owned());
@@ -223,6 +252,7 @@ fn keepers(around: &Surroundings) -> Tasks {
         breaker: Arc::clone(&around.contact.breaker),
     };
     tasks.spawn(around.bells.heartbeat.clone(), heartbeat);
+    tasks.spawn_unrung(Watch::new(around.database.clone(), around.bells.clone()));
     tasks.spawn_unrung(Prober::new(around.contact.clone()));
     let stop = tasks.stopped().clone();
     let listener = listen::run(around.database.clone(), around.bells.clone(), stop);

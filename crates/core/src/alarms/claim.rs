@@ -95,8 +95,7 @@ impl Claimer {
         }
         let behind = self.memory.lock().database_now - LONG_AGO;
         let lease = lease(&self.shared, holder, room, behind);
-        let call = tokio::time::timeout(db::CALL_TIMEOUT, lease).await;
-        let (leased, more) = call.unwrap_or(Err(db::Error::Timeout(db::CALL_TIMEOUT)))?;
+        let (leased, more) = within(lease).await?;
         self.memory.lock().more = more;
         if leased.is_empty() && !more {
             return Ok(Claimed::nothing(ATTENTION.look_again));

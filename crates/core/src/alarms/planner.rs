@@ -121,8 +121,7 @@ impl Pass for Planner {
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         self.check_zones().await?;
-        let call = tokio::time::timeout(db::CALL_TIMEOUT, self.plan()).await;
-        let planned = call.unwrap_or(Err(db::Error::Timeout(db::CALL_TIMEOUT)))?;
+        let planned = within(self.plan()).await?;
         if planned == 0 {
             return Ok(Next::After(EVERY));
         }

@@ -198,7 +198,7 @@ impl Keep {
             .bind(&ids)
             .bind(&epochs)
             .bind(shared.settings.lease.as_secs_f64());
-        let kept: Vec<String> = within(query.fetch_all(shared.database.pool())).await?;
+        let kept: Vec<String> = within(query.fetch_all(shared.database.keepers().pool())).await?;
         for tenure in &tenures {
             if tenure.owner == server && kept.contains(&tenure.dispatcher_id.0) {
                 shared

@@ -96,8 +96,7 @@ impl Admission {
     pub(super) async fn admit(&self, holder: ServerId, room: usize) -> Result<Admitted, Uncertain> {
         let mut token = None;
         let admission = self.in_transaction(holder, room, &mut token);
-        let call = tokio::time::timeout(db::CALL_TIMEOUT, admission).await;
-        let admitted = call.unwrap_or(Err(db::Error::Timeout(db::CALL_TIMEOUT)));
+        let admitted = within(admission).await;
         admitted.map_err(|error| Uncertain { error, token })
     }
 

@@ -310,7 +310,7 @@ impl Pass for Renew {
                     .bind(executions)
                     .bind(tokens)
                     .bind(lease.as_secs_f64())
-                    .execute(self.shared.database.pool()),
+                    .execute(self.shared.database.keepers().pool()),
             )
             .await?;
         }

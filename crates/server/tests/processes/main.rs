@@ -23,6 +23,7 @@ mod postgres;
 mod reconciler;
 mod refusals;
 mod shutdown;
+mod silence;
 mod storm;
 mod support;
 mod traces;

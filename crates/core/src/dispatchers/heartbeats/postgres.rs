@@ -35,7 +35,7 @@ impl Heartbeats for PostgresHeartbeats {
                 .bind(&tenure.task_queue)
                 .bind(tenure.owner)
                 .bind(tenure.epoch);
-            let written = within(query.fetch_optional(self.database.pool()))
+            let written = within(query.fetch_optional(self.database.keepers().pool()))
                 .await
                 .map_err(unavailable)?;
             Ok(written.map_or(Beat::Superseded, |_| Beat::Written))
@@ -82,7 +82,7 @@ impl Heartbeats for PostgresHeartbeats {
                 .bind(dispatcher)
                 .bind(epoch)
                 .bind(server);
-            let gone = within(query.fetch_optional(self.database.pool()))
+            let gone = within(query.fetch_optional(self.database.keepers().pool()))
                 .await
                 .map_err(unavailable)?;
             Ok(gone.is_some())

@@ -1,7 +1,7 @@
-//! A network between one server and Temporal that can be stood in the way of.
+//! A network between a server and what it needs (PostgreSQL, Temporal, Redis, targets of wakes) that can fail in every way.
 //!
 //! What is held is kept, in order, and goes on when the gate opens, even when its sender is dead by then. What is held
-//! when the proxy is dropped is lost.
+//! when the proxy is dropped is lost. A connection that was silenced stays so for ever, and neither side is told.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +21,28 @@ pub(crate) enum Gate {
     Late(Duration),
 }
 
+/// What becomes of new connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    Open,
+    /// Turned away, as by a host on which nobody listens.
+    Refusing,
+    /// Taken, and never served: as by a host that is switched off.
+    Silent,
+}
+
+/// Faults of whole connections; these are numbered from 1.
+#[derive(Clone)]
+struct Faults {
+    door: watch::Sender<Door>,
+    /// The last connection that was made.
+    newest: watch::Sender<u64>,
+    /// Up to here they are silent.
+    silent: watch::Sender<u64>,
+    /// Up to here they are closed.
+    cut: watch::Sender<u64>,
+}
+
 #[derive(Clone)]
 struct Watched {
     seen: Arc<Mutex<Vec<u8>>>,
@@ -34,6 +56,7 @@ pub(crate) struct Proxy {
     pub(crate) address: String,
     pub(crate) requests: watch::Sender<Gate>,
     pub(crate) answers: watch::Sender<Gate>,
+    faults: Faults,
     watched: Watched,
     _tasks: JoinSet<()>,
 }
@@ -54,12 +77,18 @@ impl Proxy {
             poison,
             bites: watch::Sender::new(0),
         };
+        let faults = Faults {
+            door: watch::Sender::new(Door::Open),
+            newest: watch::Sender::new(0),
+            silent: watch::Sender::new(0),
+            cut: watch::Sender::new(0),
+        };
         let mut tasks = JoinSet::new();
         let accept = accept(
             listener,
             server.to_owned(),
-            requests.clone(),
-            answers.clone(),
+            (requests.clone(), answers.clone()),
+            faults.clone(),
             watched.clone(),
         );
         tasks.spawn(accept);
@@ -67,9 +96,33 @@ impl Proxy {
             address,
             requests,
             answers,
+            faults,
             watched,
             _tasks: tasks,
         }
+    }
+
+    /// Nothing passes any more on the connections that are open, in either direction; new ones are served.
+    pub(crate) fn silence(&self) {
+        let newest = *self.faults.newest.borrow();
+        self.faults.silent.send_replace(newest);
+    }
+
+    /// Closes the connections that are open; new ones are served.
+    pub(crate) fn cut(&self) {
+        let newest = *self.faults.newest.borrow();
+        self.faults.cut.send_replace(newest);
+    }
+
+    /// What becomes of new connections from now on.
+    pub(crate) fn door(&self, door: Door) {
+        self.faults.door.send_replace(door);
+    }
+
+    /// Everything is late by this, in both directions.
+    pub(crate) fn delay(&self, by: Duration) {
+        self.requests.send_replace(Gate::Late(by));
+        self.answers.send_replace(Gate::Late(by));
     }
 
     pub(crate) fn hold_requests(&self) {
@@ -104,30 +157,57 @@ impl Proxy {
 async fn accept(
     listener: TcpListener,
     server: String,
-    requests: watch::Sender<Gate>,
-    answers: watch::Sender<Gate>,
+    (requests, answers): (watch::Sender<Gate>, watch::Sender<Gate>),
+    faults: Faults,
     watched: Watched,
 ) {
     // Ended with the proxy.
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
+        let door = *faults.door.borrow();
+        if door == Door::Refusing {
+            let _ = client.set_zero_linger();
+            continue;
+        }
         let Ok(server) = TcpStream::connect(&server).await else {
             continue;
         };
+        faults.newest.send_modify(|newest| *newest += 1);
+        let number = *faults.newest.borrow();
+        if door == Door::Silent {
+            faults.silent.send_modify(|silent| *silent = number);
+        }
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();
         let (request, requested) = mpsc::unbounded_channel();
         let (answer, answered) = mpsc::unbounded_channel();
-        connections.spawn(read(from_client, request, Some(watched.clone())));
-        connections.spawn(write_requests(
-            requested,
-            to_server,
-            requests.subscribe(),
-            watched.clone(),
-        ));
-        connections.spawn(read(from_server, answer, None));
-        connections.spawn(write_answers(answered, to_client, answers.subscribe()));
+        let silent = faults.silent.subscribe();
+        let gate = |gate: &watch::Sender<Gate>| Way {
+            number,
+            silent: silent.clone(),
+            gate: gate.subscribe(),
+        };
+        let served = futures::future::join4(
+            read(from_client, request, Some(watched.clone())),
+            write_requests(requested, to_server, gate(&requests), watched.clone()),
+            read(from_server, answer, None),
+            write_answers(answered, to_client, gate(&answers)),
+        );
+        let mut cut = faults.cut.subscribe();
+        connections.spawn(async move {
+            tokio::select! {
+                _ = served => {}
+                _ = cut.wait_for(|cut| *cut >= number) => {}
+            }
+        });
     }
+}
+
+/// One direction of a connection.
+struct Way {
+    number: u64,
+    silent: watch::Receiver<u64>,
+    gate: watch::Receiver<Gate>,
 }
 
 async fn read(
@@ -156,7 +236,7 @@ async fn read(
 async fn write_requests(
     chunks: mpsc::UnboundedReceiver<(Instant, Vec<u8>)>,
     mut to: OwnedWriteHalf,
-    gate: watch::Receiver<Gate>,
+    gate: Way,
     watched: Watched,
 ) {
     write(chunks, &mut to, gate, |chunk| remember(&watched.passed, chunk)).await;
@@ -166,7 +246,7 @@ async fn write_requests(
 async fn write_answers(
     chunks: mpsc::UnboundedReceiver<(Instant, Vec<u8>)>,
     mut to: OwnedWriteHalf,
-    gate: watch::Receiver<Gate>,
+    gate: Way,
 ) {
     write(chunks, &mut to, gate, |_| ()).await;
 }
@@ -174,16 +254,19 @@ async fn write_answers(
 async fn write(
     mut chunks: mpsc::UnboundedReceiver<(Instant, Vec<u8>)>,
     to: &mut OwnedWriteHalf,
-    mut gate: watch::Receiver<Gate>,
+    mut way: Way,
     passed: impl Fn(&[u8]),
 ) {
     while let Some((came_at, chunk)) = chunks.recv().await {
-        let open = gate.wait_for(|gate| *gate != Gate::Held).await;
+        let open = way.gate.wait_for(|gate| *gate != Gate::Held).await;
         let Ok(state) = open.map(|state| *state) else {
             return;
         };
         if let Gate::Late(by) = state {
             tokio::time::sleep_until(came_at + by).await;
+        }
+        if *way.silent.borrow() >= way.number {
+            std::future::pending::<()>().await;
         }
         if to.write_all(&chunk).await.is_err() {
             return;
