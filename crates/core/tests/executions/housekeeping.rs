@@ -232,3 +232,49 @@ async fn the_gauges_tell_how_much_waits_and_for_how_long() {
     assert!((100..130).contains(&age), "{age}");
     server.stop().await;
 }
+
+/// The statement, stopped where a test wants it: it has looked at the table, and locks nothing before the key is free.
+const PRUNE: &str = include_str!("../../sql/housekeeping/prune.sql");
+const KEY: i64 = 4_711;
+
+#[tokio::test]
+async fn what_is_retried_in_the_moment_in_which_it_would_be_pruned_keeps_its_item() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(5, FAIL).await;
+    let item = testbed.enqueue(tenant).await;
+    let server = testbed.server(brisk()).await;
+    testbed.finishes(1).await;
+    server.stop().await;
+    age(&testbed, item, "2 hours").await;
+
+    let mut key = testbed.connection().await;
+    let take = sqlx::query("select pg_advisory_lock($1)").bind(KEY);
+    take.execute(&mut key).await.unwrap();
+    let stopped = PRUNE.replacen(
+        "where finished_at",
+        &format!("where (select pg_advisory_lock_shared({KEY}) is not null) and finished_at"),
+        1,
+    );
+    let pool = testbed.pool().clone();
+    let pruning = tokio::spawn(async move {
+        let query = sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(stopped));
+        query
+            .bind(3600.0_f64)
+            .bind(100_i64)
+            .fetch_one(&pool)
+            .await
+            .unwrap()
+    });
+    eventually("it has looked and not locked", async || {
+        let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted
+                       and database = (select oid from pg_database where datname = current_database())";
+        testbed.number(waiting).await == 1
+    })
+    .await;
+    operate::retry(&testbed.database, item, "alice").await.unwrap();
+    let give = sqlx::query("select pg_advisory_unlock($1)").bind(KEY);
+    give.execute(&mut key).await.unwrap();
+    assert_eq!(pruning.await.unwrap(), 0, "nothing was pruned");
+    let whole = "select count(*) from stationmaster_internal.queue_pending p join stationmaster_internal.queue_items i on i.id = p.item_id";
+    assert_eq!(testbed.number(whole).await, 1);
+}
