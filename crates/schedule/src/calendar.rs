@@ -15,6 +15,8 @@ pub(crate) struct Calendar {
     pub(crate) days: Days,
     /// The hour or the minute is left to the clock.
     pub(crate) wildcard: bool,
+    /// The hour is not.
+    pub(crate) names_hours: bool,
 }
 
 /// The days that match, for each shape of a month.

@@ -3,9 +3,13 @@
 //!
 //! * A *fixed* time fires when the clock first reaches or passes it. So a time in a gap fires at the first instant after the gap
 //!   (not at all under `skip`), and a time that comes again does not fire again (it does under `both`).
-//! * An expression that leaves the hour or the minute to the clock fires whenever the clock shows a match.
+//! * An expression that leaves the hour or the minute to the clock fires whenever the clock shows a match. Where it names its
+//!   hours, one that is lost in a gap with all its matches fires once at the first instant after the gap (not at all under
+//!   `skip`): whoever asks for `*/30 2 * * *` wants something to happen every night.
 //!
 //! Fires grow strictly: no instant comes twice.
+
+use std::ops::Range;
 
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
@@ -132,9 +136,18 @@ impl<'a> Walk<'a> {
         !self.is_fixed() || self.series.dst == DstPolicy::Both
     }
 
-    /// Whether a local time that does not exist fires after the gap.
-    fn moves(&self) -> bool {
-        self.is_fixed() && self.series.dst != DstPolicy::Skip
+    /// Whether a local time in the gap at the beginning of a stretch fires after it.
+    fn moves(&mut self, missing: i64, stretch: &Stretch) -> bool {
+        self.series.dst != DstPolicy::Skip
+            && (self.is_fixed() || (self.calendar.names_hours && self.is_lost(hour_of(missing), stretch)))
+    }
+
+    /// Whether an hour has all its matches in the gap at the beginning of a stretch.
+    fn is_lost(&mut self, hour: Range<i64>, stretch: &Stretch) -> bool {
+        let is_outside = |found: Option<i64>| found.is_none_or(|found| found >= hour.end);
+        self.next_match(hour.start)
+            .is_some_and(|first| first >= stretch.passed)
+            && is_outside(self.next_match(stretch.local_start()))
     }
 
     /// The first local time that matches and is not before this one.
@@ -149,33 +162,30 @@ impl<'a> Walk<'a> {
         Some(found)
     }
 
-    /// What matches in the gap at the beginning of a stretch.
-    fn missing(&mut self, stretch: &Stretch) -> Option<Missing> {
+    /// What matches in the gap at the beginning of a stretch and fires after it, once for all. What does not is remembered.
+    fn moved(&mut self, stretch: &Stretch) -> Option<Missing> {
         if !stretch.begins_with_a_gap() {
             return None;
         }
-        let first = self.next_match(stretch.passed)?;
-        let (mut next, mut times) = (Some(first), 0);
+        let mut moved = None;
+        let mut next = self.next_match(stretch.passed);
         while let Some(found) = next.filter(|found| *found < stretch.local_start()) {
-            times += 1;
+            if self.moves(found, stretch) {
+                count(&mut moved, found);
+            } else {
+                count(&mut self.skipped, found);
+            }
             next = self.next_match(found + 1);
         }
-        let first = shown(first)?;
-        (times > 0).then_some(Missing { first, times })
+        moved
     }
 
     /// The first fire of a stretch from here on.
     fn within(&mut self, stretch: &Stretch) -> Option<(i64, Option<Note>)> {
         if self.at == stretch.start
-            && let Some(Missing { first, times }) = self.missing(stretch)
+            && let Some(Missing { first: wanted, times }) = self.moved(stretch)
         {
-            if self.moves() {
-                let wanted = first;
-                return Some((stretch.start, Some(Note::MovedOutOfGap { wanted, times })));
-            }
-            let before = self.skipped.unwrap_or(Missing { first, times: 0 });
-            let times = times.saturating_add(before.times);
-            self.skipped = Some(Missing { times, ..before });
+            return Some((stretch.start, Some(Note::MovedOutOfGap { wanted, times })));
         }
         let mut from = self.at + stretch.offset;
         if !self.repeats() {
@@ -220,6 +230,21 @@ impl Iterator for Walk<'_> {
             self.stretch = stretch.following(self.series.zone.time_zone());
         }
     }
+}
+
+/// One more local time that does not exist.
+fn count(missing: &mut Option<Missing>, found: i64) {
+    match (missing.as_mut(), shown(found)) {
+        (Some(missing), _) => missing.times = missing.times.saturating_add(1),
+        (None, Some(first)) => *missing = Some(Missing { first, times: 1 }),
+        (None, None) => {}
+    }
+}
+
+/// The hour that a local time is in.
+fn hour_of(local: i64) -> Range<i64> {
+    let start = local - local.rem_euclid(3_600);
+    start..start + 3_600
 }
 
 /// The last whole second that is not after an instant.

@@ -105,16 +105,37 @@ fn wildcards_follow_the_clock_under_every_policy() {
             ),
             ["2024-11-03T01:30:00-04:00", "2024-11-03T01:30:00-05:00"]
         );
-        // A star in the minute is enough: nothing of 02:00 exists, so nothing fires.
-        assert_eq!(
-            new_york(
-                "*/15 2 * * *",
-                "2024-03-10T00:00:00-05:00",
-                "2024-03-10T23:00:00-04:00"
-            ),
-            [""; 0]
-        );
     }
+}
+
+#[test]
+fn a_named_hour_that_a_gap_swallows_whole_fires_once_after_it_and_under_skip_not_at_all() {
+    let new_york = |text, dst| {
+        let day = ("2016-03-13T00:00:00-05:00", "2016-03-13T23:00:00-04:00");
+        fires(text, "America/New_York", dst, day.0, day.1)
+    };
+    for text in ["*/30 2 * * *", "* 2 * * *", "5/20 2 * * *"] {
+        for dst in [DstPolicy::Vixie, DstPolicy::Both] {
+            assert_eq!(new_york(text, dst), ["2016-03-13T03:00:00-04:00"], "{text}");
+        }
+        assert_eq!(new_york(text, DstPolicy::Skip), [""; 0], "{text}");
+    }
+    // The next hour is named as well, and its first fire is the same instant.
+    assert_eq!(
+        new_york("*/30 2,3 * * *", DstPolicy::Vixie),
+        ["2016-03-13T03:00:00-04:00", "2016-03-13T03:30:00-04:00"]
+    );
+    // Half of the hour is left on Lord Howe, and with it a match: nothing is lost.
+    assert_eq!(
+        fires(
+            "*/15 2 * * *",
+            "Australia/Lord_Howe",
+            DstPolicy::Vixie,
+            "2024-10-05T12:00:00Z",
+            "2024-10-05T20:00:00Z"
+        ),
+        ["2024-10-06T02:30:00+11:00", "2024-10-06T02:45:00+11:00"]
+    );
 }
 
 #[test]

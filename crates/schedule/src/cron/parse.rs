@@ -99,6 +99,7 @@ fn fields(
         months,
         days,
         wildcard: minutes.is_wildcard() || hours.is_wildcard(),
+        names_hours: !hours.is_wildcard(),
     };
     if calendar.ever_comes() {
         return Ok(Rule::Calendar(Box::new(calendar)));

@@ -12,6 +12,8 @@ pub(crate) struct Case {
     date: Option<(i8, i8)>,
     /// A star or an open step in the hour or the minute.
     pub(crate) wildcard: bool,
+    /// Neither in the hour.
+    pub(crate) names_hours: bool,
 }
 
 impl Case {
@@ -22,12 +24,21 @@ impl Case {
         wildcard: bool,
     ) -> Self {
         Self {
-            text,
             minutes: std::array::from_fn(minute),
             hours: std::array::from_fn(hour),
             date: None,
+            names_hours: !text.split(' ').nth(1).unwrap().contains('*'),
+            text,
             wildcard,
         }
+    }
+
+    /// The local times that match within the hour of a local time.
+    pub(crate) fn matches_of_hour(&self, local: i64) -> impl Iterator<Item = i64> + '_ {
+        let hour = local - local.rem_euclid(3_600);
+        (hour..hour + 3_600)
+            .step_by(60)
+            .filter(|local| self.matches(*local))
     }
 
     /// Whether a local time matches, in seconds of the local clock since 1970.

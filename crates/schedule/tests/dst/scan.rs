@@ -125,12 +125,12 @@ pub(crate) fn scan(clock: &Clock, case: &Case, dst: DstPolicy) -> Vec<(i64, Effe
     let mut skipped = 0;
     let mut previous: Option<i64> = None;
     for &(at, local) in &clock.ticks {
-        let mut missing = 0;
+        let mut missing = Vec::new();
         let mut over = previous.map_or(local, |previous| previous + clock.step);
         while over < local {
             let place = clock.place(over);
             if !shown[place] && !jumped_over[place] && case.matches(over) {
-                missing += 1;
+                missing.push(over);
             }
             jumped_over[place] = true;
             over += clock.step;
@@ -144,19 +144,24 @@ pub(crate) fn scan(clock: &Clock, case: &Case, dst: DstPolicy) -> Vec<(i64, Effe
         to_come[place] -= 1;
         let comes_again = to_come[place] > 0;
 
-        let moved = missing > 0 && !case.wildcard && dst != DstPolicy::Skip;
+        // An hour that is named and has lost all it had is made up for, like a fixed time.
+        let is_moved = |one: &i64| {
+            let hour_is_lost =
+                || case.names_hours && case.matches_of_hour(*one).all(|other| missing.contains(&other));
+            dst != DstPolicy::Skip && (!case.wildcard || hour_is_lost())
+        };
+        let moved = u32::try_from(missing.iter().filter(|one| is_moved(one)).count()).unwrap();
+        let left_out = u32::try_from(missing.len()).unwrap() - moved;
         let fires_here = case.matches(local) && (case.wildcard || dst == DstPolicy::Both || !again);
         if !clock.core.contains(&at) {
             continue;
         }
-        if !moved {
-            skipped += missing;
-        }
-        if !moved && !fires_here {
+        skipped += left_out;
+        if moved == 0 && !fires_here {
             continue;
         }
-        let effect = if moved {
-            Effect::Moved(missing)
+        let effect = if moved > 0 {
+            Effect::Moved(moved)
         } else if skipped > 0 {
             Effect::Skipped(std::mem::take(&mut skipped))
         } else if was_shown {
