@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{PgConnection, PgPool};
 
 use crate::session::Behalf;
+pub(crate) use crate::session::{Read, Write};
 
 /// Reads a statement from `sql/`, at compile time.
 macro_rules! statement {
@@ -23,6 +24,9 @@ pub(crate) use statement;
 
 /// The longest that a single call may take.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Repeats after a deadlock.
+const CONFLICTS: u32 = 4;
 
 /// The oldest PostgreSQL that has what we need.
 const OLDEST_SERVER: u32 = 15;
@@ -139,8 +143,30 @@ pub async fn within<T>(call: impl Future<Output = Result<T, sqlx::Error>>) -> Re
     }
 }
 
+/// Repeats, a few times, what PostgreSQL ended because two waited for each other; `is_conflict` tells of an error whether it is that.
+pub(crate) async fn despite_conflicts<T, E, F: Future<Output = Result<T, E>>>(
+    attempt: impl Fn() -> F,
+    is_conflict: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    for _ in 0..CONFLICTS {
+        match attempt().await {
+            Err(error) if is_conflict(&error) => {}
+            other => return other,
+        }
+    }
+    attempt().await
+}
+
+/// One column of many rows, as a statement takes it.
+pub(crate) fn column<'a, R: 'a, T>(
+    rows: impl IntoIterator<Item = &'a R>,
+    get: impl Fn(&'a R) -> T,
+) -> Vec<T> {
+    rows.into_iter().map(get).collect()
+}
+
 /// What the database's clock shows.
-pub(crate) async fn now(connection: &mut sqlx::PgConnection) -> Result<jiff::Timestamp, Error> {
+pub(crate) async fn now(connection: &mut PgConnection) -> Result<jiff::Timestamp, Error> {
     let query = sqlx::query_scalar::<_, jiff_sqlx::Timestamp>("select clock_timestamp()");
     Ok(within(query.fetch_one(connection)).await?.to_jiff())
 }

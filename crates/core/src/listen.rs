@@ -31,6 +31,15 @@ pub(crate) struct Bells {
     pub(crate) heartbeat: Bell,
 }
 
+impl Bells {
+    /// Something may have come in without a word.
+    fn ring_for_work(&self) {
+        for bell in [&self.queue, &self.cancel, &self.alarms, &self.signals] {
+            bell.ring();
+        }
+    }
+}
+
 /// Listens until told to stop, over any number of lost connections.
 pub(crate) async fn run(database: Database, bells: Bells, stop: CancellationToken) {
     let mut failures = 0;
@@ -46,10 +55,7 @@ pub(crate) async fn run(database: Database, bells: Bells, stop: CancellationToke
             },
         }
         // Something may have been missed while nobody listened.
-        bells.queue.ring();
-        bells.cancel.ring();
-        bells.alarms.ring();
-        bells.signals.ring();
+        bells.ring_for_work();
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(RECONNECT.wait(failures.max(1)).max(RECONNECT.base)) => {}
@@ -66,10 +72,7 @@ async fn listen(database: &Database, bells: &Bells) -> Result<(), sqlx::Error> {
         .await?;
     let mut listener = PgListener::connect_with(&pool).await?;
     listener.listen("stationmaster").await?;
-    bells.queue.ring();
-    bells.cancel.ring();
-    bells.alarms.ring();
-    bells.signals.ring();
+    bells.ring_for_work();
     while let Some(notification) = listener.try_recv().await? {
         match notification.payload() {
             "cancel" => bells.cancel.ring(),

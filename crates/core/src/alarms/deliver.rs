@@ -89,7 +89,7 @@ async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
         id: &id,
         body: body(claim),
         secrets: &secrets,
-        traceparent: claim.traceparent.as_deref(),
+        traceparent: claim.content.traceparent.as_deref(),
     };
     // After everything that could take time: nothing stands between this look and the request.
     if !may_send(shared, claim) {
@@ -121,8 +121,8 @@ fn may_send(shared: &AlarmsContext, claim: &Claim) -> bool {
 
 /// Where the wake goes. A server that knows no router leaves it to those that do.
 fn destination(shared: &AlarmsContext, claim: &Claim) -> Result<Url, Verdict> {
-    match &claim.target {
-        Ok(Target::Url(url)) => Ok(url.clone()),
+    match Target::on_record(claim.content.target_url.as_deref()) {
+        Ok(Target::Url(url)) => Ok(url),
         Ok(Target::Router) => shared.router.clone().ok_or_else(|| {
             tracing::error!(alarm = %claim.alarm_id, "Alarm names no target, and alarms.router_url is not set");
             Verdict::Released {
@@ -140,12 +140,14 @@ fn destination(shared: &AlarmsContext, claim: &Claim) -> Result<Url, Verdict> {
 }
 
 fn body(claim: &Claim) -> Vec<u8> {
-    let owner = claim.workspace_id.to_string();
+    let content = &claim.content;
+    let owner = content.workspace_id.to_string();
+    let payload = content.payload.as_deref();
     let body = Body {
-        user_id: claim.user_id.as_deref().unwrap_or(&owner),
-        conversation_id: claim.conversation_id.as_deref(),
-        message: claim.message.as_deref(),
-        payload: claim.payload.as_deref(),
+        user_id: content.user_id.as_deref().unwrap_or(&owner),
+        conversation_id: content.conversation_id.as_deref(),
+        message: content.message.as_deref(),
+        payload: payload.and_then(|text| serde_json::from_str(text).ok()),
         alarm_id: claim.alarm_id,
         scheduled_for: claim.scheduled_for,
         attempt: claim.attempts + 1,

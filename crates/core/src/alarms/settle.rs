@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::AlarmsContext;
 use super::claim::Claim;
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, column, statement};
 use crate::id::AlarmId;
 use crate::task::chain;
 use crate::wake::answer::Class;
@@ -122,15 +122,10 @@ async fn write(shared: &AlarmsContext, batch: &[Settlement]) -> Result<Written, 
 /// Those of the claims that are still ours.
 async fn held(shared: &AlarmsContext, claims: &[&Claim]) -> Result<HashSet<Key>, db::Error> {
     let query = sqlx::query_as(statement!("alarms/held"))
-        .bind(claims.iter().map(|claim| claim.alarm_id).collect::<Vec<_>>())
-        .bind(
-            claims
-                .iter()
-                .map(|claim| jiff_sqlx::Timestamp::from(claim.scheduled_for))
-                .collect::<Vec<_>>(),
-        )
-        .bind(claims.iter().map(|claim| claim.token).collect::<Vec<_>>());
-    let rows: Vec<(AlarmId, jiff_sqlx::Timestamp)> = within(query.fetch_all(shared.database.pool())).await?;
+        .bind(column(claims.iter().copied(), |claim| claim.alarm_id))
+        .bind(column(claims.iter().copied(), Claim::scheduled_for))
+        .bind(column(claims.iter().copied(), |claim| claim.token));
+    let rows: Vec<(AlarmId, jiff_sqlx::Timestamp)> = query.all(&shared.database).await?;
     Ok(rows
         .into_iter()
         .map(|(alarm, at)| (alarm, at.to_jiff()))
@@ -141,43 +136,24 @@ async fn held(shared: &AlarmsContext, claims: &[&Claim]) -> Result<HashSet<Key>,
 type Line = (AlarmId, Option<jiff_sqlx::Timestamp>, bool);
 
 async fn write_once(shared: &AlarmsContext, batch: &[Settlement]) -> Result<Vec<Line>, db::Error> {
-    let rows: Vec<Row<'_>> = batch
-        .iter()
-        .map(|settlement| Row::of(&settlement.verdict))
-        .collect();
+    let rows = column(batch, |settlement| Row::of(&settlement.verdict));
     let claims = || batch.iter().map(|settlement| &settlement.claim);
-    within(
-        sqlx::query_as(statement!("alarms/settle"))
-            .bind(claims().map(|claim| claim.alarm_id).collect::<Vec<_>>())
-            .bind(
-                claims()
-                    .map(|claim| jiff_sqlx::Timestamp::from(claim.scheduled_for))
-                    .collect::<Vec<_>>(),
-            )
-            .bind(claims().map(|claim| claim.token).collect::<Vec<_>>())
-            .bind(rows.iter().map(|row| row.outcome).collect::<Vec<_>>())
-            .bind(rows.iter().map(|row| row.wait.as_secs_f64()).collect::<Vec<_>>())
-            .bind(rows.iter().map(|row| row.error).collect::<Vec<_>>())
-            .bind(
-                rows.iter()
-                    .map(|row| row.answer.map(|(status, _)| i32::from(*status)))
-                    .collect::<Vec<_>>(),
-            )
-            .bind(
-                rows.iter()
-                    .map(|row| row.answer.map(|(_, body)| body.as_str()))
-                    .collect::<Vec<_>>(),
-            )
-            .bind(rows.iter().map(|row| row.class).collect::<Vec<_>>())
-            .bind(
-                rows.iter()
-                    .map(|row| row.class == Some(Class::Gone))
-                    .collect::<Vec<_>>(),
-            )
-            .persistent(batch.len() <= super::FEW_ROWS)
-            .fetch_all(shared.database.pool()),
-    )
-    .await
+    sqlx::query_as(statement!("alarms/settle"))
+        .bind(column(claims(), |claim| claim.alarm_id))
+        .bind(column(claims(), Claim::scheduled_for))
+        .bind(column(claims(), |claim| claim.token))
+        .bind(column(&rows, |row| row.outcome))
+        .bind(column(&rows, |row| row.wait.as_secs_f64()))
+        .bind(column(&rows, |row| row.error))
+        .bind(column(&rows, |row| {
+            row.answer.map(|(status, _)| i32::from(*status))
+        }))
+        .bind(column(&rows, |row| row.answer.map(|(_, body)| body.as_str())))
+        .bind(column(&rows, |row| row.class))
+        .bind(column(&rows, |row| row.class == Some(Class::Gone)))
+        .persistent(batch.len() <= super::FEW_ROWS)
+        .all(&shared.database)
+        .await
 }
 
 words! {

@@ -16,7 +16,7 @@ use super::ownership::{Held, Keep, Ownership};
 use super::runs::Runs;
 use super::supervisor::{self, Office, Supervise};
 use super::{DispatcherId, Settings};
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::engine::dispatchers::{DispatcherEngine, Run};
 use crate::engine::{Contact, Reach};
 use crate::observe::Metrics;
@@ -168,7 +168,7 @@ impl Dispatchers {
         let query = sqlx::query(statement!("dispatchers/ensure"))
             .bind(projects)
             .bind(queues);
-        within(query.execute(self.shared.database.pool())).await?;
+        query.run(&self.shared.database).await?;
         Ok(())
     }
 
@@ -294,7 +294,7 @@ impl Dispatchers {
             .bind(&tenure.dispatcher_id)
             .bind(tenure.epoch)
             .bind(tenure.owner);
-        match within(query.fetch_optional(shared.database.pool())).await {
+        match query.maybe(&shared.database).await {
             Ok(Some(_)) => tracing::info!(dispatcher = %tenure.dispatcher_id, "Handed a dispatcher over"),
             Ok(None) => {}
             Err(error) => tracing::warn!(
@@ -309,11 +309,11 @@ impl Dispatchers {
         let shared = &self.shared;
         let server = shared.presence.id();
         let query = sqlx::query_scalar(statement!("dispatchers/deregister")).bind(server);
-        let stood_by: Vec<String> = within(query.fetch_all(shared.database.pool())).await?;
+        let stood_by: Vec<DispatcherId> = query.all(&shared.database).await?;
         if shared.engine.reach() == Reach::Local {
             return Ok(());
         }
-        stream::iter(stood_by.into_iter().map(DispatcherId))
+        stream::iter(stood_by)
             .for_each_concurrent(PARALLEL, |dispatcher| async move {
                 let told = tokio::time::timeout(LEAVE, shared.engine.leave(&dispatcher, server)).await;
                 // A run that was not told finds out at its next check.

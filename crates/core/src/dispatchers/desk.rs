@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use super::Settings;
 use super::ownership::{Ownership, Standing};
 use crate::attention::{Attention, Terms};
-use crate::db::{Database, statement, within};
+use crate::db::{Database, Read as _, statement};
 use crate::engine::dispatchers::state::Registration;
 use crate::engine::dispatchers::{Checked, Desk, DeskError, Evicted, Routed, Tenure};
 use crate::id::ServerId;
@@ -94,30 +94,24 @@ impl ServerDesk {
     /// Looks whether the run is still the owner's, who stands by, and who was not heard of.
     async fn check_now(&self, tenure: &Tenure) -> Result<Checked, DeskError> {
         let query = sqlx::query_scalar(statement!("dispatchers/holds"))
-            .bind(&tenure.dispatcher_id.0)
+            .bind(&tenure.dispatcher_id)
             .bind(tenure.epoch)
             .bind(tenure.owner);
-        if !self.may_act(tenure)? || !within(query.fetch_one(self.database.pool())).await? {
+        if !self.may_act(tenure)? || !query.one(&self.database).await? {
             return Ok(Checked {
                 superseded: true,
                 ..Checked::default()
             });
         }
-        let query = sqlx::query_as(statement!("dispatchers/registered")).bind(&tenure.dispatcher_id.0);
-        let registered: Vec<(ServerId, String)> = within(query.fetch_all(self.database.pool())).await?;
+        let query = sqlx::query_as(statement!("dispatchers/registered")).bind(&tenure.dispatcher_id);
+        let registered: Vec<Registration> = query.all(&self.database).await?;
         let query = sqlx::query_scalar(statement!("dispatchers/stale_servers"))
-            .bind(&tenure.dispatcher_id.0)
+            .bind(&tenure.dispatcher_id)
             .bind(self.settings.stale_after.as_secs_f64());
-        let silent: Vec<ServerId> = within(query.fetch_all(self.database.pool())).await?;
+        let silent: Vec<ServerId> = query.all(&self.database).await?;
         Ok(Checked {
             superseded: false,
-            registered: registered
-                .into_iter()
-                .map(|(server_id, task_queue)| Registration {
-                    server_id,
-                    task_queue,
-                })
-                .collect(),
+            registered,
             silent,
         })
     }
@@ -131,14 +125,13 @@ impl ServerDesk {
                 ..Evicted::default()
             });
         }
-        let ids: Vec<uuid::Uuid> = servers.iter().map(|server| server.0).collect();
         let query = sqlx::query_as(statement!("dispatchers/evict"))
-            .bind(&tenure.dispatcher_id.0)
+            .bind(&tenure.dispatcher_id)
             .bind(tenure.epoch)
             .bind(tenure.owner)
-            .bind(ids)
+            .bind(servers)
             .bind(self.settings.stale_after.as_secs_f64());
-        let (held, evicted): (bool, Vec<uuid::Uuid>) = within(query.fetch_one(self.database.pool())).await?;
+        let (held, evicted): (bool, Vec<ServerId>) = query.one(&self.database).await?;
         if !held {
             self.metrics.stale_write("evict");
         }
@@ -148,7 +141,7 @@ impl ServerDesk {
         self.metrics.dispatchers.evicted(evicted.len());
         Ok(Evicted {
             superseded: !held,
-            servers: evicted.into_iter().map(ServerId).collect(),
+            servers: evicted,
         })
     }
 

@@ -15,6 +15,8 @@
 //!
 //! Engines know neither leases, nor limits, nor the inbox of signals, nor the modules `executions`, `dispatchers` and `signals`.
 
+use futures::future::BoxFuture;
+
 pub mod breaker;
 mod contact;
 pub mod dispatchers;
@@ -34,6 +36,22 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     /// Pass it back to read on; `None` at the end.
     pub next: Option<Vec<u8>>,
+}
+
+/// What is on all pages.
+pub(crate) async fn all_pages<'a, T>(
+    read: impl Fn(Option<Vec<u8>>) -> BoxFuture<'a, Result<Page<T>, EngineUnavailable>>,
+) -> Result<Vec<T>, EngineUnavailable> {
+    let mut all = Vec::new();
+    let mut next = None;
+    loop {
+        let page = read(next).await?;
+        all.extend(page.rows);
+        next = page.next;
+        if next.is_none() {
+            return Ok(all);
+        }
+    }
 }
 
 /// The engine did not answer, or answered that it cannot now. Always worth another try later.

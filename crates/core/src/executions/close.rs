@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::ExecutionsContext;
 use super::finish::{End, finish};
-use crate::db::{self, within};
+use crate::db::{self, Read as _};
 use crate::duty;
 use crate::engine::Close;
 use crate::id::ExecutionId;
@@ -52,8 +52,7 @@ impl Pass for SharedCloses {
             return Ok(Next::After(IDLE));
         };
         let query = "select min(claimed_at) from stationmaster_internal.executions_active";
-        let oldest: Option<jiff_sqlx::Timestamp> =
-            within(sqlx::query_scalar(query).fetch_one(shared.database.pool())).await?;
+        let oldest: Option<jiff_sqlx::Timestamp> = sqlx::query_scalar(query).one(&shared.database).await?;
         let Some(oldest) = oldest.map(jiff_sqlx::Timestamp::to_jiff) else {
             return Ok(Next::After(shared.settings.close_interval));
         };
@@ -136,21 +135,19 @@ async fn write_closes(
     if ends.is_empty() {
         return Ok(HashSet::new());
     }
-    let finished = finish(&shared.database, &ends, shared.engine.name(), shared.floor()).await?;
-    let ended: HashSet<ExecutionId> = finished.ended.into_iter().collect();
-    let busy: HashSet<ExecutionId> = finished.busy.into_iter().collect();
+    let written = finish(&shared.database, &ends, shared.engine.name(), shared.floor()).await?;
     for end in &ends {
-        if ended.contains(&end.execution_id) {
+        if written.done.contains(&end.execution_id) {
             tracing::debug!(execution = %end.execution_id, status = %end.status, "The engine closed a run");
             shared.metrics.finished(end.status);
-        } else if end.token.is_some() && !busy.contains(&end.execution_id) {
+        } else if end.token.is_some() && !written.busy.contains(&end.execution_id) {
             // Under a token that is not the row's any more; without a token it would only be a repeat.
             shared.metrics.stale_write("close");
             tracing::warn!(execution = %end.execution_id, "A late close was refused: the claim is not ours any more");
         }
     }
-    if !ended.is_empty() {
+    if !written.done.is_empty() {
         shared.bells.queue.ring();
     }
-    Ok(busy)
+    Ok(written.busy)
 }

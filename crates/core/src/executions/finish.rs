@@ -1,7 +1,9 @@
 //! Finish: the end of executions, whoever says so, in batches. Frees the slots in the same statement.
 
+use std::collections::HashSet;
+
 use super::{EndReason, ItemStatus};
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, column, statement, within};
 use crate::engine::{Close, CloseStatus};
 use crate::id::{ExecutionId, Token, WorkspaceId};
 
@@ -40,24 +42,65 @@ impl End {
             run_id: None,
         }
     }
+
+    /// A failure by our own word, of an execution that was not started.
+    pub(crate) fn failed(execution_id: ExecutionId, reason: EndReason, message: &str) -> Self {
+        let close = Close {
+            execution_id,
+            token: None,
+            status: CloseStatus::Failed,
+            output: None,
+            error: None,
+        };
+        Self {
+            item_status: ItemStatus::Failed,
+            reason: Some(reason),
+            last_error: Some(message.replace('\0', "")),
+            error: Some(serde_json::json!({ "message": message, "reason": reason }).to_string()),
+            ..Self::of(close)
+        }
+    }
 }
 
-/// What became of a batch of ends.
+/// What became of a batch. What is in neither set was not active under the token named.
 #[derive(Debug, Default)]
-pub(crate) struct Finished {
+pub(crate) struct Written {
     /// Written.
-    pub(crate) ended: Vec<ExecutionId>,
+    pub(crate) done: HashSet<ExecutionId>,
     /// The workspace's capacity was in other hands: try again in a moment.
-    pub(crate) busy: Vec<ExecutionId>,
+    pub(crate) busy: HashSet<ExecutionId>,
 }
 
-/// Ends executions. Those that appear in neither list of the answer were not active under the token named.
+impl Written {
+    pub(super) fn extend(&mut self, other: Self) {
+        self.done.extend(other.done);
+        self.busy.extend(other.busy);
+    }
+}
+
+/// From the answer of a statement: which, and whether it was written.
+impl FromIterator<(ExecutionId, bool)> for Written {
+    fn from_iter<I: IntoIterator<Item = (ExecutionId, bool)>>(rows: I) -> Self {
+        let mut written = Self::default();
+        for (execution, is_done) in rows {
+            let set = if is_done {
+                &mut written.done
+            } else {
+                &mut written.busy
+            };
+            set.insert(execution);
+        }
+        written
+    }
+}
+
+/// Ends executions.
 pub(crate) async fn finish(
     database: &Database,
     ends: &[End],
     by: &str,
     floor: f64,
-) -> Result<Finished, db::Error> {
+) -> Result<Written, db::Error> {
     match write(database, ends, by, floor).await {
         // A value that PostgreSQL cannot hold (\u0000 in a JSON string, a number beyond numeric) must not keep the
         // others of its batch from ending: halve until it stands alone, then say so instead of storing it.
@@ -66,11 +109,9 @@ pub(crate) async fn finish(
                 return write(database, &[without_values(end, &error)], by, floor).await;
             }
             let (left, right) = ends.split_at(ends.len() / 2);
-            let mut finished = Box::pin(finish(database, left, by, floor)).await?;
-            let rest = Box::pin(finish(database, right, by, floor)).await?;
-            finished.ended.extend(rest.ended);
-            finished.busy.extend(rest.busy);
-            Ok(finished)
+            let mut written = Box::pin(finish(database, left, by, floor)).await?;
+            written.extend(Box::pin(finish(database, right, by, floor)).await?);
+            Ok(written)
         }
         other => other,
     }
@@ -94,11 +135,11 @@ fn without_values(end: &End, error: &db::Error) -> End {
     }
 }
 
-async fn write(database: &Database, ends: &[End], by: &str, floor: f64) -> Result<Finished, db::Error> {
+async fn write(database: &Database, ends: &[End], by: &str, floor: f64) -> Result<Written, db::Error> {
     let mut session = database.session().await?;
-    let finished = write_in(&mut session, ends, by, floor).await?;
+    let written = write_in(&mut session, ends, by, floor).await?;
     session.finish().await?;
-    Ok(finished)
+    Ok(written)
 }
 
 /// Ends one execution in a transaction that goes on to do more. A value that cannot be stored breaks that transaction: the answer
@@ -107,7 +148,7 @@ pub(crate) async fn finish_in(
     connection: &mut sqlx::PgConnection,
     end: &End,
     by: &str,
-) -> Result<Result<Finished, End>, db::Error> {
+) -> Result<Result<Written, End>, db::Error> {
     match write_in(connection, std::slice::from_ref(end), by, 0.0).await {
         Err(error) if is_unrepresentable(&error) => Ok(Err(without_values(end, &error))),
         other => other.map(Ok),
@@ -119,10 +160,7 @@ async fn write_in(
     ends: &[End],
     by: &str,
     floor: f64,
-) -> Result<Finished, db::Error> {
-    fn column<'a, T>(ends: &'a [End], get: impl Fn(&'a End) -> T) -> Vec<T> {
-        ends.iter().map(get).collect()
-    }
+) -> Result<Written, db::Error> {
     // Under one token, and only then, a set of tokens is as exact as pairs.
     let token = ends.first().and_then(|end| end.token);
     let is_one_claim = token.is_some() && ends.iter().all(|end| end.token == token);
@@ -148,14 +186,5 @@ async fn write_in(
             .fetch_all(connection),
     )
     .await?;
-    let mut finished = Finished::default();
-    for (execution, ended) in rows {
-        if ended {
-            &mut finished.ended
-        } else {
-            &mut finished.busy
-        }
-        .push(execution);
-    }
-    Ok(finished)
+    Ok(rows.into_iter().collect())
 }

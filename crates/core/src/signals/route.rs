@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::DeadReason;
 use super::schema::Schema;
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, column, statement};
 use crate::id::{DefinitionId, DispatcherId, Epoch, ServerId, WorkspaceId};
 
 /// Under whose right a batch is routed. The statement writes only while the dispatcher's row says the same.
@@ -60,13 +60,11 @@ pub(crate) async fn route_batch(
     limit: usize,
     mut dead: impl FnMut(DeadReason),
 ) -> Result<Batch, db::Error> {
-    let rows: Vec<Loaded> = within(
-        sqlx::query_as(statement!("signals/load"))
-            .bind(fence.dispatcher_id)
-            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .fetch_all(database.pool()),
-    )
-    .await?;
+    let rows: Vec<Loaded> = sqlx::query_as(statement!("signals/load"))
+        .bind(fence.dispatcher_id)
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .all(database)
+        .await?;
     let seen = rows.len();
     if seen == 0 {
         return Ok(Batch::default());
@@ -142,41 +140,21 @@ fn obstacle(
 }
 
 async fn write(database: &Database, fence: &Fence<'_>, verdicts: &[Verdict]) -> Result<Batch, db::Error> {
-    let column = |get: fn(&Verdict) -> &str| verdicts.iter().map(get).collect::<Vec<_>>();
-    let reasons: Vec<Option<DeadReason>> = verdicts
-        .iter()
-        .map(|verdict| verdict.dead.as_ref().map(|(reason, _)| *reason))
-        .collect();
-    let details: Vec<Option<&str>> = verdicts
-        .iter()
-        .map(|verdict| verdict.dead.as_ref().map(|(_, words)| words.as_str()))
-        .collect();
     let query = sqlx::query_as(statement!("signals/route"))
         .bind(fence.dispatcher_id)
         .bind(fence.epoch)
         .bind(fence.owner)
-        .bind(column(|verdict| &verdict.signal_id))
-        .bind(
-            verdicts
-                .iter()
-                .map(|verdict| verdict.workspace_id.map(|id| id.0))
-                .collect::<Vec<_>>(),
-        )
-        .bind(
-            verdicts
-                .iter()
-                .map(|verdict| verdict.definition_id.map(|id| id.0))
-                .collect::<Vec<_>>(),
-        )
-        .bind(
-            verdicts
-                .iter()
-                .map(|verdict| verdict.priority)
-                .collect::<Vec<_>>(),
-        )
-        .bind(&reasons)
-        .bind(&details);
-    let (held, routed, dead): (bool, i64, i64) = within(query.fetch_one(database.pool())).await?;
+        .bind(column(verdicts, |verdict| verdict.signal_id.as_str()))
+        .bind(column(verdicts, |verdict| verdict.workspace_id))
+        .bind(column(verdicts, |verdict| verdict.definition_id))
+        .bind(column(verdicts, |verdict| verdict.priority))
+        .bind(column(verdicts, |verdict| {
+            verdict.dead.as_ref().map(|(reason, _)| *reason)
+        }))
+        .bind(column(verdicts, |verdict| {
+            verdict.dead.as_ref().map(|(_, words)| words.as_str())
+        }));
+    let (held, routed, dead): (bool, i64, i64) = query.one(database).await?;
     Ok(Batch {
         seen: verdicts.len(),
         routed: routed.unsigned_abs(),

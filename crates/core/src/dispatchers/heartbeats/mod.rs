@@ -22,7 +22,7 @@ pub mod redis;
 const BEAT: Duration = Duration::from_secs(5);
 
 /// A heartbeat as it was found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, sqlx::FromRow)]
 pub struct Heartbeat {
     /// Which dispatcher.
     pub dispatcher_id: DispatcherId,
@@ -35,6 +35,7 @@ pub struct Heartbeat {
     /// Under which epoch.
     pub epoch: Epoch,
     /// How long ago, by the store's own clock.
+    #[sqlx(try_from = "crate::columns::Span")]
     pub age: Duration,
 }
 

@@ -1,12 +1,10 @@
 //! Heartbeats in PostgreSQL: a row per dispatcher.
 
-use std::time::Duration;
-
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::{Beat, Heartbeat, Heartbeats, Unavailable};
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement};
 use crate::dispatchers::{DispatcherId, Epoch, Tenure};
 use crate::id::ServerId;
 use crate::task::chain;
@@ -24,8 +22,6 @@ fn unavailable(error: db::Error) -> Unavailable {
     }
 }
 
-type Row = (DispatcherId, String, String, ServerId, Epoch, f64);
-
 impl Heartbeats for PostgresHeartbeats {
     fn beat<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Beat, Unavailable>> {
         async move {
@@ -35,9 +31,7 @@ impl Heartbeats for PostgresHeartbeats {
                 .bind(&tenure.task_queue)
                 .bind(tenure.owner)
                 .bind(tenure.epoch);
-            let written = within(query.fetch_optional(self.database.pool()))
-                .await
-                .map_err(unavailable)?;
+            let written = query.maybe(&self.database).await.map_err(unavailable)?;
             Ok(written.map_or(Beat::Superseded, |_| Beat::Written))
         }
         .boxed()
@@ -51,22 +45,7 @@ impl Heartbeats for PostgresHeartbeats {
     fn list(&self) -> BoxFuture<'_, Result<Vec<Heartbeat>, Unavailable>> {
         async move {
             let query = sqlx::query_as(statement!("heartbeats/list"));
-            let rows: Vec<Row> = within(query.fetch_all(self.database.pool()))
-                .await
-                .map_err(unavailable)?;
-            let found =
-                rows.into_iter()
-                    .map(
-                        |(dispatcher_id, project, task_queue, server_id, epoch, age)| Heartbeat {
-                            dispatcher_id,
-                            project,
-                            task_queue,
-                            server_id,
-                            epoch,
-                            age: Duration::try_from_secs_f64(age).unwrap_or_default(),
-                        },
-                    );
-            Ok(found.collect())
+            query.all(&self.database).await.map_err(unavailable)
         }
         .boxed()
     }
@@ -82,9 +61,7 @@ impl Heartbeats for PostgresHeartbeats {
                 .bind(dispatcher)
                 .bind(epoch)
                 .bind(server);
-            let gone = within(query.fetch_optional(self.database.pool()))
-                .await
-                .map_err(unavailable)?;
+            let gone = query.maybe(&self.database).await.map_err(unavailable)?;
             Ok(gone.is_some())
         }
         .boxed()
