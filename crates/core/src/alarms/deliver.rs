@@ -16,7 +16,7 @@ use url::Url;
 
 use super::claim::Claim;
 use super::ladder;
-use super::settle::{Settlement, Verdict};
+use super::settle::{Fate, Settlement, Verdict};
 use super::target::Target;
 use super::{AlarmsContext, Origin};
 use crate::id::AlarmId;
@@ -59,28 +59,24 @@ async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
     let pass = match shared.targets.admit(&name).await {
         Admission::Go(pass) => pass,
         Admission::Full { wait } => {
-            return Verdict::Released {
+            return Verdict {
                 wait,
                 held_back: Some("full"),
-                message: None,
+                ..Verdict::of(Fate::Released)
             };
         }
         Admission::Open { wait } => {
-            return Verdict::Released {
-                wait,
+            return Verdict {
                 held_back: Some("unreachable"),
-                message: Some(format!("held back: {name} does not answer")),
+                ..Verdict::released(wait, format!("held back: {name} does not answer"))
             };
         }
     };
     let secrets = match shared.keyring.secrets_of(&shared.database, &name).await {
         Ok(secrets) => secrets,
         Err(error) => {
-            return Verdict::Released {
-                wait: Duration::from_secs(1),
-                held_back: None,
-                message: Some(format!("its secret could not be read: {error}")),
-            };
+            let message = format!("its secret could not be read: {error}");
+            return Verdict::released(Duration::from_secs(1), message);
         }
     };
     let id = claim.alarm_id.wake_id(claim.scheduled_for);
@@ -93,7 +89,7 @@ async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
     };
     // After everything that could take time: nothing stands between this look and the request.
     if !may_send(shared, claim) {
-        return Verdict::Abandoned;
+        return Verdict::of(Fate::Abandoned);
     }
     if claim.attempts == 0 && claim.recoveries == 0 {
         let late = claim.late + claim.claimed.elapsed().as_secs_f64();
@@ -125,16 +121,13 @@ fn destination(shared: &AlarmsContext, claim: &Claim) -> Result<Url, Verdict> {
         Ok(Target::Url(url)) => Ok(url),
         Ok(Target::Router) => shared.router.clone().ok_or_else(|| {
             tracing::error!(alarm = %claim.alarm_id, "Alarm names no target, and alarms.router_url is not set");
-            Verdict::Released {
-                wait: NO_ROUTER,
-                held_back: None,
-                message: Some("it names no target, and this server's alarms.router_url is not set".to_owned()),
-            }
+            let message = "it names no target, and this server's alarms.router_url is not set";
+            Verdict::released(NO_ROUTER, message.to_owned())
         }),
-        Err(what) => Err(Verdict::Failed {
-            class: Class::Forbidden,
-            message: format!("its target {what}"),
-            answer: None,
+        Err(what) => Err(Verdict {
+            class: Some(Class::Forbidden),
+            message: Some(format!("its target {what}")),
+            ..Verdict::of(Fate::Failed)
         }),
     }
 }
@@ -170,10 +163,12 @@ fn tell(shared: &AlarmsContext, target: &str, change: Change) {
 }
 
 fn judge(claim: &Claim, outcome: Outcome, class: Class) -> Verdict {
-    let (message, answer, asked_for) = match outcome {
+    let (message, reply, asked_for) = match outcome {
         Outcome::Answered { status, body, .. } if class == Class::Accepted => {
-            return Verdict::Fired {
-                answer: (status, body),
+            return Verdict {
+                class: Some(class),
+                reply: Some((status, body)),
+                ..Verdict::of(Fate::Fired)
             };
         }
         Outcome::Answered {
@@ -188,19 +183,17 @@ fn judge(claim: &Claim, outcome: Outcome, class: Class) -> Verdict {
         Outcome::Unreachable { message } => (format!("no answer: {message}"), None, None),
         Outcome::Forbidden { message } => (message, None, None),
     };
-    let message: String = message.replace('\0', "").chars().take(LONGEST_ERROR).collect();
     let attempt = claim.attempts + 1;
-    if class.is_permanent() || attempt >= claim.max_failures {
-        return Verdict::Failed {
-            class,
-            message,
-            answer,
-        };
-    }
-    Verdict::Retry {
-        wait: ladder::wait(attempt, asked_for),
-        class,
-        message,
-        answer,
+    let (fate, wait) = if class.is_permanent() || attempt >= claim.max_failures {
+        (Fate::Failed, Duration::ZERO)
+    } else {
+        (Fate::Retry, ladder::wait(attempt, asked_for))
+    };
+    Verdict {
+        wait,
+        class: Some(class),
+        message: Some(message.replace('\0', "").chars().take(LONGEST_ERROR).collect()),
+        reply,
+        ..Verdict::of(fate)
     }
 }
