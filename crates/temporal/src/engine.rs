@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use stationmaster_core::engine::{
-    Close, Engine, EngineUnavailable, OpenRun, Page, RunState, StartOutcome, StartRequest,
+    Close, Engine, EngineUnavailable, OpenRun, Page, RunState, StartOutcome, StartRequest, Told,
 };
 use stationmaster_core::id::ExecutionId;
 use temporalio_client::grpc::WorkflowService;
@@ -196,41 +196,27 @@ impl Engine for TemporalEngine {
         self.try_start(request, deadline).instrument(span).boxed()
     }
 
-    fn describe<'a>(
-        &'a self,
-        executions: &'a [ExecutionId],
-    ) -> BoxFuture<'a, Result<Vec<RunState>, EngineUnavailable>> {
+    fn describe<'a>(&'a self, executions: &'a [ExecutionId]) -> Told<'a, Vec<RunState>> {
         self.describe_all(executions).map(available).boxed()
     }
 
-    fn cancel<'a>(
-        &'a self,
-        execution: ExecutionId,
-        reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>> {
+    fn cancel<'a>(&'a self, execution: ExecutionId, reason: &'a str) -> Told<'a, ()> {
         self.request_cancel(execution, reason).map(available).boxed()
     }
 
-    fn terminate<'a>(
-        &'a self,
-        run: &'a OpenRun,
-        reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>> {
+    fn terminate<'a>(&'a self, run: &'a OpenRun, reason: &'a str) -> Told<'a, ()> {
         self.terminate_run(run, reason).map(available).boxed()
     }
 
-    fn closed_since(
-        &self,
-        since: Timestamp,
-    ) -> BoxFuture<'_, Result<(Vec<Close>, Timestamp), EngineUnavailable>> {
+    fn closed_since(&self, since: Timestamp) -> Told<'_, (Vec<Close>, Timestamp)> {
         self.sweep(since).map(available).boxed()
     }
 
-    fn open_runs(&self, page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>> {
+    fn open_runs(&self, page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>> {
         self.list_open(page).map(available).boxed()
     }
 
-    fn check(&self) -> BoxFuture<'_, Result<(), EngineUnavailable>> {
+    fn check(&self) -> Told<'_, ()> {
         let namespace = self.describe_namespace(self.rpc_ends_at());
         namespace.map(|answer| available(answer.map(drop))).boxed()
     }

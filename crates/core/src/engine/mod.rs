@@ -40,7 +40,7 @@ pub struct Page<T> {
 
 /// What is on all pages.
 pub(crate) async fn all_pages<'a, T>(
-    read: impl Fn(Option<Vec<u8>>) -> BoxFuture<'a, Result<Page<T>, EngineUnavailable>>,
+    read: impl Fn(Option<Vec<u8>>) -> Told<'a, Page<T>>,
 ) -> Result<Vec<T>, EngineUnavailable> {
     let mut all = Vec::new();
     let mut next = None;
@@ -58,6 +58,9 @@ pub(crate) async fn all_pages<'a, T>(
 #[derive(Debug, thiserror::Error)]
 #[error("the engine is unavailable: {0}")]
 pub struct EngineUnavailable(pub String);
+
+/// What an engine tells, once it has answered.
+pub type Told<'a, T> = BoxFuture<'a, Result<T, EngineUnavailable>>;
 
 /// Whose runs an engine tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,10 +19,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use stationmaster_core::engine::dispatchers::state::{Announcement, Registration, Status};
-use stationmaster_core::engine::dispatchers::{
-    Desk, DispatcherEngine, Done, OpenRun, Run, RunRequest, RunState,
-};
-use stationmaster_core::engine::{EngineUnavailable, Page, Reach};
+use stationmaster_core::engine::dispatchers::{Desk, DispatcherEngine, OpenRun, Run, RunRequest, RunState};
+use stationmaster_core::engine::{EngineUnavailable, Page, Reach, Told};
 use stationmaster_core::id::{DispatcherId, Epoch, ServerId};
 use temporalio_client::grpc::WorkflowService;
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
@@ -237,33 +235,29 @@ impl DispatcherEngine for TemporalDispatchers {
         .boxed()
     }
 
-    fn replace<'a>(
-        &'a self,
-        request: &'a RunRequest,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<String, EngineUnavailable>> {
+    fn replace<'a>(&'a self, request: &'a RunRequest, deadline: Duration) -> Told<'a, String> {
         self.start(request, deadline)
             .map(|answer| answer.map_err(EngineUnavailable))
             .boxed()
     }
 
-    fn state<'a>(&'a self, run: &'a Run) -> BoxFuture<'a, Result<RunState, EngineUnavailable>> {
+    fn state<'a>(&'a self, run: &'a Run) -> Told<'a, RunState> {
         self.run_state(run).map(available).boxed()
     }
 
-    fn announce<'a>(&'a self, run: &'a Run, news: Announcement) -> BoxFuture<'a, Done> {
+    fn announce<'a>(&'a self, run: &'a Run, news: Announcement) -> Told<'a, ()> {
         async move { available(self.tell(&run.dispatcher_id, workflow::ANNOUNCE, &news).await) }.boxed()
     }
 
-    fn register<'a>(&'a self, dispatcher: &'a DispatcherId, server: Registration) -> BoxFuture<'a, Done> {
+    fn register<'a>(&'a self, dispatcher: &'a DispatcherId, server: Registration) -> Told<'a, ()> {
         async move { available(self.tell(dispatcher, workflow::REGISTER, &server).await) }.boxed()
     }
 
-    fn leave<'a>(&'a self, dispatcher: &'a DispatcherId, server: ServerId) -> BoxFuture<'a, Done> {
+    fn leave<'a>(&'a self, dispatcher: &'a DispatcherId, server: ServerId) -> Told<'a, ()> {
         async move { available(self.tell(dispatcher, workflow::LEAVE, &server).await) }.boxed()
     }
 
-    fn end<'a>(&'a self, run: &'a Run, reason: &'a str) -> BoxFuture<'a, Done> {
+    fn end<'a>(&'a self, run: &'a Run, reason: &'a str) -> Told<'a, ()> {
         let ends_at = self.engine.rpc_ends_at();
         self.engine
             .end_run(&run.dispatcher_id.0, "", &run.run_id, reason, ends_at)
@@ -271,7 +265,7 @@ impl DispatcherEngine for TemporalDispatchers {
             .boxed()
     }
 
-    fn terminate<'a>(&'a self, run: &'a OpenRun, reason: &'a str) -> BoxFuture<'a, Done> {
+    fn terminate<'a>(&'a self, run: &'a OpenRun, reason: &'a str) -> Told<'a, ()> {
         let ends_at = self.engine.rpc_ends_at();
         self.engine
             .end_run(&run.workflow_id, &run.run_id, "", reason, ends_at)
@@ -279,14 +273,11 @@ impl DispatcherEngine for TemporalDispatchers {
             .boxed()
     }
 
-    fn open_runs(&self, page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>> {
+    fn open_runs(&self, page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>> {
         self.engine.list_as(OPEN, page, open_run).map(available).boxed()
     }
 
-    fn status<'a>(
-        &'a self,
-        dispatcher: &'a DispatcherId,
-    ) -> BoxFuture<'a, Result<Option<Status>, EngineUnavailable>> {
+    fn status<'a>(&'a self, dispatcher: &'a DispatcherId) -> Told<'a, Option<Status>> {
         self.ask(dispatcher).map(available).boxed()
     }
 }
