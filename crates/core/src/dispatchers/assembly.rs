@@ -135,14 +135,14 @@ impl Dispatchers {
             newcomers: Arc::default(),
             database,
         };
-        let office = Office::new(
-            shared.database.clone(),
+        let office = Office {
+            database: shared.database.clone(),
             engine,
-            Arc::clone(&shared.heartbeats),
+            heartbeats: Arc::clone(&shared.heartbeats),
+            health: shared.health.clone(),
             settings,
-            Arc::clone(&shared.metrics),
-        )
-        .with_health(shared.health.clone());
+            metrics: Arc::clone(&shared.metrics),
+        };
         let mut lane = Self {
             shared,
             office,
@@ -192,29 +192,17 @@ impl Dispatchers {
 
     fn spawn_owner(&mut self) {
         let shared = &self.shared;
-        let desk = ServerDesk::new(
-            shared.database.clone(),
-            shared.ownership.clone(),
-            Arc::clone(&shared.settings),
-            Arc::clone(&shared.metrics),
-        );
+        let desk = ServerDesk {
+            database: shared.database.clone(),
+            ownership: shared.ownership.clone(),
+            settings: Arc::clone(&shared.settings),
+            metrics: Arc::clone(&shared.metrics),
+        };
         shared.engine.open(Arc::new(desk));
-        let keep = Keep {
-            shared: shared.clone(),
-        };
-        let runs = Runs {
-            shared: shared.clone(),
-            looked: None,
-        };
-        let beats = Beats {
-            shared: shared.clone(),
-            last: None,
-            written: Vec::new(),
-        };
-        let bells = shared.bells.clone();
-        self.owner.spawn(bells.keep, keep);
-        self.owner.spawn(bells.runs, runs);
-        self.owner.spawn(bells.beat, beats);
+        let (bells, share) = (shared.bells.clone(), || shared.clone());
+        self.owner.spawn(bells.keep, Keep { shared: share() });
+        self.owner.spawn(bells.runs, Runs::new(share()));
+        self.owner.spawn(bells.beat, Beats::new(share()));
     }
 
     /// What is not as it should be, in words.

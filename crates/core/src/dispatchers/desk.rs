@@ -27,27 +27,13 @@ const ATTENTION: Terms = Terms {
 
 /// See the module.
 pub(super) struct ServerDesk {
-    database: Database,
-    ownership: Ownership,
-    settings: Arc<Settings>,
-    metrics: Arc<Metrics>,
+    pub(super) database: Database,
+    pub(super) ownership: Ownership,
+    pub(super) settings: Arc<Settings>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl ServerDesk {
-    pub(super) fn new(
-        database: Database,
-        ownership: Ownership,
-        settings: Arc<Settings>,
-        metrics: Arc<Metrics>,
-    ) -> Self {
-        Self {
-            database,
-            ownership,
-            settings,
-            metrics,
-        }
-    }
-
     /// Routes what waits in the inbox, until it is empty or the look has lasted long enough.
     async fn route_now(&self, tenure: &Tenure) -> Result<Routed, DeskError> {
         let began = Instant::now();

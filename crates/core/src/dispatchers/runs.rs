@@ -29,8 +29,8 @@ const AGAIN: Backoff = Backoff {
 
 /// See the module.
 pub(super) struct Runs {
-    pub(super) shared: DispatchersContext,
-    pub(super) looked: Option<Instant>,
+    shared: DispatchersContext,
+    looked: Option<Instant>,
 }
 
 impl Pass for Runs {
@@ -175,6 +175,10 @@ fn failed(shared: &DispatchersContext, held: &Held, error: &EngineUnavailable) {
 }
 
 impl Runs {
+    pub(super) fn new(shared: DispatchersContext) -> Self {
+        Self { shared, looked: None }
+    }
+
     /// Tells the runs of dispatchers where this server stands by.
     async fn introduce(&self) {
         let shared = &self.shared;

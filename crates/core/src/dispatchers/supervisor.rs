@@ -37,12 +37,12 @@ const STAGGER: Duration = Duration::from_secs(1);
 /// What the supervisor needs, by itself or by hand.
 #[derive(Clone)]
 pub struct Office {
-    database: Database,
-    engine: Arc<dyn DispatcherEngine>,
-    heartbeats: Arc<dyn Heartbeats>,
-    health: Health,
-    settings: Arc<Settings>,
-    metrics: Arc<Metrics>,
+    pub(super) database: Database,
+    pub(super) engine: Arc<dyn DispatcherEngine>,
+    pub(super) heartbeats: Arc<dyn Heartbeats>,
+    pub(super) health: Health,
+    pub(super) settings: Arc<Settings>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Office {
@@ -62,11 +62,6 @@ impl Office {
             settings,
             metrics,
         }
-    }
-
-    pub(super) fn with_health(mut self, health: Health) -> Self {
-        self.health = health;
-        self
     }
 }
 

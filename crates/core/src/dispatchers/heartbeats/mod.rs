@@ -22,7 +22,7 @@ pub mod redis;
 const BEAT: Duration = Duration::from_secs(5);
 
 /// A heartbeat as it was found.
-#[derive(Debug, Clone, PartialEq, Serialize, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, sqlx::FromRow)]
 pub struct Heartbeat {
     /// Which dispatcher.
     pub dispatcher_id: DispatcherId,
@@ -35,6 +35,7 @@ pub struct Heartbeat {
     /// Under which epoch.
     pub epoch: Epoch,
     /// How long ago, by the store's own clock.
+    #[serde(skip)]
     #[sqlx(try_from = "crate::columns::Span")]
     pub age: Duration,
 }
@@ -78,19 +79,6 @@ pub trait Heartbeats: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<bool, Unavailable>>;
 }
 
-/// What a heartbeat looks like in a store that keeps text.
-#[derive(Debug, Serialize, Deserialize)]
-struct Written {
-    dispatcher_id: DispatcherId,
-    project: String,
-    task_queue: String,
-    server_id: ServerId,
-    epoch: Epoch,
-    /// Milliseconds since 1970, by the store's clock.
-    #[serde(default)]
-    last_heartbeat: u64,
-}
-
 /// What is known of the store, for readiness.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Health(Arc<Mutex<Option<String>>>);
@@ -119,10 +107,20 @@ impl Health {
 
 /// Writes the heartbeats of what this server owns.
 pub(super) struct Beats {
-    pub(super) shared: DispatchersContext,
-    pub(super) last: Option<Instant>,
+    shared: DispatchersContext,
+    last: Option<Instant>,
     /// How many dispatchers had one at the last round; a new one does not wait.
-    pub(super) written: Vec<Tenure>,
+    written: Vec<Tenure>,
+}
+
+impl Beats {
+    pub(super) fn new(shared: DispatchersContext) -> Self {
+        Self {
+            shared,
+            last: None,
+            written: Vec::new(),
+        }
+    }
 }
 
 impl Pass for Beats {

@@ -7,9 +7,10 @@ use ::redis::aio::MultiplexedConnection;
 use ::redis::{AsyncConnectionConfig, Client, RedisError, Script, cmd};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use super::{Beat, Heartbeat, Heartbeats, Unavailable, Written};
+use super::{Beat, Heartbeat, Heartbeats, Unavailable};
 use crate::dispatchers::{DispatcherId, Epoch, Tenure};
 use crate::id::ServerId;
 
@@ -44,6 +45,16 @@ if not readable or type(held) ~= 'table' or tonumber(held.epoch) ~= tonumber(ARG
     return 0
 end
 return redis.call('DEL', KEYS[1])";
+
+/// A heartbeat as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    #[serde(flatten)]
+    beat: Heartbeat,
+    /// Milliseconds since 1970, by the clock of Redis.
+    #[serde(default)]
+    last_heartbeat: u64,
+}
 
 /// See the module.
 pub struct RedisHeartbeats {
@@ -138,11 +149,14 @@ impl Heartbeats for RedisHeartbeats {
     fn beat<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Beat, Unavailable>> {
         async move {
             let written = Written {
-                dispatcher_id: tenure.dispatcher_id.clone(),
-                project: tenure.project.clone(),
-                task_queue: tenure.task_queue.clone(),
-                server_id: tenure.owner,
-                epoch: tenure.epoch,
+                beat: Heartbeat {
+                    dispatcher_id: tenure.dispatcher_id.clone(),
+                    project: tenure.project.clone(),
+                    task_queue: tenure.task_queue.clone(),
+                    server_id: tenure.owner,
+                    epoch: tenure.epoch,
+                    age: Duration::ZERO,
+                },
                 last_heartbeat: 0,
             };
             let text = serde_json::to_string(&written).map_err(|error| unavailable(error.to_string()))?;
@@ -180,12 +194,8 @@ impl Heartbeats for RedisHeartbeats {
                 .flatten()
                 .filter_map(|text| serde_json::from_str::<Written>(&text).ok());
             let found = readable.map(|one| Heartbeat {
-                dispatcher_id: one.dispatcher_id,
-                project: one.project,
-                task_queue: one.task_queue,
-                server_id: one.server_id,
-                epoch: one.epoch,
                 age: Duration::from_millis(now.saturating_sub(one.last_heartbeat)),
+                ..one.beat
             });
             Ok(found.collect())
         }
