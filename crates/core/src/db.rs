@@ -106,10 +106,16 @@ impl Error {
         }
     }
 
+    /// Does its SQLSTATE begin like one of these?
+    pub(crate) fn is_of(&self, classes: &[&str]) -> bool {
+        let code = self.code().unwrap_or_default();
+        classes.iter().any(|class| code.starts_with(class))
+    }
+
     /// Deadlock or serialization failure: the same call may well succeed now.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
-        matches!(self.code().as_deref(), Some("40P01" | "40001"))
+        self.is_of(&["40P01", "40001"])
     }
 
     /// It could not be reached, would not let us in, or has no room for us now: later the same call may succeed.
@@ -118,10 +124,7 @@ impl Error {
         use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls};
         match self {
             Self::Timeout(_) | Self::Sql(Io(_) | Tls(_) | PoolTimedOut | PoolClosed) => true,
-            _ => self.code().is_some_and(|code| {
-                let classes = ["08", "28", "53", "57"];
-                classes.iter().any(|class| code.starts_with(class)) || code == "3D000"
-            }),
+            _ => self.is_of(&["08", "28", "3D000", "53", "57"]),
         }
     }
 

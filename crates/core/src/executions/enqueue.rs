@@ -125,9 +125,7 @@ impl From<db::Error> for Error {
     fn from(error: db::Error) -> Self {
         match error.code().as_deref() {
             Some("23503") => Self::Unknown(error.message()),
-            Some(code) if code.starts_with("22") || code == "23514" || code.starts_with("54") => {
-                Self::BadInput(error.message())
-            }
+            _ if error.is_of(&["22", "23514", "54"]) => Self::BadInput(error.message()),
             _ => Self::Database(error),
         }
     }

@@ -7,6 +7,9 @@ use crate::db::{self, Database, column, statement, within};
 use crate::engine::{Close, CloseStatus};
 use crate::id::{ExecutionId, Token, WorkspaceId};
 
+/// The classes of errors that tell of a value which PostgreSQL cannot hold.
+const UNREPRESENTABLE: [&str; 2] = ["22", "54"];
+
 /// One end.
 #[derive(Debug, Clone)]
 pub(crate) struct End {
@@ -104,7 +107,7 @@ pub(crate) async fn finish(
     match write(database, ends, by, floor).await {
         // A value that PostgreSQL cannot hold (\u0000 in a JSON string, a number beyond numeric) must not keep the
         // others of its batch from ending: halve until it stands alone, then say so instead of storing it.
-        Err(error) if is_unrepresentable(&error) => {
+        Err(error) if error.is_of(&UNREPRESENTABLE) => {
             if let [end] = ends {
                 return write(database, &[without_values(end, &error)], by, floor).await;
             }
@@ -115,12 +118,6 @@ pub(crate) async fn finish(
         }
         other => other,
     }
-}
-
-fn is_unrepresentable(error: &db::Error) -> bool {
-    error
-        .code()
-        .is_some_and(|code| code.starts_with("22") || code.starts_with("54"))
 }
 
 fn without_values(end: &End, error: &db::Error) -> End {
@@ -150,7 +147,7 @@ pub(crate) async fn finish_in(
     by: &str,
 ) -> Result<Result<Written, End>, db::Error> {
     match write_in(connection, std::slice::from_ref(end), by, 0.0).await {
-        Err(error) if is_unrepresentable(&error) => Ok(Err(without_values(end, &error))),
+        Err(error) if error.is_of(&UNREPRESENTABLE) => Ok(Err(without_values(end, &error))),
         other => other.map(Ok),
     }
 }

@@ -1,8 +1,8 @@
 //! Route: a batch of the inbox becomes queue items and dead letters, in one statement, under the epoch of the owner.
 //!
 //! What a signal meets is decided here, before anything is written; the statement then writes all of it or, when the epoch is
-//! not the owner's any more, nothing. A signal that the queue refuses is found by trying the batch one by one, and is put aside
-//! alone: it slows nobody.
+//! not the owner's any more, nothing. A signal that the queue refuses is found by halving the batch, and is put aside alone: it slows
+//! nobody.
 
 use std::collections::HashMap;
 
@@ -10,6 +10,9 @@ use super::DeadReason;
 use super::schema::Schema;
 use crate::db::{self, Database, Read as _, column, statement};
 use crate::id::{DefinitionId, DispatcherId, Epoch, ServerId, WorkspaceId};
+
+/// The classes of errors by which PostgreSQL refuses something in the data; the next try would be refused alike.
+const REFUSALS: [&str; 4] = ["22", "23", "54", "P0"];
 
 /// Under whose right a batch is routed. The statement writes only while the dispatcher's row says the same.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +61,7 @@ pub(crate) async fn route_batch(
     database: &Database,
     fence: &Fence<'_>,
     limit: usize,
-    mut dead: impl FnMut(DeadReason),
+    mut dead: impl FnMut(DeadReason) + Send,
 ) -> Result<Batch, db::Error> {
     let rows: Vec<Loaded> = sqlx::query_as(statement!("signals/load"))
         .bind(fence.dispatcher_id)
@@ -69,33 +72,44 @@ pub(crate) async fn route_batch(
     if seen == 0 {
         return Ok(Batch::default());
     }
-    let verdicts = judge(rows);
-    let mut batch = match write(database, fence, &verdicts).await {
+    let batch = write_all(database, fence, &mut judge(rows), &mut dead).await?;
+    Ok(Batch { seen, ..batch })
+}
+
+/// Writes a batch. One in it that the queue refuses is found by halving, and is put aside alone.
+async fn write_all(
+    database: &Database,
+    fence: &Fence<'_>,
+    verdicts: &mut [Verdict],
+    dead: &mut (impl FnMut(DeadReason) + Send),
+) -> Result<Batch, db::Error> {
+    let refusal = match write(database, fence, verdicts).await {
         Ok(batch) => {
-            count(&verdicts, batch, &mut dead);
-            batch
+            if batch.dead > 0 {
+                let reasons = verdicts.iter().filter_map(|verdict| verdict.dead.as_ref());
+                reasons.for_each(|(reason, _)| dead(*reason));
+            }
+            return Ok(batch);
         }
-        Err(error) if is_refusal(&error) => one_by_one(database, fence, verdicts, &mut dead).await?,
+        Err(error) if error.is_of(&REFUSALS) => error,
         Err(error) => return Err(error),
     };
-    batch.seen = seen;
-    Ok(batch)
-}
-
-fn count(verdicts: &[Verdict], batch: Batch, dead: &mut impl FnMut(DeadReason)) {
-    if batch.dead > 0 {
-        for (reason, _) in verdicts.iter().filter_map(|verdict| verdict.dead.as_ref()) {
-            dead(*reason);
+    if let [one] = verdicts {
+        if one.dead.is_some() {
+            return Err(refusal);
         }
+        one.dead = Some((DeadReason::Refused, refusal.message()));
+        return Box::pin(write_all(database, fence, verdicts, dead)).await;
     }
-}
-
-/// PostgreSQL refused something in the data; the next try would be refused alike.
-fn is_refusal(error: &db::Error) -> bool {
-    let classes = ["22", "23", "54", "P0"];
-    error
-        .code()
-        .is_some_and(|code| classes.iter().any(|class| code.starts_with(class)))
+    let (left, right) = verdicts.split_at_mut(verdicts.len() / 2);
+    let mut batch = Box::pin(write_all(database, fence, left, dead)).await?;
+    if !batch.superseded {
+        let rest = Box::pin(write_all(database, fence, right, dead)).await?;
+        batch.routed += rest.routed;
+        batch.dead += rest.dead;
+        batch.superseded = rest.superseded;
+    }
+    Ok(batch)
 }
 
 fn judge(rows: Vec<Loaded>) -> Vec<Verdict> {
@@ -161,32 +175,4 @@ async fn write(database: &Database, fence: &Fence<'_>, verdicts: &[Verdict]) -> 
         dead: dead.unsigned_abs(),
         superseded: !held,
     })
-}
-
-/// Somebody in the batch is refused by the queue: each is tried alone, and who is refused alone is put aside.
-async fn one_by_one(
-    database: &Database,
-    fence: &Fence<'_>,
-    verdicts: Vec<Verdict>,
-    dead: &mut impl FnMut(DeadReason),
-) -> Result<Batch, db::Error> {
-    let mut all = Batch::default();
-    for mut verdict in verdicts {
-        let one = match write(database, fence, std::slice::from_ref(&verdict)).await {
-            Ok(one) => one,
-            Err(error) if is_refusal(&error) => {
-                verdict.dead = Some((DeadReason::Refused, error.message()));
-                write(database, fence, std::slice::from_ref(&verdict)).await?
-            }
-            Err(error) => return Err(error),
-        };
-        count(std::slice::from_ref(&verdict), one, dead);
-        all.routed += one.routed;
-        all.dead += one.dead;
-        if one.superseded {
-            all.superseded = true;
-            break;
-        }
-    }
-    Ok(all)
 }

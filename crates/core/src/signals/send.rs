@@ -101,11 +101,10 @@ pub enum Error {
 
 impl From<db::Error> for Error {
     fn from(error: db::Error) -> Self {
-        match error.code().as_deref() {
-            Some(code) if code.starts_with("22") || code == "23514" || code.starts_with("54") => {
-                Self::BadPayload(error.message())
-            }
-            _ => Self::Database(error),
+        if error.is_of(&["22", "23514", "54"]) {
+            Self::BadPayload(error.message())
+        } else {
+            Self::Database(error)
         }
     }
 }
