@@ -155,9 +155,14 @@ impl Database {
 
     /// A connection on which to carry out one operation.
     pub async fn session(&self) -> Result<Session, db::Error> {
-        let Some(behalf) = &self.behalf else {
-            return Ok(Session(Held::Own(within(self.pool().acquire()).await?)));
-        };
+        // In boxes, so that nobody carries the room along that a connection needs to be had.
+        match &self.behalf {
+            None => Ok(Session(Held::Own(within(Box::pin(self.pool().acquire())).await?))),
+            Some(behalf) => Box::pin(self.session_for(behalf)).await,
+        }
+    }
+
+    async fn session_for(&self, behalf: &Behalf) -> Result<Session, db::Error> {
         let mut transaction = within(self.pool().begin()).await?;
         let role = self.wall.load(Ordering::Relaxed).then_some(ROLE);
         let act = sqlx::query(statement!("access/act_for"))

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 
 use super::Settings;
 use super::ownership::{Ownership, Standing};
 use crate::attention::{Attention, Terms};
 use crate::db::{Database, Read as _, statement};
 use crate::engine::dispatchers::state::Registration;
-use crate::engine::dispatchers::{Checked, Desk, DeskError, Evicted, Routed, Tenure};
+use crate::engine::dispatchers::{Acted, Checked, Desk, DeskError, Evicted, Routed, Tenure};
 use crate::id::ServerId;
 use crate::observe::Metrics;
 use crate::signals::{Fence, route_batch};
@@ -152,19 +151,15 @@ impl ServerDesk {
 }
 
 impl Desk for ServerDesk {
-    fn route<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Routed, DeskError>> {
+    fn route<'a>(&'a self, tenure: &'a Tenure) -> Acted<'a, Routed> {
         self.route_now(tenure).boxed()
     }
 
-    fn check<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Checked, DeskError>> {
+    fn check<'a>(&'a self, tenure: &'a Tenure) -> Acted<'a, Checked> {
         self.check_now(tenure).boxed()
     }
 
-    fn evict<'a>(
-        &'a self,
-        tenure: &'a Tenure,
-        servers: &'a [ServerId],
-    ) -> BoxFuture<'a, Result<Evicted, DeskError>> {
+    fn evict<'a>(&'a self, tenure: &'a Tenure, servers: &'a [ServerId]) -> Acted<'a, Evicted> {
         self.evict_now(tenure, servers).boxed()
     }
 }

@@ -59,6 +59,9 @@ pub enum Beat {
     Superseded,
 }
 
+/// What a store answers.
+pub type Answered<'a, T> = BoxFuture<'a, Result<T, Unavailable>>;
+
 /// Where heartbeats are kept. Every call is bounded in time.
 pub trait Heartbeats: Send + Sync + 'static {
     /// Writes a heartbeat, unless there is one of a newer epoch.

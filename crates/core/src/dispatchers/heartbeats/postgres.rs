@@ -1,9 +1,8 @@
 //! Heartbeats in PostgreSQL: a row per dispatcher.
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 
-use super::{Beat, Heartbeat, Heartbeats, Unavailable};
+use super::{Answered, Beat, Heartbeat, Heartbeats, Unavailable};
 use crate::db::{self, Database, Read as _, statement};
 use crate::dispatchers::{DispatcherId, Epoch, Tenure};
 use crate::id::ServerId;
@@ -23,7 +22,7 @@ fn unavailable(error: db::Error) -> Unavailable {
 }
 
 impl Heartbeats for PostgresHeartbeats {
-    fn beat<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Beat, Unavailable>> {
+    fn beat<'a>(&'a self, tenure: &'a Tenure) -> Answered<'a, Beat> {
         async move {
             let query = sqlx::query_scalar::<_, String>(statement!("heartbeats/beat"))
                 .bind(&tenure.dispatcher_id)
@@ -38,11 +37,11 @@ impl Heartbeats for PostgresHeartbeats {
     }
 
     /// A database that is away is told by everything else.
-    fn check(&self) -> BoxFuture<'_, Result<(), Unavailable>> {
+    fn check(&self) -> Answered<'_, ()> {
         async { Ok(()) }.boxed()
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Heartbeat>, Unavailable>> {
+    fn list(&self) -> Answered<'_, Vec<Heartbeat>> {
         async move {
             let query = sqlx::query_as(statement!("heartbeats/list"));
             query.all(&self.database).await.map_err(unavailable)
@@ -55,7 +54,7 @@ impl Heartbeats for PostgresHeartbeats {
         dispatcher: &'a DispatcherId,
         epoch: Epoch,
         server: ServerId,
-    ) -> BoxFuture<'a, Result<bool, Unavailable>> {
+    ) -> Answered<'a, bool> {
         async move {
             let query = sqlx::query_scalar::<_, String>(statement!("heartbeats/remove"))
                 .bind(dispatcher)

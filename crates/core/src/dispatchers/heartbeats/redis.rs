@@ -6,11 +6,10 @@ use std::time::Duration;
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{AsyncConnectionConfig, Client, RedisError, Script, cmd};
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use super::{Beat, Heartbeat, Heartbeats, Unavailable};
+use super::{Answered, Beat, Heartbeat, Heartbeats, Unavailable};
 use crate::dispatchers::{DispatcherId, Epoch, Tenure};
 use crate::id::ServerId;
 
@@ -146,7 +145,7 @@ async fn read_all(mut connection: MultiplexedConnection) -> Result<(u64, Vec<Opt
 }
 
 impl Heartbeats for RedisHeartbeats {
-    fn beat<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Beat, Unavailable>> {
+    fn beat<'a>(&'a self, tenure: &'a Tenure) -> Answered<'a, Beat> {
         async move {
             let written = Written {
                 beat: Heartbeat {
@@ -180,12 +179,12 @@ impl Heartbeats for RedisHeartbeats {
         .boxed()
     }
 
-    fn check(&self) -> BoxFuture<'_, Result<(), Unavailable>> {
+    fn check(&self) -> Answered<'_, ()> {
         self.call(async |mut connection| cmd("PING").query_async::<()>(&mut connection).await)
             .boxed()
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Heartbeat>, Unavailable>> {
+    fn list(&self) -> Answered<'_, Vec<Heartbeat>> {
         async move {
             let (now, values) = self.call(read_all).await?;
             // What cannot be read is not ours; it is left where it is.
@@ -207,7 +206,7 @@ impl Heartbeats for RedisHeartbeats {
         dispatcher: &'a DispatcherId,
         epoch: Epoch,
         server: ServerId,
-    ) -> BoxFuture<'a, Result<bool, Unavailable>> {
+    ) -> Answered<'a, bool> {
         async move {
             let removed: i64 = self
                 .call(async |mut connection| {

@@ -178,6 +178,9 @@ pub struct Evicted {
     pub servers: Vec<ServerId>,
 }
 
+/// What an act of a desk comes to.
+pub type Acted<'a, T> = BoxFuture<'a, Result<T, DeskError>>;
+
 /// What a dispatcher's run may do to the world, whichever engine it runs on. Every act is fenced twice: by this process's own
 /// monotonic clock before it is sent, and by the epoch in the statement that writes.
 pub trait Desk: Send + Sync + 'static {
