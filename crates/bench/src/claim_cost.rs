@@ -70,12 +70,7 @@ async fn timed(
 ) -> Result<Percentiles> {
     fixture::wipe(database).await?;
     if full > 0 {
-        let load = Load {
-            limits: vec![1; full],
-            work: std::time::Duration::ZERO,
-            items: crowd,
-            by_limit: false,
-        };
+        let load = Load::of(vec![1; full], crowd);
         fixture::make_workspaces(database, &load).await?;
         fixture::load_items(database, &load, |_| {}).await?;
         // Full, as a claim leaves them: every slot taken, more to do.
@@ -89,12 +84,7 @@ async fn timed(
             .await?;
     }
     let limit = i32::try_from(waiting)?;
-    let load = Load {
-        limits: vec![limit; FREE],
-        work: std::time::Duration::ZERO,
-        items: waiting,
-        by_limit: false,
-    };
+    let load = Load::of(vec![limit; FREE], waiting);
     fixture::make_workspaces(database, &load).await?;
     let query = "select d.workspace_id, d.id from stationmaster.workflow_definitions d
                  join stationmaster.workspaces w on w.id = d.workspace_id where w.max_concurrent = $1";

@@ -19,6 +19,19 @@ pub struct Load {
     pub by_limit: bool,
 }
 
+impl Load {
+    /// Items that take no time, spread evenly.
+    #[must_use]
+    pub fn of(limits: Vec<i32>, items: usize) -> Self {
+        Self {
+            limits,
+            work: Duration::ZERO,
+            items,
+            by_limit: false,
+        }
+    }
+}
+
 /// Makes the workspaces and their definitions; every one has the same one-node graph.
 pub async fn make_workspaces(database: &Database, load: &Load) -> Result<()> {
     let ids: Vec<Uuid> = load.limits.iter().map(|_| Uuid::now_v7()).collect();

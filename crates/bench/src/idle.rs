@@ -11,7 +11,7 @@ use stationmaster_core::observe::Metrics;
 
 use crate::fixture::{Load, load_items, make_workspaces, wipe};
 use crate::measure::{Percentiles, outcome};
-use crate::run::{Where, start_servers, stop_servers, wait_for};
+use crate::run::{Where, executions, start_servers, stop_servers, wait_for};
 use crate::scenario::{FINISHED, Progress};
 
 /// Long enough for a server to have gone to sleep: it has to be woken by the notification.
@@ -51,15 +51,10 @@ async fn one_by_one(
 ) -> Result<Percentiles> {
     let database = Database::new(url, 4)?;
     wipe(&database).await?;
-    let load = Load {
-        limits: vec![10],
-        work: Duration::ZERO,
-        items: 1,
-        by_limit: false,
-    };
+    let load = Load::of(vec![10], 1);
     make_workspaces(&database, &load).await?;
     let metrics = Arc::new(Metrics::new());
-    let stations = start_servers(url, 1, settings, &Where::Embedded, &metrics).await?;
+    let stations = start_servers(url, 1, &executions(settings), &Where::Embedded, &metrics).await?;
     for done in 1..=items {
         tokio::time::sleep(pause).await;
         load_items(&database, &load, |_| {}).await?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use stationmaster_core::alarms;
 use stationmaster_core::db::Database;
 use stationmaster_core::engine::Engine;
 use stationmaster_core::engine::embedded::EmbeddedEngine;
@@ -20,11 +21,28 @@ pub enum Where {
     Outside(Arc<dyn Engine>),
 }
 
+/// Which lanes a server runs, and how.
+pub struct Lanes {
+    /// Executions.
+    pub executions: Option<Settings>,
+    /// Alarms.
+    pub alarms: Option<alarms::Settings>,
+}
+
+/// Executions and nothing else.
+#[must_use]
+pub fn executions(settings: &Settings) -> Lanes {
+    Lanes {
+        executions: Some(settings.clone()),
+        alarms: None,
+    }
+}
+
 /// Starts servers, each with a pool of its own, as separate processes would have; what they count goes into one.
 pub async fn start_servers(
     url: &str,
     servers: usize,
-    settings: &Settings,
+    lanes: &Lanes,
     engine: &Where,
     metrics: &Arc<Metrics>,
 ) -> Result<Vec<Station>> {
@@ -40,8 +58,8 @@ pub async fn start_servers(
             database,
             presence,
             engine,
-            executions: Some(settings.clone()),
-            alarms: None,
+            executions: lanes.executions.clone(),
+            alarms: lanes.alarms.clone().map(alarms::Setup::new).transpose()?,
             dispatchers: None,
             metrics: Arc::clone(metrics),
         };

@@ -17,7 +17,7 @@ use stationmaster_core::observe::Metrics;
 use crate::bare;
 use crate::fixture::{Load, load_items, make_workspaces, rest, wipe};
 use crate::measure::{Outcome, outcome};
-use crate::run::{Question, Where, start_servers, stop_servers, wait_for};
+use crate::run::{Question, Where, executions, start_servers, stop_servers, wait_for};
 
 pub(crate) const FINISHED: Question = Question {
     how_many: "select count(*) from stationmaster_internal.executions_finished",
@@ -118,7 +118,7 @@ async fn run(
     rest(&database).await?;
     progress.part("run", load.items);
     let metrics = Arc::new(Metrics::new());
-    let stations = start_servers(url, servers, settings, &Where::Embedded, &metrics).await?;
+    let stations = start_servers(url, servers, &executions(settings), &Where::Embedded, &metrics).await?;
     wait_for(&database, FINISHED, load.items, |done| progress.at(done)).await?;
     let outcome = outcome(&database, &metrics).await?;
     stop_servers(&stations).await;
@@ -145,12 +145,7 @@ pub async fn starts(
     progress: &mut dyn Progress,
 ) -> Result<Starts> {
     let database = Database::new(url, 4)?;
-    let load = Load {
-        limits: vec![i32::try_from(items)?; 10],
-        work: Duration::ZERO,
-        items,
-        by_limit: false,
-    };
+    let load = Load::of(vec![i32::try_from(items)?; 10], items);
     wipe(&database).await?;
     make_workspaces(&database, &load).await?;
     load_items(&database, &load, |_| {}).await?;
@@ -158,7 +153,7 @@ pub async fn starts(
     let before = bare_starts(&engine, items / 2, settings).await?;
     progress.part("starts through the product", items);
     let (place, metrics) = (Where::Outside(Arc::clone(&engine)), Arc::new(Metrics::new()));
-    let stations = start_servers(url, 1, settings, &place, &metrics).await?;
+    let stations = start_servers(url, 1, &executions(settings), &place, &metrics).await?;
     wait_for(&database, STARTED, items, |done| progress.at(done)).await?;
     let seconds: f64 = sqlx::query_scalar(STARTING).fetch_one(database.pool()).await?;
     let product = per_second(items, Duration::from_secs_f64(seconds));

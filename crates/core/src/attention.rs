@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::db::{Database, statement, within};
+use crate::db::{Database, Write as _, statement};
 use crate::task::chain;
 
 /// For how long, and how closely.
@@ -93,7 +93,7 @@ impl Attention {
             .bind(&self.lane)
             .bind(self.terms.holds.as_secs_f64())
             .bind(virtual_time);
-        if let Err(error) = within(attend.execute(database.pool())).await {
+        if let Err(error) = attend.run(database).await {
             let error = chain(&error);
             tracing::debug!(lane = self.lane, error, "Could not say that nobody needs to ring");
         }
@@ -113,7 +113,7 @@ impl Attention {
             .bind(&self.lane)
             .bind(self.ring)
             .bind(virtual_time);
-        if let Err(error) = within(look_away.execute(database.pool())).await {
+        if let Err(error) = look_away.run(database).await {
             let error = chain(&error);
             tracing::warn!(lane = self.lane, error, "Could not tell the others to look");
         }

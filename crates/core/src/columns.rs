@@ -1,6 +1,8 @@
 //! Columns whose PostgreSQL type and Rust type differ: named in `#[sqlx(try_from = "…")]` on a field, so that a row is read
 //! straight into the type that people see. What cannot be read is an error of the column, told when it is decoded.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 use sqlx::error::BoxDynError;
@@ -43,6 +45,10 @@ columns! {
     At: jiff_sqlx::Timestamp => Timestamp, |time| time.to_jiff();
     /// A time, or none.
     MaybeAt: Option<jiff_sqlx::Timestamp> => Option<Timestamp>, |time| time.map(jiff_sqlx::Timestamp::to_jiff);
+    /// A length of time, selected in seconds.
+    Span: f64 => Duration, |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    /// Such a length, or none.
+    MaybeSpan: Option<f64> => Option<Duration>, |seconds| seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     /// JSON, selected as text so that it stays as it was written.
     Json: String => Box<RawValue>, |text| RawValue::from_string(text)?;
     /// Such JSON, or none.

@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sqlx::pool::PoolConnectionMetadata;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection as _, PgPool};
+use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::sync::Notify;
 
 use crate::session::Behalf;
+pub(crate) use crate::session::{Read, Write};
 
 /// Reads a statement from `sql/`, at compile time.
 macro_rules! statement {
@@ -41,6 +42,9 @@ const KEEPERS: u32 = 2;
 
 /// Told when a database of this process has gone silent: calls under way are given up.
 static SILENCE: Notify = Notify::const_new();
+
+/// Repeats after a deadlock.
+const CONFLICTS: u32 = 4;
 
 /// The oldest PostgreSQL that has what we need.
 const OLDEST_SERVER: u32 = 15;
@@ -123,10 +127,16 @@ impl Error {
         }
     }
 
+    /// Does its SQLSTATE begin like one of these?
+    pub(crate) fn is_of(&self, classes: &[&str]) -> bool {
+        let code = self.code().unwrap_or_default();
+        classes.iter().any(|class| code.starts_with(class))
+    }
+
     /// Deadlock or serialization failure: the same call may well succeed now.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
-        matches!(self.code().as_deref(), Some("40P01" | "40001"))
+        self.is_of(&["40P01", "40001"])
     }
 
     /// It could not be reached, would not let us in, or has no room for us now: later the same call may succeed.
@@ -135,10 +145,7 @@ impl Error {
         use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls};
         match self {
             Self::Timeout(_) | Self::Silent | Self::Sql(Io(_) | Tls(_) | PoolTimedOut | PoolClosed) => true,
-            _ => self.code().is_some_and(|code| {
-                let classes = ["08", "28", "53", "57"];
-                classes.iter().any(|class| code.starts_with(class)) || code == "3D000"
-            }),
+            _ => self.is_of(&["08", "28", "3D000", "53", "57"]),
         }
     }
 
@@ -181,8 +188,30 @@ pub async fn within<T, E: Into<Error>>(call: impl Future<Output = Result<T, E>>)
     result
 }
 
+/// Repeats, a few times, what PostgreSQL ended because two waited for each other; `is_conflict` tells of an error whether it is that.
+pub(crate) async fn despite_conflicts<T, E, F: Future<Output = Result<T, E>>>(
+    attempt: impl Fn() -> F,
+    is_conflict: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    for _ in 0..CONFLICTS {
+        match attempt().await {
+            Err(error) if is_conflict(&error) => {}
+            other => return other,
+        }
+    }
+    attempt().await
+}
+
+/// One column of many rows, as a statement takes it.
+pub(crate) fn column<'a, R: 'a, T>(
+    rows: impl IntoIterator<Item = &'a R>,
+    get: impl Fn(&'a R) -> T,
+) -> Vec<T> {
+    rows.into_iter().map(get).collect()
+}
+
 /// What the database's clock shows.
-pub(crate) async fn now(connection: &mut sqlx::PgConnection) -> Result<jiff::Timestamp, Error> {
+pub(crate) async fn now(connection: &mut PgConnection) -> Result<jiff::Timestamp, Error> {
     let query = sqlx::query_scalar::<_, jiff_sqlx::Timestamp>("select clock_timestamp()");
     Ok(within(query.fetch_one(connection)).await?.to_jiff())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::presence::Presence;
 
 /// How long a duty is held without a renewal; a dead holder is followed after that.
@@ -30,14 +30,12 @@ pub(crate) async fn hold(
     let Some(server) = presence.holder() else {
         return Ok(None);
     };
-    let row = within(
-        sqlx::query_as::<_, (i64, Option<jiff_sqlx::Timestamp>)>(statement!("duties/hold"))
-            .bind(name)
-            .bind(server)
-            .bind(LEASE.as_secs_f64())
-            .fetch_optional(database.keepers().pool()),
-    )
-    .await?;
+    let row = sqlx::query_as::<_, (i64, Option<jiff_sqlx::Timestamp>)>(statement!("duties/hold"))
+        .bind(name)
+        .bind(server)
+        .bind(LEASE.as_secs_f64())
+        .maybe(&database.keepers())
+        .await?;
     Ok(row.map(|(token, position)| Held {
         token,
         position: position.map(jiff_sqlx::Timestamp::to_jiff),
@@ -51,13 +49,11 @@ pub(crate) async fn advance(
     held: Held,
     position: Timestamp,
 ) -> Result<(), db::Error> {
-    within(
-        sqlx::query(statement!("duties/advance"))
-            .bind(name)
-            .bind(held.token)
-            .bind(jiff_sqlx::Timestamp::from(position))
-            .execute(database.pool()),
-    )
-    .await?;
+    sqlx::query(statement!("duties/advance"))
+        .bind(name)
+        .bind(held.token)
+        .bind(jiff_sqlx::Timestamp::from(position))
+        .run(database)
+        .await?;
     Ok(())
 }

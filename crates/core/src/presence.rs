@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement, within};
 use crate::engine::LOCAL;
 use crate::engine::breaker::Breaker;
 use crate::id::ServerId;
@@ -117,18 +117,16 @@ impl Presence {
             }
             *standing
         };
-        let answer = within(
-            sqlx::query_scalar::<_, ServerId>(statement!("servers/beat"))
-                .bind(before.id)
-                .bind(&*self.name)
-                .bind(env!("CARGO_PKG_VERSION"))
-                .bind(engine)
-                .bind(engine_up)
-                .bind(before.claiming)
-                .bind(self.lease.as_secs_f64())
-                .fetch_optional(database.keepers().pool()),
-        )
-        .await?;
+        let answer: Option<ServerId> = sqlx::query_scalar(statement!("servers/beat"))
+            .bind(before.id)
+            .bind(&*self.name)
+            .bind(env!("CARGO_PKG_VERSION"))
+            .bind(engine)
+            .bind(engine_up)
+            .bind(before.claiming)
+            .bind(self.lease.as_secs_f64())
+            .maybe(&database.keepers())
+            .await?;
         let mut standing = self.standing.lock();
         if answer.is_some() {
             standing.until = Some(asked_at + self.lease);
@@ -142,19 +140,10 @@ impl Presence {
     pub async fn leave(&self, database: &Database) -> Result<(), db::Error> {
         *self.left.lock().await = true;
         let id = self.id();
-        within(
-            sqlx::query(statement!("duties/lay_down"))
-                .bind(id)
-                .execute(database.pool()),
-        )
-        .await?;
-        within(
-            sqlx::query(statement!("servers/leave"))
-                .bind(id)
-                .bind(LOCAL)
-                .execute(database.pool()),
-        )
-        .await?;
+        let duties = sqlx::query(statement!("duties/lay_down")).bind(id);
+        duties.run(database).await?;
+        let row = sqlx::query(statement!("servers/leave")).bind(id).bind(LOCAL);
+        row.run(database).await?;
         Ok(())
     }
 }

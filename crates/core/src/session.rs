@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use sqlx::pool::PoolConnection;
-use sqlx::{PgConnection, Postgres, Transaction};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::{Query, QueryAs, QueryScalar};
+use sqlx::{FromRow, PgConnection, Postgres, Transaction};
 
 use crate::db::{self, Database, statement, within};
 use crate::id::WorkspaceId;
@@ -154,9 +156,14 @@ impl Database {
 
     /// A connection on which to carry out one operation.
     pub async fn session(&self) -> Result<Session, db::Error> {
-        let Some(behalf) = &self.behalf else {
-            return Ok(Session(Held::Own(within(self.pool().acquire()).await?)));
-        };
+        // In boxes, so that nobody carries the room along that a connection needs to be had.
+        match &self.behalf {
+            None => Ok(Session(Held::Own(within(Box::pin(self.pool().acquire())).await?))),
+            Some(behalf) => Box::pin(self.session_for(behalf)).await,
+        }
+    }
+
+    async fn session_for(&self, behalf: &Behalf) -> Result<Session, db::Error> {
         let mut transaction = within(self.pool().begin()).await?;
         let role = self.wall.load(Ordering::Relaxed).then_some(ROLE);
         let act = sqlx::query(statement!("access/act_for"))
@@ -209,6 +216,67 @@ impl Database {
         };
         self.wall.store(wall == Wall::Stands, Ordering::Relaxed);
         Ok(wall)
+    }
+}
+
+/// A statement that answers rows, whether they are read as structs or as single values, as an operation of its own.
+pub(crate) trait Read: Sized + Send {
+    /// What a row is read as.
+    type Row: Send;
+
+    /// All of its rows.
+    fn all(self, database: &Database) -> impl Future<Output = Result<Vec<Self::Row>, db::Error>> + Send;
+
+    /// Its row, if it has one.
+    fn maybe(self, database: &Database) -> impl Future<Output = Result<Option<Self::Row>, db::Error>> + Send;
+
+    /// Its row, which is always there.
+    fn one(self, database: &Database) -> impl Future<Output = Result<Self::Row, db::Error>> + Send {
+        async {
+            let row = self.maybe(database).await?;
+            row.ok_or(db::Error::Sql(sqlx::Error::RowNotFound))
+        }
+    }
+}
+
+macro_rules! read {
+    ($($query:ident => $columns:ty),+) => {$(
+        impl<R: Send + Unpin> Read for $query<'_, Postgres, R, PgArguments>
+        where
+            $columns: for<'r> FromRow<'r, PgRow>,
+        {
+            type Row = R;
+
+            async fn all(self, database: &Database) -> Result<Vec<R>, db::Error> {
+                let mut session = database.session().await?;
+                let rows = within(self.fetch_all(&mut *session)).await?;
+                session.finish().await?;
+                Ok(rows)
+            }
+
+            async fn maybe(self, database: &Database) -> Result<Option<R>, db::Error> {
+                let mut session = database.session().await?;
+                let row = within(self.fetch_optional(&mut *session)).await?;
+                session.finish().await?;
+                Ok(row)
+            }
+        }
+    )+};
+}
+read!(QueryAs => R, QueryScalar => (R,));
+
+/// A statement that answers nothing, as an operation of its own.
+pub(crate) trait Write {
+    /// Carries it out. Answers how many rows it has written.
+    fn run(self, database: &Database) -> impl Future<Output = Result<u64, db::Error>> + Send;
+}
+
+impl Write for Query<'_, Postgres, PgArguments> {
+    async fn run(self, database: &Database) -> Result<u64, db::Error> {
+        let mut session = database.session().await?;
+        let done = within(self.execute(&mut *session)).await?;
+        session.finish().await?;
+        Ok(done.rows_affected())
     }
 }
 

@@ -6,20 +6,23 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use stationmaster_core::engine::{
-    Close, Engine, EngineUnavailable, OpenRun, Page, RunState, StartOutcome, StartRequest,
+    Close, Engine, EngineUnavailable, OpenRun, Page, RunState, StartOutcome, StartRequest, Told,
 };
 use stationmaster_core::id::ExecutionId;
+use temporalio_client::grpc::WorkflowService;
+use temporalio_client::tonic::Code;
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
 use temporalio_common::protos::temporal::api::workflowservice::v1::{
-    DescribeNamespaceRequest, RequestCancelWorkflowExecutionRequest, TerminateWorkflowExecutionRequest,
+    DescribeNamespaceRequest, DescribeNamespaceResponse, RequestCancelWorkflowExecutionRequest,
+    TerminateWorkflowExecutionRequest,
 };
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::config::{ConfigError, TemporalConfig};
 use crate::dispatch;
-use crate::link::{CallError, Link};
-use crate::outcome::{Verdict, is_unknown_run, judge};
+use crate::link::{CallError, Link, Rpc};
+use crate::outcome::{Verdict, judge, known};
 use crate::run::named;
 use crate::sweep::Sweeps;
 
@@ -53,6 +56,11 @@ impl TemporalEngine {
         Instant::now() + self.rpc_timeout
     }
 
+    /// Sends one request, with as much time as any call has.
+    pub(crate) async fn ask<Q, A>(&self, message: Q, rpc: impl Rpc<Q, A>) -> Result<A, CallError> {
+        self.link.call(self.rpc_ends_at(), message, rpc).await
+    }
+
     async fn try_start(&self, request: &StartRequest, deadline: Duration) -> StartOutcome {
         let ends_at = Instant::now() + deadline;
         let message = match dispatch::message(request, &self.namespace, &self.identity) {
@@ -63,13 +71,8 @@ impl TemporalEngine {
                 };
             }
         };
-        let answer = self
-            .link
-            .call(ends_at, message, |service, request| {
-                service.start_workflow_execution(request)
-            })
-            .await;
-        let error = match answer {
+        let rpc = WorkflowService::start_workflow_execution;
+        let error = match self.link.call(ends_at, message, rpc).await {
             Ok(answer) if answer.status() == WorkflowExecutionStatus::Running => {
                 return StartOutcome::Running {
                     run_id: answer.run_id,
@@ -130,50 +133,56 @@ impl TemporalEngine {
     async fn request_cancel(&self, execution: ExecutionId, reason: &str) -> Result<(), CallError> {
         let message = RequestCancelWorkflowExecutionRequest {
             namespace: self.namespace.clone(),
-            workflow_execution: Some(named(execution, "")),
+            workflow_execution: Some(named(&execution.workflow_id(), "")),
             identity: self.identity.clone(),
             // The same in every try, so that a run is asked once.
             request_id: format!("cancel-{execution}"),
             reason: reason_within_limit(reason),
             ..RequestCancelWorkflowExecutionRequest::default()
         };
-        let answer = self
-            .link
-            .call(self.rpc_ends_at(), message, |service, request| {
-                service.request_cancel_workflow_execution(request)
-            })
-            .await;
-        unknown_run_is_no_error(answer)
+        let rpc = WorkflowService::request_cancel_workflow_execution;
+        known(self.ask(message, rpc).await).map(drop)
+    }
+
+    /// Ends a run: this one (`run_id`), or the newest of a chain (`first_run_id`). One that is gone is no error.
+    pub(crate) async fn end_run(
+        &self,
+        workflow_id: &str,
+        run_id: &str,
+        first_run_id: &str,
+        reason: &str,
+        ends_at: Instant,
+    ) -> Result<(), CallError> {
+        let message = TerminateWorkflowExecutionRequest {
+            namespace: self.namespace.clone(),
+            workflow_execution: Some(named(workflow_id, run_id)),
+            identity: self.identity.clone(),
+            reason: reason_within_limit(reason),
+            first_execution_run_id: first_run_id.to_owned(),
+            ..TerminateWorkflowExecutionRequest::default()
+        };
+        let rpc = WorkflowService::terminate_workflow_execution;
+        match known(self.link.call(ends_at, message, rpc).await) {
+            Err(error) if !is_other_chain(&error) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     async fn terminate_run(&self, run: &OpenRun, reason: &str) -> Result<(), CallError> {
-        let message = TerminateWorkflowExecutionRequest {
-            namespace: self.namespace.clone(),
-            workflow_execution: Some(named(run.execution_id, &run.run_id)),
-            identity: self.identity.clone(),
-            reason: reason_within_limit(reason),
-            ..TerminateWorkflowExecutionRequest::default()
-        };
-        let answer = self
-            .link
-            .call(self.rpc_ends_at(), message, |service, request| {
-                service.terminate_workflow_execution(request)
-            })
-            .await;
-        unknown_run_is_no_error(answer)
+        let (workflow_id, ends_at) = (run.execution_id.workflow_id(), self.rpc_ends_at());
+        self.end_run(&workflow_id, &run.run_id, "", reason, ends_at).await
     }
 
-    async fn describe_namespace(&self) -> Result<(), CallError> {
+    pub(crate) async fn describe_namespace(
+        &self,
+        ends_at: Instant,
+    ) -> Result<DescribeNamespaceResponse, CallError> {
         let message = DescribeNamespaceRequest {
             namespace: self.namespace.clone(),
             ..DescribeNamespaceRequest::default()
         };
-        self.link
-            .call(self.rpc_ends_at(), message, |service, request| {
-                service.describe_namespace(request)
-            })
-            .await
-            .map(drop)
+        let rpc = WorkflowService::describe_namespace;
+        self.link.call(ends_at, message, rpc).await
     }
 }
 
@@ -187,54 +196,40 @@ impl Engine for TemporalEngine {
         self.try_start(request, deadline).instrument(span).boxed()
     }
 
-    fn describe<'a>(
-        &'a self,
-        executions: &'a [ExecutionId],
-    ) -> BoxFuture<'a, Result<Vec<RunState>, EngineUnavailable>> {
+    fn describe<'a>(&'a self, executions: &'a [ExecutionId]) -> Told<'a, Vec<RunState>> {
         self.describe_all(executions).map(available).boxed()
     }
 
-    fn cancel<'a>(
-        &'a self,
-        execution: ExecutionId,
-        reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>> {
+    fn cancel<'a>(&'a self, execution: ExecutionId, reason: &'a str) -> Told<'a, ()> {
         self.request_cancel(execution, reason).map(available).boxed()
     }
 
-    fn terminate<'a>(
-        &'a self,
-        run: &'a OpenRun,
-        reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>> {
+    fn terminate<'a>(&'a self, run: &'a OpenRun, reason: &'a str) -> Told<'a, ()> {
         self.terminate_run(run, reason).map(available).boxed()
     }
 
-    fn closed_since(
-        &self,
-        since: Timestamp,
-    ) -> BoxFuture<'_, Result<(Vec<Close>, Timestamp), EngineUnavailable>> {
+    fn closed_since(&self, since: Timestamp) -> Told<'_, (Vec<Close>, Timestamp)> {
         self.sweep(since).map(available).boxed()
     }
 
-    fn open_runs(&self, page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>> {
+    fn open_runs(&self, page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>> {
         self.list_open(page).map(available).boxed()
     }
 
-    fn check(&self) -> BoxFuture<'_, Result<(), EngineUnavailable>> {
-        self.describe_namespace().map(available).boxed()
+    fn check(&self) -> Told<'_, ()> {
+        let namespace = self.describe_namespace(self.rpc_ends_at());
+        namespace.map(|answer| available(answer.map(drop))).boxed()
     }
 }
 
-fn available<T>(answer: Result<T, CallError>) -> Result<T, EngineUnavailable> {
+pub(crate) fn available<T>(answer: Result<T, CallError>) -> Result<T, EngineUnavailable> {
     answer.map_err(|error| EngineUnavailable(error.to_string()))
 }
 
-fn unknown_run_is_no_error<T>(answer: Result<T, CallError>) -> Result<(), CallError> {
-    match answer {
-        Err(error) if !is_unknown_run(&error) => Err(error),
-        _ => Ok(()),
-    }
+/// The newest run is of another chain than the one that was to be ended.
+fn is_other_chain(error: &CallError) -> bool {
+    matches!(error, CallError::Answered(status)
+        if matches!(status.code(), Code::FailedPrecondition | Code::InvalidArgument) && status.message().to_lowercase().contains("chain"))
 }
 
 /// A reason of the length that Temporal takes.

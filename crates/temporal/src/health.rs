@@ -6,14 +6,11 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use stationmaster_core::id::ExecutionId;
-use temporalio_common::protos::temporal::api::workflowservice::v1::{
-    DescribeNamespaceRequest, DescribeWorkflowExecutionRequest, GetSystemInfoRequest,
-};
+use temporalio_client::grpc::WorkflowService;
+use temporalio_common::protos::temporal::api::workflowservice::v1::GetSystemInfoRequest;
 use tokio::time::Instant;
 
 use crate::engine::TemporalEngine;
-use crate::outcome::is_unknown_run;
-use crate::run::named;
 
 /// A cluster and our namespace of it.
 #[derive(Debug, Clone)]
@@ -29,20 +26,11 @@ impl TemporalEngine {
     pub fn look(&self, patience: Duration) -> BoxFuture<'_, Result<Cluster, String>> {
         async move {
             let ends_at = Instant::now() + patience;
-            let info = self
-                .link
-                .call(ends_at, GetSystemInfoRequest {}, |service, request| {
-                    service.get_system_info(request)
-                });
-            let version = info.await.map_err(|error| error.to_string())?.server_version;
-            let message = DescribeNamespaceRequest {
-                namespace: self.namespace.clone(),
-                ..DescribeNamespaceRequest::default()
-            };
-            let namespace = self.link.call(ends_at, message, |service, request| {
-                service.describe_namespace(request)
-            });
-            let namespace = namespace.await.map_err(|error| error.to_string())?;
+            let rpc = WorkflowService::get_system_info;
+            let info = self.link.call(ends_at, GetSystemInfoRequest {}, rpc).await;
+            let version = info.map_err(|error| error.to_string())?.server_version;
+            let namespace = self.describe_namespace(ends_at).await;
+            let namespace = namespace.map_err(|error| error.to_string())?;
             let retention = namespace
                 .config
                 .and_then(|config| config.workflow_execution_retention_ttl)
@@ -59,23 +47,12 @@ impl TemporalEngine {
         patience: Duration,
     ) -> BoxFuture<'_, Result<Option<Timestamp>, String>> {
         async move {
-            let message = DescribeWorkflowExecutionRequest {
-                namespace: self.namespace.clone(),
-                execution: Some(named(execution, "")),
-            };
-            let described = self
-                .link
-                .call(Instant::now() + patience, message, |service, request| {
-                    service.describe_workflow_execution(request)
-                });
-            match described.await {
-                Ok(described) => Ok(described
-                    .workflow_execution_info
-                    .and_then(|info| info.start_time)
-                    .and_then(|time| Timestamp::new(time.seconds, time.nanos).ok())),
-                Err(error) if is_unknown_run(&error) => Ok(None),
-                Err(error) => Err(error.to_string()),
-            }
+            let (id, ends_at) = (execution.workflow_id(), Instant::now() + patience);
+            let info = self.newest_run(&id, ends_at).await;
+            let info = info.map_err(|error| error.to_string())?;
+            Ok(info
+                .and_then(|info| info.start_time)
+                .and_then(|time| Timestamp::new(time.seconds, time.nanos).ok()))
         }
         .boxed()
     }

@@ -60,6 +60,19 @@ struct Numbered {
     attempt: Attempt,
 }
 
+/// A call of the service, such as `WorkflowService::describe_namespace`: sends a request and answers with the response.
+pub(crate) trait Rpc<Q, A>:
+    for<'s> FnOnce(&'s mut (dyn WorkflowService + 'static), Request<Q>) -> BoxFuture<'s, Answer<A>>
+{
+}
+
+impl<Q, A, F> Rpc<Q, A> for F where
+    F: for<'s> FnOnce(&'s mut (dyn WorkflowService + 'static), Request<Q>) -> BoxFuture<'s, Answer<A>>
+{
+}
+
+type Answer<A> = Result<Response<A>, Status>;
+
 pub(crate) struct Link {
     options: ConnectionOptions,
     connect_timeout: Duration,
@@ -82,10 +95,7 @@ impl Link {
         &self,
         ends_at: Instant,
         message: Q,
-        rpc: impl for<'s> FnOnce(
-            &'s mut dyn WorkflowService,
-            Request<Q>,
-        ) -> BoxFuture<'s, Result<Response<A>, Status>>,
+        rpc: impl Rpc<Q, A>,
     ) -> Result<A, CallError> {
         let (number, connection) = match timeout_at(ends_at, self.connection()).await {
             Ok(connected) => connected.map_err(|reason| CallError::NotConnected(reason.to_string()))?,

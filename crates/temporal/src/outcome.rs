@@ -82,7 +82,7 @@ fn judge_answer(status: &Status) -> Verdict {
 
 /// Whether the server answered that it does not know the run. That it does not know the *namespace* is another
 /// matter, under the same code: taken for an unknown run, it would make every execution look lost.
-pub(crate) fn is_unknown_run(error: &CallError) -> bool {
+fn is_unknown_run(error: &CallError) -> bool {
     let CallError::Answered(status) = error else {
         return false;
     };
@@ -90,6 +90,14 @@ pub(crate) fn is_unknown_run(error: &CallError) -> bool {
         && status.source().is_none()
         && !has_detail(status, "NamespaceNotFoundFailure")
         && !status.message().to_lowercase().contains("namespace")
+}
+
+/// An answer about a run; `None`: there is no such run.
+pub(crate) fn known<T>(answer: Result<T, CallError>) -> Result<Option<T>, CallError> {
+    match answer {
+        Err(error) if is_unknown_run(&error) => Ok(None),
+        other => other.map(Some),
+    }
 }
 
 fn existing_run(status: &Status) -> Option<String> {

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use stationmaster_core::engine::{CloseStatus, RunState};
 use stationmaster_core::id::ExecutionId;
+use temporalio_client::grpc::WorkflowService;
 use temporalio_client::tonic::{Code, Status};
 use temporalio_common::protos::temporal::api::common::v1::WorkflowExecution;
 use temporalio_common::protos::temporal::api::enums::v1::HistoryEventFilterType;
 use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
+use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use temporalio_common::protos::temporal::api::workflowservice::v1::{
     DescribeWorkflowExecutionRequest, GetWorkflowExecutionHistoryRequest,
 };
@@ -16,13 +18,28 @@ use tokio::time::{Instant, sleep};
 use crate::close::{self, Ending};
 use crate::engine::TemporalEngine;
 use crate::link::CallError;
-use crate::outcome::is_unknown_run;
+use crate::outcome::known;
 
 /// How often a history is asked for when the server answers with a fault of its own.
 const HISTORY_TRIES: u32 = 3;
 const HISTORY_PAUSE: Duration = Duration::from_millis(50);
 
 impl TemporalEngine {
+    /// The newest run under this id; `None`: Temporal knows none.
+    pub(crate) async fn newest_run(
+        &self,
+        workflow_id: &str,
+        ends_at: Instant,
+    ) -> Result<Option<WorkflowExecutionInfo>, CallError> {
+        let message = DescribeWorkflowExecutionRequest {
+            namespace: self.namespace.clone(),
+            execution: Some(named(workflow_id, "")),
+        };
+        let rpc = WorkflowService::describe_workflow_execution;
+        let described = known(self.link.call(ends_at, message, rpc).await)?;
+        Ok(described.map(|described| described.workflow_execution_info.unwrap_or_default()))
+    }
+
     /// What Temporal knows of an execution. Without a run id it answers for the newest run, so an execution that
     /// continued as new is followed.
     pub(crate) async fn run_state(
@@ -30,20 +47,8 @@ impl TemporalEngine {
         execution: ExecutionId,
         ends_at: Instant,
     ) -> Result<RunState, CallError> {
-        let message = DescribeWorkflowExecutionRequest {
-            namespace: self.namespace.clone(),
-            execution: Some(named(execution, "")),
-        };
-        let described = self
-            .link
-            .call(ends_at, message, |service, request| {
-                service.describe_workflow_execution(request)
-            })
-            .await;
-        let info = match described {
-            Ok(described) => described.workflow_execution_info.unwrap_or_default(),
-            Err(error) if is_unknown_run(&error) => return Ok(RunState::NotFound),
-            Err(error) => return Err(error),
+        let Some(info) = self.newest_run(&execution.workflow_id(), ends_at).await? else {
+            return Ok(RunState::NotFound);
         };
         let run_id = info
             .execution
@@ -93,27 +98,23 @@ impl TemporalEngine {
     ) -> Result<Option<HistoryEvent>, CallError> {
         let message = GetWorkflowExecutionHistoryRequest {
             namespace: self.namespace.clone(),
-            execution: Some(named(execution, run_id)),
+            execution: Some(named(&execution.workflow_id(), run_id)),
             history_event_filter_type: HistoryEventFilterType::CloseEvent.into(),
             skip_archival: true,
             ..GetWorkflowExecutionHistoryRequest::default()
         };
-        let answer = self
-            .link
-            .call(ends_at, message, |service, request| {
-                service.get_workflow_execution_history(request)
-            })
-            .await?;
+        let rpc = WorkflowService::get_workflow_execution_history;
+        let answer = self.link.call(ends_at, message, rpc).await?;
         Ok(answer
             .history
             .and_then(|history| history.events.into_iter().next_back()))
     }
 }
 
-/// The engine's name for a run of an execution; the newest one when `run_id` is empty.
-pub(crate) fn named(execution: ExecutionId, run_id: &str) -> WorkflowExecution {
+/// A run by its id; the newest one when `run_id` is empty.
+pub(crate) fn named(workflow_id: &str, run_id: &str) -> WorkflowExecution {
     WorkflowExecution {
-        workflow_id: execution.workflow_id(),
+        workflow_id: workflow_id.to_owned(),
         run_id: run_id.to_owned(),
     }
 }

@@ -5,6 +5,7 @@
 use jiff::{SignedDuration, Timestamp};
 use stationmaster_core::engine::{CloseStatus, OpenRun, Page};
 use stationmaster_core::id::ExecutionId;
+use temporalio_client::grpc::WorkflowService;
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use temporalio_common::protos::temporal::api::workflowservice::v1::{
     CountWorkflowExecutionsRequest, ListWorkflowExecutionsRequest,
@@ -32,10 +33,19 @@ pub(crate) struct ClosedRun {
 impl TemporalEngine {
     /// One page of the open runs.
     pub(crate) async fn list_open(&self, page: Option<Vec<u8>>) -> Result<Page<OpenRun>, CallError> {
-        let (infos, next) = self.list_page(OPEN.to_owned(), page.unwrap_or_default()).await?;
-        let rows = infos.into_iter().filter_map(open_run).collect();
+        self.list_as(OPEN, page, open_run).await
+    }
+
+    /// One page of a list, of what can be read of it.
+    pub(crate) async fn list_as<T>(
+        &self,
+        query: &str,
+        page: Option<Vec<u8>>,
+        read: fn(WorkflowExecutionInfo) -> Option<T>,
+    ) -> Result<Page<T>, CallError> {
+        let (infos, next) = self.list_page(query.to_owned(), page.unwrap_or_default()).await?;
         Ok(Page {
-            rows,
+            rows: infos.into_iter().filter_map(read).collect(),
             next: (!next.is_empty()).then_some(next),
         })
     }
@@ -99,7 +109,7 @@ impl TemporalEngine {
         Ok(false)
     }
 
-    pub(crate) async fn list_page(
+    async fn list_page(
         &self,
         query: String,
         next_page_token: Vec<u8>,
@@ -111,10 +121,7 @@ impl TemporalEngine {
             query,
         };
         let page = self
-            .link
-            .call(self.rpc_ends_at(), message, |service, request| {
-                service.list_workflow_executions(request)
-            })
+            .ask(message, WorkflowService::list_workflow_executions)
             .await?;
         Ok((page.executions, page.next_page_token))
     }
@@ -125,10 +132,7 @@ impl TemporalEngine {
             query: closed_between(since, Some(until)),
         };
         let counted = self
-            .link
-            .call(self.rpc_ends_at(), message, |service, request| {
-                service.count_workflow_executions(request)
-            })
+            .ask(message, WorkflowService::count_workflow_executions)
             .await?;
         Ok(usize::try_from(counted.count).unwrap_or_default())
     }

@@ -8,19 +8,16 @@ use anyhow::{Context as _, Result, ensure};
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
-use stationmaster_core::alarms::{Settings, Setup};
+use stationmaster_core::alarms::Settings;
 use stationmaster_core::db::Database;
-use stationmaster_core::engine::embedded::EmbeddedEngine;
 use stationmaster_core::observe::Metrics;
-use stationmaster_core::presence::Presence;
-use stationmaster_core::station::{Parts, Station};
 use stationmaster_core::wake::guard::Guard;
 use stationmaster_core::wake::signature::Secret;
 use stationmaster_core::wake::{Client, Outcome, Wake};
 
 use super::Receiver;
 use crate::measure::{Percentiles, percentiles};
-use crate::run::{Question, stop_servers, wait_for};
+use crate::run::{Lanes, Question, Where, start_servers, stop_servers, wait_for};
 use crate::scenario::Progress;
 
 const FIRED: Question = Question {
@@ -77,7 +74,12 @@ pub async fn run(url: &str, burst: Burst, settings: &Settings, progress: &mut dy
     let database = Database::new(url, 4)?;
     wipe(&database).await?;
     progress.part("loading", 1);
-    let stations = start(url, burst.servers, &settings).await?;
+    let lanes = Lanes {
+        executions: None,
+        alarms: Some(settings.clone()),
+    };
+    let metrics = Arc::new(Metrics::new());
+    let stations = start_servers(url, burst.servers, &lanes, &Where::Embedded, &metrics).await?;
     let first = load(&database, burst, &receivers).await?;
     for receiver in &receivers {
         drop(receiver.take());
@@ -103,26 +105,6 @@ pub async fn wipe(database: &Database) -> Result<()> {
     .execute(database.pool())
     .await?;
     Ok(())
-}
-
-async fn start(url: &str, servers: usize, settings: &Settings) -> Result<Vec<Station>> {
-    let mut stations = Vec::new();
-    for number in 1..=servers {
-        let database = Database::new(url, 12)?;
-        let presence = Presence::new(&format!("bench-{number}"));
-        let engine = EmbeddedEngine::new(database.clone(), presence.clone())?;
-        let parts = Parts {
-            database,
-            presence,
-            engine: Arc::new(engine),
-            executions: None,
-            dispatchers: None,
-            alarms: Some(Setup::new(settings.clone())?),
-            metrics: Arc::new(Metrics::new()),
-        };
-        stations.push(Station::start(parts).await?);
-    }
-    Ok(stations)
 }
 
 /// Loads the alarms some seconds ahead. Answers when the first is due.

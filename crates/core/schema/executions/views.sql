@@ -54,16 +54,10 @@ returning id, workspace_id, workflow_definition_id, workflow_definition_version_
           idempotency_key, null::uuid, 'PENDING'::text, 0, 0, created_at, null::timestamptz, null::timestamptz, null::text,
           traceparent, correlation_id, enqueued_by;
 
--- COPY does not know rules; it comes in row by row.
+-- COPY does not know rules; it comes in row by row, and each row goes by the rule.
 create or replace function stationmaster_internal.enqueue_row() returns trigger language plpgsql as $$
 begin
-    insert into stationmaster_internal.queue_items
-        (id, workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, run_at,
-         idempotency_key, traceparent, correlation_id, enqueued_by)
-    values (new.id, new.workspace_id, new.workflow_definition_id,
-            coalesce(new.workflow_definition_version_id, stationmaster_internal.current_version(new.workflow_definition_id)),
-            coalesce(new.input, '{}'), coalesce(new.priority, 0), new.run_at, new.idempotency_key, new.traceparent,
-            new.correlation_id, coalesce(new.enqueued_by, session_user));
+    insert into stationmaster.workflow_execution_queue values (new.*);
     return new;
 end
 $$;

@@ -1,6 +1,6 @@
 -- Every dispatcher as the supervisor sees it: who owns it, under which epoch, and for how long nobody has. Locks nothing.
--- The table has a row per dispatcher, so it is read whole. Called by the supervisor.
-select id, project, task_queue, owner, epoch, engine,
+-- The table has a row per dispatcher, so it is read whole. Called by the supervisor. $1 the engines whose runs end with their server.
+select id, project, task_queue, owner, epoch, (engine = any ($1)) is not true as runs_outlive,
        (lease_until > now() and handed_over_at is null) is true as owned,
        case when lease_until > now() and handed_over_at is null or epoch = 0 then 0
             else greatest(extract(epoch from now() - least(lease_until, coalesce(handed_over_at, lease_until))), 0)

@@ -8,14 +8,12 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use serde_json::value::RawValue;
 
-use super::lease::{Leased, lease};
-use super::target::Target;
+use super::lease::{Content, Leased, lease};
 use super::{AlarmsContext, Origin};
 use crate::attention::Terms;
-use crate::db::{self, statement, within};
-use crate::id::{AlarmId, ServerId, Token, WorkspaceId};
+use crate::db::{self, Read as _, statement, within};
+use crate::id::{AlarmId, ServerId, Token};
 use crate::lane::Claimed;
 use crate::task::Next;
 
@@ -43,14 +41,14 @@ pub(crate) struct Claim {
     pub(crate) recoveries: u32,
     pub(crate) max_failures: u32,
     pub(crate) origin: Origin,
-    pub(crate) workspace_id: WorkspaceId,
-    /// What it wakes, or why that cannot be read.
-    pub(crate) target: Result<Target, String>,
-    pub(crate) user_id: Option<String>,
-    pub(crate) conversation_id: Option<String>,
-    pub(crate) message: Option<String>,
-    pub(crate) payload: Option<Box<RawValue>>,
-    pub(crate) traceparent: Option<String>,
+    pub(crate) content: Content,
+}
+
+impl Claim {
+    /// Its nominal instant, as statements take it.
+    pub(super) fn scheduled_for(&self) -> jiff_sqlx::Timestamp {
+        self.scheduled_for.into()
+    }
 }
 
 #[derive(Default)]
@@ -118,7 +116,7 @@ impl Claimer {
         let settings = &self.shared.settings;
         Claim {
             alarm_id: row.alarm_id,
-            scheduled_for: row.scheduled_for.to_jiff(),
+            scheduled_for: row.scheduled_for,
             token: row.token,
             holder,
             valid_until: began + settings.lease,
@@ -131,13 +129,7 @@ impl Claimer {
                 .and_then(|most| u32::try_from(most).ok())
                 .unwrap_or(settings.max_failures),
             origin: row.origin,
-            workspace_id: row.workspace_id,
-            target: Target::on_record(row.target_url.as_deref()),
-            user_id: row.user_id,
-            conversation_id: row.conversation_id,
-            message: row.message,
-            payload: row.payload.and_then(|text| RawValue::from_string(text).ok()),
-            traceparent: row.traceparent,
+            content: row.content,
         }
     }
 
@@ -148,13 +140,12 @@ impl Claimer {
             self.shared.due_from.lock().from(),
             self.shared.ready_from.lock().from(),
         );
-        let (unplanned, next_due_in, database_now): (bool, Option<f64>, f64) = within(
+        let (unplanned, next_due_in, database_now): (bool, Option<f64>, f64) =
             sqlx::query_as(statement!("alarms/look"))
                 .bind(due_from)
                 .bind(ready_from)
-                .fetch_one(self.shared.database.pool()),
-        )
-        .await?;
+                .one(&self.shared.database)
+                .await?;
         if unplanned {
             self.shared.bells.planner.ring();
         }

@@ -16,7 +16,7 @@ use url::Url;
 
 use super::claim::Claim;
 use super::ladder;
-use super::settle::{Settlement, Verdict};
+use super::settle::{Fate, Settlement, Verdict};
 use super::target::Target;
 use super::{AlarmsContext, Origin};
 use crate::id::AlarmId;
@@ -59,28 +59,24 @@ async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
     let pass = match shared.targets.admit(&name).await {
         Admission::Go(pass) => pass,
         Admission::Full { wait } => {
-            return Verdict::Released {
+            return Verdict {
                 wait,
                 held_back: Some("full"),
-                message: None,
+                ..Verdict::of(Fate::Released)
             };
         }
         Admission::Open { wait } => {
-            return Verdict::Released {
-                wait,
+            return Verdict {
                 held_back: Some("unreachable"),
-                message: Some(format!("held back: {name} does not answer")),
+                ..Verdict::released(wait, format!("held back: {name} does not answer"))
             };
         }
     };
     let secrets = match shared.keyring.secrets_of(&shared.database, &name).await {
         Ok(secrets) => secrets,
         Err(error) => {
-            return Verdict::Released {
-                wait: Duration::from_secs(1),
-                held_back: None,
-                message: Some(format!("its secret could not be read: {error}")),
-            };
+            let message = format!("its secret could not be read: {error}");
+            return Verdict::released(Duration::from_secs(1), message);
         }
     };
     let id = claim.alarm_id.wake_id(claim.scheduled_for);
@@ -89,11 +85,11 @@ async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
         id: &id,
         body: body(claim),
         secrets: &secrets,
-        traceparent: claim.traceparent.as_deref(),
+        traceparent: claim.content.traceparent.as_deref(),
     };
     // After everything that could take time: nothing stands between this look and the request.
     if !may_send(shared, claim) {
-        return Verdict::Abandoned;
+        return Verdict::of(Fate::Abandoned);
     }
     if claim.attempts == 0 && claim.recoveries == 0 {
         let late = claim.late + claim.claimed.elapsed().as_secs_f64();
@@ -121,31 +117,30 @@ fn may_send(shared: &AlarmsContext, claim: &Claim) -> bool {
 
 /// Where the wake goes. A server that knows no router leaves it to those that do.
 fn destination(shared: &AlarmsContext, claim: &Claim) -> Result<Url, Verdict> {
-    match &claim.target {
-        Ok(Target::Url(url)) => Ok(url.clone()),
+    match Target::on_record(claim.content.target_url.as_deref()) {
+        Ok(Target::Url(url)) => Ok(url),
         Ok(Target::Router) => shared.router.clone().ok_or_else(|| {
             tracing::error!(alarm = %claim.alarm_id, "Alarm names no target, and alarms.router_url is not set");
-            Verdict::Released {
-                wait: NO_ROUTER,
-                held_back: None,
-                message: Some("it names no target, and this server's alarms.router_url is not set".to_owned()),
-            }
+            let message = "it names no target, and this server's alarms.router_url is not set";
+            Verdict::released(NO_ROUTER, message.to_owned())
         }),
-        Err(what) => Err(Verdict::Failed {
-            class: Class::Forbidden,
-            message: format!("its target {what}"),
-            answer: None,
+        Err(what) => Err(Verdict {
+            class: Some(Class::Forbidden),
+            message: Some(format!("its target {what}")),
+            ..Verdict::of(Fate::Failed)
         }),
     }
 }
 
 fn body(claim: &Claim) -> Vec<u8> {
-    let owner = claim.workspace_id.to_string();
+    let content = &claim.content;
+    let owner = content.workspace_id.to_string();
+    let payload = content.payload.as_deref();
     let body = Body {
-        user_id: claim.user_id.as_deref().unwrap_or(&owner),
-        conversation_id: claim.conversation_id.as_deref(),
-        message: claim.message.as_deref(),
-        payload: claim.payload.as_deref(),
+        user_id: content.user_id.as_deref().unwrap_or(&owner),
+        conversation_id: content.conversation_id.as_deref(),
+        message: content.message.as_deref(),
+        payload: payload.and_then(|text| serde_json::from_str(text).ok()),
         alarm_id: claim.alarm_id,
         scheduled_for: claim.scheduled_for,
         attempt: claim.attempts + 1,
@@ -168,10 +163,12 @@ fn tell(shared: &AlarmsContext, target: &str, change: Change) {
 }
 
 fn judge(claim: &Claim, outcome: Outcome, class: Class) -> Verdict {
-    let (message, answer, asked_for) = match outcome {
+    let (message, reply, asked_for) = match outcome {
         Outcome::Answered { status, body, .. } if class == Class::Accepted => {
-            return Verdict::Fired {
-                answer: (status, body),
+            return Verdict {
+                class: Some(class),
+                reply: Some((status, body)),
+                ..Verdict::of(Fate::Fired)
             };
         }
         Outcome::Answered {
@@ -186,19 +183,17 @@ fn judge(claim: &Claim, outcome: Outcome, class: Class) -> Verdict {
         Outcome::Unreachable { message } => (format!("no answer: {message}"), None, None),
         Outcome::Forbidden { message } => (message, None, None),
     };
-    let message: String = message.replace('\0', "").chars().take(LONGEST_ERROR).collect();
     let attempt = claim.attempts + 1;
-    if class.is_permanent() || attempt >= claim.max_failures {
-        return Verdict::Failed {
-            class,
-            message,
-            answer,
-        };
-    }
-    Verdict::Retry {
-        wait: ladder::wait(attempt, asked_for),
-        class,
-        message,
-        answer,
+    let (fate, wait) = if class.is_permanent() || attempt >= claim.max_failures {
+        (Fate::Failed, Duration::ZERO)
+    } else {
+        (Fate::Retry, ladder::wait(attempt, asked_for))
+    };
+    Verdict {
+        wait,
+        class: Some(class),
+        message: Some(message.replace('\0', "").chars().take(LONGEST_ERROR).collect()),
+        reply,
+        ..Verdict::of(fate)
     }
 }

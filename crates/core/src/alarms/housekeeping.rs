@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::AlarmsContext;
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, statement};
 use crate::duty;
 use crate::task::{Next, Pass};
 
@@ -30,17 +30,21 @@ impl Pass for Housekeeping {
         {
             return Ok(Next::After(BEAT));
         }
-        let pool = shared.database.pool();
-        let (open, late, failing): (i64, f64, i64) =
-            within(sqlx::query_as(statement!("alarms/measure")).fetch_one(pool)).await?;
+        let (open, late, failing): (i64, f64, i64) = sqlx::query_as(statement!("alarms/measure"))
+            .one(&shared.database)
+            .await?;
         shared.metrics.alarms.standing(open, late, failing);
         let prune = |statement: &'static str| {
             sqlx::query_scalar::<_, i64>(statement)
                 .bind(shared.settings.retention.as_secs_f64())
                 .bind(PRUNE_BATCH)
         };
-        let occurrences = within(prune(statement!("alarms/prune_occurrences")).fetch_one(pool)).await?;
-        let alarms = within(prune(statement!("alarms/prune_alarms")).fetch_one(pool)).await?;
+        let occurrences = prune(statement!("alarms/prune_occurrences"))
+            .one(&shared.database)
+            .await?;
+        let alarms = prune(statement!("alarms/prune_alarms"))
+            .one(&shared.database)
+            .await?;
         // With much to prune it goes on, but leaves the machine to others in between.
         let much = occurrences.max(alarms) >= PRUNE_BATCH;
         Ok(Next::After(if much { BEAT / 20 } else { BEAT }))

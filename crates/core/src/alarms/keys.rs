@@ -13,7 +13,7 @@ use url::Url;
 
 use super::Settings;
 use crate::columns::{At, MaybeAt};
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement};
 use crate::wake::signature::Secret;
 use crate::wake::targets::target_of;
 
@@ -56,7 +56,7 @@ impl Keyring {
             return Ok(Arc::clone(secrets));
         }
         let query = sqlx::query_as(statement!("alarms/keys")).bind(target);
-        let own: Option<(i32, Option<bool>)> = within(query.fetch_optional(database.pool())).await?;
+        let own: Option<(i32, Option<bool>)> = query.maybe(database).await?;
         let secrets: Arc<[Secret]> = match own {
             None => self.masters.clone().into(),
             Some((generation, previous)) => {
@@ -109,7 +109,7 @@ pub struct Made {
 pub async fn create(database: &Database, master: &Secret, url: &Url) -> Result<Made, Error> {
     let target = target_of(url);
     let query = sqlx::query_scalar(statement!("alarms/key_create")).bind(&target);
-    let generation: Option<i32> = within(query.fetch_optional(database.pool())).await?;
+    let generation: Option<i32> = query.maybe(database).await?;
     let Some(generation) = generation else {
         return Err(Error::Exists(target));
     };
@@ -127,7 +127,7 @@ pub async fn rotate(
     let query = sqlx::query_scalar(statement!("alarms/key_rotate"))
         .bind(&target)
         .bind(overlap.as_secs_f64());
-    let generation: Option<i32> = within(query.fetch_optional(database.pool())).await?;
+    let generation: Option<i32> = query.maybe(database).await?;
     let Some(generation) = generation else {
         return Err(Error::NotFound(target));
     };
@@ -160,5 +160,5 @@ pub struct Key {
 
 /// The targets that have a secret of their own.
 pub async fn list(database: &Database) -> Result<Vec<Key>, db::Error> {
-    within(sqlx::query_as(statement!("alarms/key_list")).fetch_all(database.pool())).await
+    sqlx::query_as(statement!("alarms/key_list")).all(database).await
 }

@@ -1,11 +1,9 @@
 //! The alarms lane as the engine room sees it.
 
-use std::time::Duration;
-
 use super::AlarmsContext;
 use super::claim::{Claim, Claimer};
 use super::deliver::deliver;
-use super::settle::{Settlement, Verdict, settle};
+use super::settle::{Fate, Settlement, Verdict, settle};
 use crate::db;
 use crate::lane::{Claimed, Lane};
 
@@ -63,11 +61,7 @@ impl Lane for AlarmsLane {
     fn release(&self, claim: Claim) -> Settlement {
         Settlement {
             claim,
-            verdict: Verdict::Released {
-                wait: Duration::ZERO,
-                held_back: None,
-                message: None,
-            },
+            verdict: Verdict::of(Fate::Released),
         }
     }
 

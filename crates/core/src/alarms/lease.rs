@@ -7,56 +7,66 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use stationmaster_schedule::DstPolicy;
 
 use super::plan::{Late, Missed, Step};
 use super::terms::{
     AlarmKind, AlarmStatus, Misfire, MisfirePolicy, Origin, Overlap, Terms, Upcoming, Written, due,
 };
 use super::{AlarmsContext, Settings};
-use crate::db::{self, statement};
+use crate::columns::{At, MaybeAt, MaybeSpan, Span};
+use crate::db::{self, column, statement};
 use crate::id::{AlarmId, ServerId, Token, WorkspaceId};
 
 #[derive(sqlx::FromRow)]
 struct Candidate {
     alarm_id: AlarmId,
-    next_fire_at: Option<jiff_sqlx::Timestamp>,
-    next_due_at: jiff_sqlx::Timestamp,
-    free_at: Option<jiff_sqlx::Timestamp>,
+    #[sqlx(try_from = "MaybeAt")]
+    next_fire_at: Option<Timestamp>,
+    #[sqlx(try_from = "At")]
+    next_due_at: Timestamp,
+    #[sqlx(try_from = "MaybeAt")]
+    free_at: Option<Timestamp>,
     note: Option<String>,
-    last_fired_at: Option<jiff_sqlx::Timestamp>,
+    #[sqlx(try_from = "MaybeAt")]
+    last_fired_at: Option<Timestamp>,
     kind: AlarmKind,
-    cron_expr: Option<String>,
-    timezone: Option<String>,
-    #[sqlx(try_from = "crate::columns::Dst")]
-    dst: DstPolicy,
     misfire: MisfirePolicy,
     catch_up: i32,
-    misfire_window: Option<f64>,
+    #[sqlx(try_from = "MaybeSpan")]
+    misfire_window: Option<Duration>,
     overlap: Overlap,
-    jitter: f64,
-    start_at: Option<jiff_sqlx::Timestamp>,
-    end_at: Option<jiff_sqlx::Timestamp>,
-    created_at: jiff_sqlx::Timestamp,
-    now: jiff_sqlx::Timestamp,
+    #[sqlx(try_from = "Span")]
+    jitter: Duration,
+    #[sqlx(flatten)]
+    written: Written,
+    #[sqlx(try_from = "At")]
+    now: Timestamp,
 }
 
 #[derive(sqlx::FromRow)]
 pub(super) struct Leased {
     pub(super) alarm_id: AlarmId,
-    pub(super) scheduled_for: jiff_sqlx::Timestamp,
+    #[sqlx(try_from = "At")]
+    pub(super) scheduled_for: Timestamp,
     pub(super) origin: Origin,
     pub(super) attempts: i32,
     pub(super) recoveries: i32,
     pub(super) token: Token,
     pub(super) late: f64,
+    pub(super) max_failures: Option<i32>,
+    #[sqlx(flatten)]
+    pub(super) content: Content,
+}
+
+/// What a wake says, where it goes, and whose it is.
+#[derive(sqlx::FromRow)]
+pub(crate) struct Content {
     pub(super) workspace_id: WorkspaceId,
     pub(super) target_url: Option<String>,
     pub(super) user_id: Option<String>,
     pub(super) conversation_id: Option<String>,
     pub(super) message: Option<String>,
     pub(super) payload: Option<String>,
-    pub(super) max_failures: Option<i32>,
     pub(super) traceparent: Option<String>,
 }
 
@@ -101,7 +111,7 @@ pub(super) async fn lease(
         .bind(limit)
         .fetch_all(&mut *transaction)
         .await?;
-    let first = candidates.first().map(|row| seconds(row.next_due_at.to_jiff()));
+    let first = candidates.first().map(|row| seconds(row.next_due_at));
     shared
         .due_from
         .lock()
@@ -172,26 +182,17 @@ fn moves_of(settings: &Settings, candidates: Vec<Candidate>) -> Moves {
 }
 
 fn step(settings: &Settings, candidate: &Candidate) -> Result<(Step, Terms), String> {
-    let next = candidate.next_fire_at.unwrap_or(candidate.next_due_at).to_jiff();
+    let next = candidate.next_fire_at.unwrap_or(candidate.next_due_at);
     let written = Written {
         fire_at: Some(next),
-        civil_at: None,
-        cron_expr: candidate.cron_expr.clone(),
-        timezone: candidate.timezone.clone(),
-        dst: candidate.dst,
-        start_at: candidate.start_at.map(jiff_sqlx::Timestamp::to_jiff),
-        end_at: candidate.end_at.map(jiff_sqlx::Timestamp::to_jiff),
-        anchor_at: candidate.created_at.to_jiff(),
+        ..candidate.written.clone()
     };
     let terms = Terms {
         misfire: Misfire::named(candidate.misfire, u32::try_from(candidate.catch_up).unwrap_or(1)),
-        window: candidate
-            .misfire_window
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .unwrap_or(settings.misfire_window),
+        window: candidate.misfire_window.unwrap_or(settings.misfire_window),
         grace: settings.misfire_grace,
         overlap: candidate.overlap,
-        jitter: Duration::try_from_secs_f64(candidate.jitter).unwrap_or_default(),
+        jitter: candidate.jitter,
     };
     let schedule = written.read()?;
     let late = Late {
@@ -201,8 +202,8 @@ fn step(settings: &Settings, candidate: &Candidate) -> Result<(Step, Terms), Str
             at: next,
             note: candidate.note.clone(),
         },
-        free_at: candidate.free_at.map(jiff_sqlx::Timestamp::to_jiff),
-        now: candidate.now.to_jiff(),
+        free_at: candidate.free_at,
+        now: candidate.now,
         schedule: &schedule,
     };
     Ok((late.step(), terms))
@@ -258,29 +259,15 @@ pub(super) async fn record_missed(
     missed: &[(AlarmId, Missed)],
 ) -> Result<(), db::Error> {
     let stamp = jiff_sqlx::Timestamp::from;
-    let column = |get: fn(&Missed) -> Option<jiff_sqlx::Timestamp>| {
-        missed.iter().map(|(_, missed)| get(missed)).collect::<Vec<_>>()
-    };
-    let covers = missed
-        .iter()
-        .map(|(_, missed)| missed.covers.and_then(|many| i64::try_from(many).ok()));
     sqlx::query(statement!("alarms/record_missed"))
-        .bind(missed.iter().map(|(alarm, _)| *alarm).collect::<Vec<_>>())
-        .bind(
-            missed
-                .iter()
-                .map(|(_, missed)| stamp(missed.from))
-                .collect::<Vec<_>>(),
-        )
-        .bind(column(|missed| missed.until.map(jiff_sqlx::Timestamp::from)))
-        .bind(covers.collect::<Vec<_>>())
-        .bind(missed.iter().map(|(_, missed)| missed.status).collect::<Vec<_>>())
-        .bind(
-            missed
-                .iter()
-                .map(|(_, missed)| missed.reason.as_str())
-                .collect::<Vec<_>>(),
-        )
+        .bind(column(missed, |(alarm, _)| *alarm))
+        .bind(column(missed, |(_, missed)| stamp(missed.from)))
+        .bind(column(missed, |(_, missed)| missed.until.map(stamp)))
+        .bind(column(missed, |(_, missed)| {
+            missed.covers.and_then(|many| i64::try_from(many).ok())
+        }))
+        .bind(column(missed, |(_, missed)| missed.status))
+        .bind(column(missed, |(_, missed)| missed.reason.as_str()))
         .execute(transaction)
         .await?;
     Ok(())
@@ -291,13 +278,9 @@ pub(super) async fn fail(
     transaction: &mut sqlx::PgConnection,
     broken: &[(AlarmId, String)],
 ) -> Result<(), db::Error> {
-    let (alarms, reasons): (Vec<AlarmId>, Vec<&str>) = broken
-        .iter()
-        .map(|(alarm, reason)| (*alarm, reason.as_str()))
-        .unzip();
     sqlx::query(statement!("alarms/fail"))
-        .bind(alarms)
-        .bind(reasons)
+        .bind(column(broken, |(alarm, _)| *alarm))
+        .bind(column(broken, |(_, reason)| reason.as_str()))
         .execute(transaction)
         .await?;
     Ok(())

@@ -35,6 +35,11 @@ fn step(schedule: &Schedule, terms: Terms, first: &str, now: &str) -> Step {
     late(schedule, terms, first, now).step()
 }
 
+/// A series of every five minutes, whose occurrence of noon was not fired until now.
+fn since_noon(misfire: Misfire, now: &str) -> Step {
+    step(&every("*/5 * * * *"), terms(misfire), "12:00:00", now)
+}
+
 fn late<'a>(schedule: &'a Schedule, terms: Terms, first: &str, now: &str) -> Late<'a> {
     Late {
         alarm: AlarmId::new(),
@@ -67,7 +72,7 @@ fn next(step: &Step) -> Option<Timestamp> {
 #[test]
 fn in_time_the_one_that_is_due_fires_and_the_following_is_next() {
     for misfire in [Misfire::Coalesce, Misfire::CatchUp(3), Misfire::Skip] {
-        let step = step(&every("*/5 * * * *"), terms(misfire), "12:00:00", "12:00:00");
+        let step = since_noon(misfire, "12:00:00");
         assert_eq!(fired(&step), [at("12:00:00")]);
         assert_eq!((missed(&step), next(&step)), (vec![], Some(at("12:05:00"))));
     }
@@ -84,12 +89,7 @@ fn late_within_the_grace_everything_that_is_due_fires_under_every_policy() {
 
 #[test]
 fn after_an_outage_coalesce_fires_the_newest_once_and_records_the_others() {
-    let step = step(
-        &every("*/5 * * * *"),
-        terms(Misfire::Coalesce),
-        "12:00:00",
-        "12:17:00",
-    );
+    let step = since_noon(Misfire::Coalesce, "12:17:00");
     assert_eq!(fired(&step), [at("12:15:00")]);
     assert_eq!(
         missed(&step),
@@ -105,24 +105,14 @@ fn after_an_outage_coalesce_fires_the_newest_once_and_records_the_others() {
 
 #[test]
 fn one_wake_comes_of_an_outage_even_when_the_newest_is_hardly_late() {
-    let step = step(
-        &every("*/5 * * * *"),
-        terms(Misfire::Coalesce),
-        "12:00:00",
-        "12:15:01",
-    );
+    let step = since_noon(Misfire::Coalesce, "12:15:01");
     assert_eq!(fired(&step), [at("12:15:00")]);
     assert_eq!(step.missed.len(), 3);
 }
 
 #[test]
 fn catching_up_fires_the_newest_in_order_and_records_the_others() {
-    let step = step(
-        &every("*/5 * * * *"),
-        terms(Misfire::CatchUp(2)),
-        "12:00:00",
-        "12:17:00",
-    );
+    let step = since_noon(Misfire::CatchUp(2), "12:17:00");
     assert_eq!(fired(&step), [at("12:10:00"), at("12:15:00")]);
     assert_eq!(
         missed(&step),
@@ -132,33 +122,18 @@ fn catching_up_fires_the_newest_in_order_and_records_the_others() {
         ]
     );
     assert_eq!(next(&step), Some(at("12:20:00")));
-    let all = super::tests::step(
-        &every("*/5 * * * *"),
-        terms(Misfire::CatchUp(9)),
-        "12:00:00",
-        "12:17:00",
-    );
+    let all = since_noon(Misfire::CatchUp(9), "12:17:00");
     assert_eq!((fired(&all).len(), all.missed.len()), (4, 0));
 }
 
 #[test]
 fn skipping_fires_only_what_is_hardly_late() {
-    let step = step(
-        &every("*/5 * * * *"),
-        terms(Misfire::Skip),
-        "12:00:00",
-        "12:17:00",
-    );
+    let step = since_noon(Misfire::Skip, "12:17:00");
     assert_eq!(
         (fired(&step), step.missed.len(), next(&step)),
         (vec![], 4, Some(at("12:20:00")))
     );
-    let hardly = super::tests::step(
-        &every("*/5 * * * *"),
-        terms(Misfire::Skip),
-        "12:00:00",
-        "12:15:10",
-    );
+    let hardly = since_noon(Misfire::Skip, "12:15:10");
     assert_eq!((fired(&hardly), hardly.missed.len()), (vec![at("12:15:00")], 3));
 }
 
@@ -295,27 +270,11 @@ fn no_instant_is_lost_and_none_comes_twice() {
                 for late_by in [0, 1, 29, 31, 100, 601, 3600, 7201, 90_000, 200_000] {
                     let first = series.next_after(at("00:00:00")).unwrap().at;
                     let now = first + SignedDuration::from_secs(late_by);
-                    let late = Late {
-                        alarm: AlarmId::new(),
-                        terms: Terms {
-                            overlap,
-                            ..terms(misfire)
-                        },
-                        first: Upcoming {
-                            at: first,
-                            note: None,
-                        },
-                        free_at: None,
-                        now,
-                        schedule: &schedule,
-                    };
-                    check(
-                        series,
-                        &late.step(),
-                        first,
-                        now,
-                        &format!("{expression} {misfire:?} {overlap:?} {late_by}"),
-                    );
+                    let mut late = late(&schedule, terms(misfire), "00:00:00", "00:00:00");
+                    late.terms.overlap = overlap;
+                    (late.first.at, late.now) = (first, now);
+                    let what = format!("{expression} {misfire:?} {overlap:?} {late_by}");
+                    check(series, &late.step(), first, now, &what);
                 }
             }
         }

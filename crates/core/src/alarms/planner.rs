@@ -5,12 +5,13 @@
 
 use std::time::{Duration, Instant};
 
-use stationmaster_schedule::DstPolicy;
+use jiff::Timestamp;
 
 use super::AlarmsContext;
 use super::lease::fail;
 use super::terms::{Upcoming, Written, due};
-use crate::db::{self, statement, within};
+use crate::columns::{MaybeAt, Span};
+use crate::db::{self, Read as _, column, statement, within};
 use crate::id::AlarmId;
 use crate::task::{Next, Pass};
 
@@ -30,18 +31,14 @@ pub(crate) struct Planner {
 struct Unplanned {
     alarm_id: AlarmId,
     reason: String,
-    next_fire_at: Option<jiff_sqlx::Timestamp>,
-    follows_at: Option<jiff_sqlx::Timestamp>,
-    fire_at: Option<jiff_sqlx::Timestamp>,
-    cron_expr: Option<String>,
-    civil_at: Option<String>,
-    timezone: Option<String>,
-    #[sqlx(try_from = "crate::columns::Dst")]
-    dst: DstPolicy,
-    jitter: f64,
-    start_at: Option<jiff_sqlx::Timestamp>,
-    end_at: Option<jiff_sqlx::Timestamp>,
-    created_at: jiff_sqlx::Timestamp,
+    #[sqlx(try_from = "MaybeAt")]
+    next_fire_at: Option<Timestamp>,
+    #[sqlx(try_from = "MaybeAt")]
+    follows_at: Option<Timestamp>,
+    #[sqlx(try_from = "Span")]
+    jitter: Duration,
+    #[sqlx(flatten)]
+    written: Written,
 }
 
 impl Planner {
@@ -58,7 +55,7 @@ impl Planner {
         }
         let release = stationmaster_schedule::zone_data_version();
         let query = sqlx::query_scalar(statement!("alarms/zone_data")).bind(release);
-        let again: i64 = within(query.fetch_one(self.shared.database.pool())).await?;
+        let again: i64 = query.one(&self.shared.database).await?;
         if again > 0 {
             tracing::info!(
                 alarms = again,
@@ -81,7 +78,7 @@ impl Planner {
         for row in &rows {
             match plan_of(row) {
                 Ok(plan) => {
-                    let before = row.next_fire_at.map(jiff_sqlx::Timestamp::to_jiff);
+                    let before = row.next_fire_at;
                     if row.reason != "set" && before != Some(plan.next.at) {
                         let from = before.map_or_else(|| "none".to_owned(), |at| at.to_string());
                         moved.push((
@@ -136,29 +133,20 @@ pub(super) struct Plan {
     pub(super) next: Upcoming,
     pub(super) jitter: Duration,
     /// The instant after which it was looked for.
-    pub(super) follows: jiff::Timestamp,
+    pub(super) follows: Timestamp,
 }
 
 fn plan_of(row: &Unplanned) -> Result<Plan, String> {
-    let written = Written {
-        fire_at: row.fire_at.map(jiff_sqlx::Timestamp::to_jiff),
-        civil_at: row.civil_at.clone(),
-        cron_expr: row.cron_expr.clone(),
-        timezone: row.timezone.clone(),
-        dst: row.dst,
-        start_at: row.start_at.map(jiff_sqlx::Timestamp::to_jiff),
-        end_at: row.end_at.map(jiff_sqlx::Timestamp::to_jiff),
-        anchor_at: row.created_at.to_jiff(),
-    };
-    let follows = row.follows_at.unwrap_or(row.created_at).to_jiff();
-    let next = written
+    let follows = row.follows_at.unwrap_or(row.written.anchor_at);
+    let next = row
+        .written
         .read()?
         .first_after(follows)
         .ok_or("it never fires between its start and its end")?;
     Ok(Plan {
         alarm: row.alarm_id,
         next,
-        jitter: Duration::try_from_secs_f64(row.jitter).unwrap_or_default(),
+        jitter: row.jitter,
         follows,
     })
 }
@@ -172,20 +160,14 @@ pub(super) async fn write_plans(
         return Ok(());
     }
     let stamp = jiff_sqlx::Timestamp::from;
-    let dues = plans
-        .iter()
-        .map(|plan| stamp(due(plan.alarm, plan.next.at, plan.jitter)));
     sqlx::query(statement!("alarms/plan"))
-        .bind(plans.iter().map(|plan| plan.alarm).collect::<Vec<_>>())
-        .bind(plans.iter().map(|plan| stamp(plan.next.at)).collect::<Vec<_>>())
-        .bind(dues.collect::<Vec<_>>())
-        .bind(plans.iter().map(|plan| stamp(plan.follows)).collect::<Vec<_>>())
-        .bind(
-            plans
-                .iter()
-                .map(|plan| plan.next.note.as_deref())
-                .collect::<Vec<_>>(),
-        )
+        .bind(column(plans, |plan| plan.alarm))
+        .bind(column(plans, |plan| stamp(plan.next.at)))
+        .bind(column(plans, |plan| {
+            stamp(due(plan.alarm, plan.next.at, plan.jitter))
+        }))
+        .bind(column(plans, |plan| stamp(plan.follows)))
+        .bind(column(plans, |plan| plan.next.note.as_deref()))
         .execute(transaction)
         .await?;
     Ok(())

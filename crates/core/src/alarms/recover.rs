@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::AlarmsContext;
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, statement};
 use crate::id::AlarmId;
 use crate::task::{Next, Pass};
 
@@ -27,12 +27,10 @@ impl Pass for Recover {
         if self.shared.presence.holder().is_none() {
             return Ok(Next::After(EVERY));
         }
-        let lost: Vec<(AlarmId, jiff_sqlx::Timestamp)> = within(
-            sqlx::query_as(statement!("alarms/recover"))
-                .bind(BATCH)
-                .fetch_all(self.shared.database.pool()),
-        )
-        .await?;
+        let lost: Vec<(AlarmId, jiff_sqlx::Timestamp)> = sqlx::query_as(statement!("alarms/recover"))
+            .bind(BATCH)
+            .all(&self.shared.database)
+            .await?;
         if lost.is_empty() {
             return Ok(Next::After(EVERY));
         }

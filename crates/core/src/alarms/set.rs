@@ -169,7 +169,7 @@ impl Error {
             Some("23505") => Self::Conflict,
             // The constraints are named by what they demand.
             Some("23514") => Self::Invalid(constraint.unwrap_or_else(|| error.message())),
-            Some(code) if code.starts_with("22") || code.starts_with("54") => Self::Invalid(error.message()),
+            _ if error.is_of(&["22", "54"]) => Self::Invalid(error.message()),
             _ => Self::Database(error),
         }
     }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::AlarmsContext;
 use super::claim::Claim;
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, column, statement};
 use crate::id::AlarmId;
 use crate::task::chain;
 use crate::wake::answer::Class;
@@ -25,35 +25,64 @@ pub(crate) struct Settlement {
     pub(crate) verdict: Verdict,
 }
 
-/// What the target said.
-type Answer = (u16, String);
+words! {
+    /// What came of a claim, and what that does to its row.
+    pub(crate) enum Fate {
+        /// The target confirmed it.
+        Fired = "fired",
+        /// It failed and will be tried again.
+        Retry = "retry",
+        /// It failed for good.
+        Failed = "failed",
+        /// It was not sent, and spends nothing.
+        Released = "released",
+        /// Not ours any more: left to its lease and to recovery, and not written.
+        Abandoned = "abandoned",
+    }
+}
 
-/// What came of a claim.
-pub(crate) enum Verdict {
-    /// The target confirmed it.
-    Fired { answer: Answer },
-    /// It failed and will be tried again.
-    Retry {
-        wait: Duration,
-        class: Class,
-        message: String,
-        answer: Option<Answer>,
-    },
-    /// It failed for good.
-    Failed {
-        class: Class,
-        message: String,
-        answer: Option<Answer>,
-    },
-    /// It was not sent, and spends nothing.
-    Released {
-        wait: Duration,
-        /// Why its target was not asked, when that is the reason.
-        held_back: Option<&'static str>,
-        message: Option<String>,
-    },
-    /// Not ours any more: left to its lease and to recovery.
-    Abandoned,
+/// What came of a claim, as the statement takes it.
+pub(crate) struct Verdict {
+    pub(crate) fate: Fate,
+    /// Until it is tried again.
+    pub(crate) wait: Duration,
+    pub(crate) class: Option<Class>,
+    pub(crate) message: Option<String>,
+    /// What the target said.
+    pub(crate) reply: Option<(u16, String)>,
+    /// Why its target was not asked, when that is the reason.
+    pub(crate) held_back: Option<&'static str>,
+}
+
+impl Verdict {
+    /// A fate, and nothing to say of it.
+    pub(crate) fn of(fate: Fate) -> Self {
+        Self {
+            fate,
+            wait: Duration::ZERO,
+            class: None,
+            message: None,
+            reply: None,
+            held_back: None,
+        }
+    }
+
+    /// Not sent, for this reason, and to be tried again after this time.
+    pub(crate) fn released(wait: Duration, message: String) -> Self {
+        Self {
+            wait,
+            message: Some(message),
+            ..Self::of(Fate::Released)
+        }
+    }
+
+    fn status(&self) -> Option<i32> {
+        self.reply.as_ref().map(|(status, _)| i32::from(*status))
+    }
+
+    fn said(&self) -> Option<&str> {
+        self.reply.as_ref().map(|(_, body)| body.as_str())
+    }
 }
 
 type Key = (AlarmId, Timestamp);
@@ -72,7 +101,7 @@ struct Written {
 pub(crate) async fn settle(shared: &AlarmsContext, settlements: Vec<Settlement>) -> Vec<Settlement> {
     let batch: Vec<Settlement> = settlements
         .into_iter()
-        .filter(|settlement| !matches!(settlement.verdict, Verdict::Abandoned))
+        .filter(|settlement| settlement.verdict.fate != Fate::Abandoned)
         .collect();
     if batch.is_empty() {
         return batch;
@@ -122,15 +151,10 @@ async fn write(shared: &AlarmsContext, batch: &[Settlement]) -> Result<Written, 
 /// Those of the claims that are still ours.
 async fn held(shared: &AlarmsContext, claims: &[&Claim]) -> Result<HashSet<Key>, db::Error> {
     let query = sqlx::query_as(statement!("alarms/held"))
-        .bind(claims.iter().map(|claim| claim.alarm_id).collect::<Vec<_>>())
-        .bind(
-            claims
-                .iter()
-                .map(|claim| jiff_sqlx::Timestamp::from(claim.scheduled_for))
-                .collect::<Vec<_>>(),
-        )
-        .bind(claims.iter().map(|claim| claim.token).collect::<Vec<_>>());
-    let rows: Vec<(AlarmId, jiff_sqlx::Timestamp)> = within(query.fetch_all(shared.database.pool())).await?;
+        .bind(column(claims.iter().copied(), |claim| claim.alarm_id))
+        .bind(column(claims.iter().copied(), Claim::scheduled_for))
+        .bind(column(claims.iter().copied(), |claim| claim.token));
+    let rows: Vec<(AlarmId, jiff_sqlx::Timestamp)> = query.all(&shared.database).await?;
     Ok(rows
         .into_iter()
         .map(|(alarm, at)| (alarm, at.to_jiff()))
@@ -141,113 +165,22 @@ async fn held(shared: &AlarmsContext, claims: &[&Claim]) -> Result<HashSet<Key>,
 type Line = (AlarmId, Option<jiff_sqlx::Timestamp>, bool);
 
 async fn write_once(shared: &AlarmsContext, batch: &[Settlement]) -> Result<Vec<Line>, db::Error> {
-    let rows: Vec<Row<'_>> = batch
-        .iter()
-        .map(|settlement| Row::of(&settlement.verdict))
-        .collect();
     let claims = || batch.iter().map(|settlement| &settlement.claim);
-    within(
-        sqlx::query_as(statement!("alarms/settle"))
-            .bind(claims().map(|claim| claim.alarm_id).collect::<Vec<_>>())
-            .bind(
-                claims()
-                    .map(|claim| jiff_sqlx::Timestamp::from(claim.scheduled_for))
-                    .collect::<Vec<_>>(),
-            )
-            .bind(claims().map(|claim| claim.token).collect::<Vec<_>>())
-            .bind(rows.iter().map(|row| row.outcome).collect::<Vec<_>>())
-            .bind(rows.iter().map(|row| row.wait.as_secs_f64()).collect::<Vec<_>>())
-            .bind(rows.iter().map(|row| row.error).collect::<Vec<_>>())
-            .bind(
-                rows.iter()
-                    .map(|row| row.answer.map(|(status, _)| i32::from(*status)))
-                    .collect::<Vec<_>>(),
-            )
-            .bind(
-                rows.iter()
-                    .map(|row| row.answer.map(|(_, body)| body.as_str()))
-                    .collect::<Vec<_>>(),
-            )
-            .bind(rows.iter().map(|row| row.class).collect::<Vec<_>>())
-            .bind(
-                rows.iter()
-                    .map(|row| row.class == Some(Class::Gone))
-                    .collect::<Vec<_>>(),
-            )
-            .persistent(batch.len() <= super::FEW_ROWS)
-            .fetch_all(shared.database.pool()),
-    )
-    .await
-}
-
-words! {
-    /// What a verdict does to the row.
-    enum Outcome {
-        /// [`Verdict::Fired`].
-        Fired = "fired",
-        /// [`Verdict::Retry`].
-        Retry = "retry",
-        /// [`Verdict::Failed`].
-        Failed = "failed",
-        /// [`Verdict::Released`].
-        Released = "released",
-    }
-}
-
-/// A verdict as the statement takes it.
-struct Row<'a> {
-    outcome: Outcome,
-    wait: Duration,
-    error: Option<&'a str>,
-    answer: Option<&'a Answer>,
-    class: Option<Class>,
-}
-
-impl<'a> Row<'a> {
-    fn of(verdict: &'a Verdict) -> Self {
-        let row = |outcome| Self {
-            outcome,
-            wait: Duration::ZERO,
-            error: None,
-            answer: None,
-            class: None,
-        };
-        match verdict {
-            Verdict::Fired { answer } => Self {
-                answer: Some(answer),
-                class: Some(Class::Accepted),
-                ..row(Outcome::Fired)
-            },
-            Verdict::Retry {
-                wait,
-                class,
-                message,
-                answer,
-            } => Self {
-                wait: *wait,
-                error: Some(message),
-                answer: answer.as_ref(),
-                class: Some(*class),
-                ..row(Outcome::Retry)
-            },
-            Verdict::Failed {
-                class,
-                message,
-                answer,
-            } => Self {
-                error: Some(message),
-                answer: answer.as_ref(),
-                class: Some(*class),
-                ..row(Outcome::Failed)
-            },
-            Verdict::Released { wait, message, .. } => Self {
-                wait: *wait,
-                error: message.as_deref(),
-                ..row(Outcome::Released)
-            },
-            Verdict::Abandoned => row(Outcome::Released),
-        }
-    }
+    let verdicts = || batch.iter().map(|settlement| &settlement.verdict);
+    sqlx::query_as(statement!("alarms/settle"))
+        .bind(column(claims(), |claim| claim.alarm_id))
+        .bind(column(claims(), Claim::scheduled_for))
+        .bind(column(claims(), |claim| claim.token))
+        .bind(column(verdicts(), |verdict| verdict.fate))
+        .bind(column(verdicts(), |verdict| verdict.wait.as_secs_f64()))
+        .bind(column(verdicts(), |verdict| verdict.message.as_deref()))
+        .bind(column(verdicts(), Verdict::status))
+        .bind(column(verdicts(), Verdict::said))
+        .bind(column(verdicts(), |verdict| verdict.class))
+        .bind(column(verdicts(), |verdict| verdict.class == Some(Class::Gone)))
+        .persistent(batch.len() <= super::FEW_ROWS)
+        .all(&shared.database)
+        .await
 }
 
 fn report(shared: &AlarmsContext, over: &[Settlement], written: &Written) {
@@ -264,28 +197,26 @@ fn report(shared: &AlarmsContext, over: &[Settlement], written: &Written) {
             );
             continue;
         }
-        match &settlement.verdict {
-            Verdict::Fired { .. } => {
+        let verdict = &settlement.verdict;
+        let (attempt, error) = (claim.attempts + 1, verdict.message.as_deref());
+        match verdict.fate {
+            Fate::Fired => {
                 fired += 1;
                 if over.len() <= SAY_EACH {
-                    tracing::info!(%alarm, %scheduled_for, attempt = claim.attempts + 1, "Alarm fired");
+                    tracing::info!(%alarm, %scheduled_for, attempt, "Alarm fired");
                 }
             }
-            Verdict::Retry { wait, message, .. } => {
+            Fate::Retry => {
                 metrics.retried();
-                tracing::warn!(
-                    %alarm, %scheduled_for, attempt = claim.attempts + 1, error = message,
-                    retry_in = wait.as_secs(), "Alarm not accepted; it will be tried again"
-                );
+                let retry_in = verdict.wait.as_secs();
+                tracing::warn!(%alarm, %scheduled_for, attempt, error, retry_in, "Alarm not accepted; it will be tried again");
             }
-            Verdict::Failed { class, message, .. } => {
-                metrics.failed(*class);
-                tracing::error!(
-                    %alarm, %scheduled_for, attempt = claim.attempts + 1, error = message, "Alarm failed"
-                );
+            Fate::Failed => {
+                verdict.class.into_iter().for_each(|class| metrics.failed(class));
+                tracing::error!(%alarm, %scheduled_for, attempt, error, "Alarm failed");
             }
-            Verdict::Released { held_back, .. } => metrics.released(held_back.unwrap_or("stopped")),
-            Verdict::Abandoned => {}
+            Fate::Released => metrics.released(verdict.held_back.unwrap_or("stopped")),
+            Fate::Abandoned => {}
         }
     }
     for alarm in &written.paused {

@@ -7,6 +7,7 @@ use jiff::civil::DateTime;
 use sha2::{Digest as _, Sha256};
 use stationmaster_schedule::{Cron, DstPolicy, Fire, Series, resolve, zone};
 
+use crate::columns::{At, Dst, MaybeAt};
 use crate::id::AlarmId;
 use crate::words::words;
 
@@ -146,15 +147,21 @@ pub(crate) enum Schedule {
 }
 
 /// A schedule as a row holds it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, sqlx::FromRow)]
 pub(crate) struct Written {
+    #[sqlx(default, try_from = "MaybeAt")]
     pub(crate) fire_at: Option<Timestamp>,
+    #[sqlx(default)]
     pub(crate) civil_at: Option<String>,
     pub(crate) cron_expr: Option<String>,
     pub(crate) timezone: Option<String>,
+    #[sqlx(try_from = "Dst")]
     pub(crate) dst: DstPolicy,
+    #[sqlx(try_from = "MaybeAt")]
     pub(crate) start_at: Option<Timestamp>,
+    #[sqlx(try_from = "MaybeAt")]
     pub(crate) end_at: Option<Timestamp>,
+    #[sqlx(rename = "created_at", try_from = "At")]
     pub(crate) anchor_at: Timestamp,
 }
 

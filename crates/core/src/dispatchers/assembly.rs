@@ -16,7 +16,7 @@ use super::ownership::{Held, Keep, Ownership};
 use super::runs::Runs;
 use super::supervisor::{self, Office, Supervise};
 use super::{DispatcherId, Settings};
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::engine::dispatchers::{DispatcherEngine, Run};
 use crate::engine::{Contact, Reach};
 use crate::observe::Metrics;
@@ -135,14 +135,14 @@ impl Dispatchers {
             newcomers: Arc::default(),
             database,
         };
-        let office = Office::new(
-            shared.database.clone(),
+        let office = Office {
+            database: shared.database.clone(),
             engine,
-            Arc::clone(&shared.heartbeats),
+            heartbeats: Arc::clone(&shared.heartbeats),
+            health: shared.health.clone(),
             settings,
-            Arc::clone(&shared.metrics),
-        )
-        .with_health(shared.health.clone());
+            metrics: Arc::clone(&shared.metrics),
+        };
         let mut lane = Self {
             shared,
             office,
@@ -168,7 +168,7 @@ impl Dispatchers {
         let query = sqlx::query(statement!("dispatchers/ensure"))
             .bind(projects)
             .bind(queues);
-        within(query.execute(self.shared.database.pool())).await?;
+        query.run(&self.shared.database).await?;
         Ok(())
     }
 
@@ -192,29 +192,17 @@ impl Dispatchers {
 
     fn spawn_owner(&mut self) {
         let shared = &self.shared;
-        let desk = ServerDesk::new(
-            shared.database.clone(),
-            shared.ownership.clone(),
-            Arc::clone(&shared.settings),
-            Arc::clone(&shared.metrics),
-        );
+        let desk = ServerDesk {
+            database: shared.database.clone(),
+            ownership: shared.ownership.clone(),
+            settings: Arc::clone(&shared.settings),
+            metrics: Arc::clone(&shared.metrics),
+        };
         shared.engine.open(Arc::new(desk));
-        let keep = Keep {
-            shared: shared.clone(),
-        };
-        let runs = Runs {
-            shared: shared.clone(),
-            looked: None,
-        };
-        let beats = Beats {
-            shared: shared.clone(),
-            last: None,
-            written: Vec::new(),
-        };
-        let bells = shared.bells.clone();
-        self.owner.spawn(bells.keep, keep);
-        self.owner.spawn(bells.runs, runs);
-        self.owner.spawn(bells.beat, beats);
+        let (bells, share) = (shared.bells.clone(), || shared.clone());
+        self.owner.spawn(bells.keep, Keep { shared: share() });
+        self.owner.spawn(bells.runs, Runs::new(share()));
+        self.owner.spawn(bells.beat, Beats::new(share()));
     }
 
     /// What is not as it should be, in words.
@@ -294,7 +282,7 @@ impl Dispatchers {
             .bind(&tenure.dispatcher_id)
             .bind(tenure.epoch)
             .bind(tenure.owner);
-        match within(query.fetch_optional(shared.database.pool())).await {
+        match query.maybe(&shared.database).await {
             Ok(Some(_)) => tracing::info!(dispatcher = %tenure.dispatcher_id, "Handed a dispatcher over"),
             Ok(None) => {}
             Err(error) => tracing::warn!(
@@ -309,11 +297,11 @@ impl Dispatchers {
         let shared = &self.shared;
         let server = shared.presence.id();
         let query = sqlx::query_scalar(statement!("dispatchers/deregister")).bind(server);
-        let stood_by: Vec<String> = within(query.fetch_all(shared.database.pool())).await?;
+        let stood_by: Vec<DispatcherId> = query.all(&shared.database).await?;
         if shared.engine.reach() == Reach::Local {
             return Ok(());
         }
-        stream::iter(stood_by.into_iter().map(DispatcherId))
+        stream::iter(stood_by)
             .for_each_concurrent(PARALLEL, |dispatcher| async move {
                 let told = tokio::time::timeout(LEAVE, shared.engine.leave(&dispatcher, server)).await;
                 // A run that was not told finds out at its next check.

@@ -14,7 +14,7 @@ use crate::engine::dispatchers::OpenRun;
 use crate::id::ServerId;
 
 /// A dispatcher as its row tells.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
 pub struct Row {
     /// Its id.
     pub id: DispatcherId,
@@ -29,6 +29,7 @@ pub struct Row {
     /// Does a lease hold?
     pub owned: bool,
     /// For how long none has.
+    #[sqlx(try_from = "crate::columns::Span")]
     pub vacant_for: Duration,
     /// Does its run outlive its server? One on an engine of its own does.
     pub runs_outlive: bool,
@@ -140,27 +141,20 @@ pub fn classify(survey: &Survey, stale_after: Duration, legacy: Legacy) -> Vec<F
         findings.extend(release(row, survey, stale_after));
     }
     let known = |id: &str| survey.rows.iter().any(|row| row.id.0 == id);
-    for run in survey
-        .runs
-        .iter()
-        .flatten()
-        .filter(|run| !known(&run.workflow_id))
-    {
-        findings.push(of_unknown(run, &survey.rows, legacy));
-    }
-    let unknown = survey
-        .heartbeats
-        .iter()
-        .flatten()
-        .filter(|beat| !known(&beat.dispatcher_id.0));
-    findings.extend(unknown.map(|beat| Finding {
-        dispatcher_id: beat.dispatcher_id.clone(),
-        class: Class::Foreign,
-        reason: "a heartbeat of a dispatcher that this database does not know".to_owned(),
-        epoch: None,
-        owned: false,
-        act: None,
-    }));
+    let runs = survey.runs.iter().flatten();
+    findings.extend(
+        runs.filter(|run| !known(&run.workflow_id))
+            .map(|run| of_unknown(run, &survey.rows, legacy)),
+    );
+    let heartbeats = survey.heartbeats.iter().flatten();
+    findings.extend(
+        heartbeats
+            .filter(|beat| !known(&beat.dispatcher_id.0))
+            .map(|beat| {
+                let reason = "a heartbeat of a dispatcher that this database does not know";
+                stranger(&beat.dispatcher_id.0, Class::Foreign, reason, None)
+            }),
+    );
     findings
 }
 
@@ -172,14 +166,30 @@ fn runs_of<'a>(row: &'a Row, survey: &'a Survey) -> impl Iterator<Item = &'a Ope
         .filter(|run| run.workflow_id == row.id.0)
 }
 
-fn finding(row: &Row, class: Class, reason: String, act: Option<Act>) -> Finding {
+fn finding(row: &Row, class: Class, reason: impl Into<String>, act: Option<Act>) -> Finding {
     Finding {
-        dispatcher_id: row.id.clone(),
-        class,
-        reason,
         epoch: Some(row.epoch),
         owned: row.owned,
+        ..stranger(&row.id.0, class, reason, act)
+    }
+}
+
+/// Of what has no row of ours.
+fn stranger(id: &str, class: Class, reason: impl Into<String>, act: Option<Act>) -> Finding {
+    Finding {
+        dispatcher_id: DispatcherId(id.to_owned()),
+        class,
+        reason: reason.into(),
+        epoch: None,
+        owned: false,
         act,
+    }
+}
+
+fn terminate(run: &OpenRun) -> Act {
+    Act::Terminate {
+        workflow_id: run.workflow_id.clone(),
+        run_id: run.run_id.clone(),
     }
 }
 
@@ -206,46 +216,29 @@ fn of_row(row: &Row, survey: &Survey, stale_after: Duration) -> Finding {
         return finding(row, class, reason, None);
     }
     let Some(heartbeats) = &survey.heartbeats else {
-        return finding(
-            row,
-            Class::Silent,
-            "heartbeats cannot be read; its lease holds".to_owned(),
-            None,
-        );
+        let words = "heartbeats cannot be read; its lease holds";
+        return finding(row, Class::Silent, words, None);
     };
     let beat = heartbeats
         .iter()
         .find(|beat| beat.dispatcher_id == row.id && beat.epoch == row.epoch);
-    match beat {
-        Some(beat) if beat.age <= stale_after => finding(
-            row,
-            Class::Healthy,
-            "its lease holds and its heartbeat is fresh".to_owned(),
-            None,
-        ),
-        Some(beat) => {
-            let words = format!(
-                "its lease holds, but its heartbeat is {} s old",
-                beat.age.as_secs()
-            );
+    match beat.map(|beat| beat.age) {
+        Some(age) if age <= stale_after => {
+            let words = "its lease holds and its heartbeat is fresh";
+            finding(row, Class::Healthy, words, None)
+        }
+        Some(age) => {
+            let words = format!("its lease holds, but its heartbeat is {} s old", age.as_secs());
             finding(row, Class::Silent, words, None)
         }
-        None => finding(
-            row,
-            Class::Silent,
-            "its lease holds, but it has no heartbeat".to_owned(),
-            None,
-        ),
+        None => {
+            let words = "its lease holds, but it has no heartbeat";
+            finding(row, Class::Silent, words, None)
+        }
     }
 }
 
 fn of_run(row: &Row, run: &OpenRun, stale_after: Duration) -> Option<Finding> {
-    let terminate = || {
-        Some(Act::Terminate {
-            workflow_id: run.workflow_id.clone(),
-            run_id: run.run_id.clone(),
-        })
-    };
     let Some(epoch) = run.epoch else {
         let words = format!("the run {} does not tell an epoch: it is not ours", run.run_id);
         return Some(finding(row, Class::Foreign, words, None));
@@ -255,7 +248,7 @@ fn of_run(row: &Row, run: &OpenRun, stale_after: Duration) -> Option<Finding> {
             "the run {} is of epoch {}, and the dispatcher is at {}",
             run.run_id, epoch.0, row.epoch.0
         );
-        return Some(finding(row, Class::Orphan, words, terminate()));
+        return Some(finding(row, Class::Orphan, words, Some(terminate(run))));
     }
     if epoch > row.epoch {
         let words = format!(
@@ -270,7 +263,7 @@ fn of_run(row: &Row, run: &OpenRun, stale_after: Duration) -> Option<Finding> {
             run.run_id,
             row.vacant_for.as_secs()
         );
-        finding(row, Class::Stale, words, terminate())
+        finding(row, Class::Stale, words, Some(terminate(run)))
     })
 }
 
@@ -318,30 +311,15 @@ fn of_unknown(run: &OpenRun, rows: &[Row], legacy: Legacy) -> Finding {
         .iter()
         .find(|row| DispatcherId::is_legacy_of(&run.workflow_id, &row.project, &row.task_queue));
     let Some(row) = like.filter(|_| run.epoch.is_none()) else {
-        return Finding {
-            dispatcher_id: DispatcherId(run.workflow_id.clone()),
-            class: Class::Foreign,
-            reason: "this database does not know such a dispatcher".to_owned(),
-            epoch: None,
-            owned: false,
-            act: None,
-        };
+        let reason = "this database does not know such a dispatcher";
+        return stranger(&run.workflow_id, Class::Foreign, reason, None);
     };
-    let act = Act::Terminate {
-        workflow_id: run.workflow_id.clone(),
-        run_id: run.run_id.clone(),
-    };
-    Finding {
-        dispatcher_id: DispatcherId(run.workflow_id.clone()),
-        class: Class::Legacy,
-        reason: format!(
-            "an older deployment's dispatcher of project {:?}, task queue {:?}",
-            row.project, row.task_queue
-        ),
-        epoch: None,
-        owned: false,
-        act: (legacy == Legacy::Remove).then_some(act),
-    }
+    let reason = format!(
+        "an older deployment's dispatcher of project {:?}, task queue {:?}",
+        row.project, row.task_queue
+    );
+    let act = (legacy == Legacy::Remove).then(|| terminate(run));
+    stranger(&run.workflow_id, Class::Legacy, reason, act)
 }
 
 #[cfg(test)]

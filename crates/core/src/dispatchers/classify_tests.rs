@@ -61,13 +61,6 @@ fn judged(survey: &Survey) -> (Vec<Class>, Vec<Act>) {
     )
 }
 
-fn terminate(run: &OpenRun) -> Act {
-    Act::Terminate {
-        workflow_id: run.workflow_id.clone(),
-        run_id: run.run_id.clone(),
-    }
-}
-
 fn remove(epoch: i64) -> Act {
     Act::RemoveHeartbeat {
         epoch: Epoch(epoch),

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 
 use super::Settings;
 use super::ownership::{Ownership, Standing};
 use crate::attention::{Attention, Terms};
-use crate::db::{Database, statement, within};
+use crate::db::{Database, Read as _, statement};
 use crate::engine::dispatchers::state::Registration;
-use crate::engine::dispatchers::{Checked, Desk, DeskError, Evicted, Routed, Tenure};
+use crate::engine::dispatchers::{Acted, Checked, Desk, DeskError, Evicted, Routed, Tenure};
 use crate::id::ServerId;
 use crate::observe::Metrics;
 use crate::signals::{Fence, route_batch};
@@ -27,27 +26,13 @@ const ATTENTION: Terms = Terms {
 
 /// See the module.
 pub(super) struct ServerDesk {
-    database: Database,
-    ownership: Ownership,
-    settings: Arc<Settings>,
-    metrics: Arc<Metrics>,
+    pub(super) database: Database,
+    pub(super) ownership: Ownership,
+    pub(super) settings: Arc<Settings>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl ServerDesk {
-    pub(super) fn new(
-        database: Database,
-        ownership: Ownership,
-        settings: Arc<Settings>,
-        metrics: Arc<Metrics>,
-    ) -> Self {
-        Self {
-            database,
-            ownership,
-            settings,
-            metrics,
-        }
-    }
-
     /// Routes what waits in the inbox, until it is empty or the look has lasted long enough.
     async fn route_now(&self, tenure: &Tenure) -> Result<Routed, DeskError> {
         let began = Instant::now();
@@ -94,30 +79,24 @@ impl ServerDesk {
     /// Looks whether the run is still the owner's, who stands by, and who was not heard of.
     async fn check_now(&self, tenure: &Tenure) -> Result<Checked, DeskError> {
         let query = sqlx::query_scalar(statement!("dispatchers/holds"))
-            .bind(&tenure.dispatcher_id.0)
+            .bind(&tenure.dispatcher_id)
             .bind(tenure.epoch)
             .bind(tenure.owner);
-        if !self.may_act(tenure)? || !within(query.fetch_one(self.database.pool())).await? {
+        if !self.may_act(tenure)? || !query.one(&self.database).await? {
             return Ok(Checked {
                 superseded: true,
                 ..Checked::default()
             });
         }
-        let query = sqlx::query_as(statement!("dispatchers/registered")).bind(&tenure.dispatcher_id.0);
-        let registered: Vec<(ServerId, String)> = within(query.fetch_all(self.database.pool())).await?;
+        let query = sqlx::query_as(statement!("dispatchers/registered")).bind(&tenure.dispatcher_id);
+        let registered: Vec<Registration> = query.all(&self.database).await?;
         let query = sqlx::query_scalar(statement!("dispatchers/stale_servers"))
-            .bind(&tenure.dispatcher_id.0)
+            .bind(&tenure.dispatcher_id)
             .bind(self.settings.stale_after.as_secs_f64());
-        let silent: Vec<ServerId> = within(query.fetch_all(self.database.pool())).await?;
+        let silent: Vec<ServerId> = query.all(&self.database).await?;
         Ok(Checked {
             superseded: false,
-            registered: registered
-                .into_iter()
-                .map(|(server_id, task_queue)| Registration {
-                    server_id,
-                    task_queue,
-                })
-                .collect(),
+            registered,
             silent,
         })
     }
@@ -131,14 +110,13 @@ impl ServerDesk {
                 ..Evicted::default()
             });
         }
-        let ids: Vec<uuid::Uuid> = servers.iter().map(|server| server.0).collect();
         let query = sqlx::query_as(statement!("dispatchers/evict"))
-            .bind(&tenure.dispatcher_id.0)
+            .bind(&tenure.dispatcher_id)
             .bind(tenure.epoch)
             .bind(tenure.owner)
-            .bind(ids)
+            .bind(servers)
             .bind(self.settings.stale_after.as_secs_f64());
-        let (held, evicted): (bool, Vec<uuid::Uuid>) = within(query.fetch_one(self.database.pool())).await?;
+        let (held, evicted): (bool, Vec<ServerId>) = query.one(&self.database).await?;
         if !held {
             self.metrics.stale_write("evict");
         }
@@ -148,7 +126,7 @@ impl ServerDesk {
         self.metrics.dispatchers.evicted(evicted.len());
         Ok(Evicted {
             superseded: !held,
-            servers: evicted.into_iter().map(ServerId).collect(),
+            servers: evicted,
         })
     }
 
@@ -173,19 +151,15 @@ impl ServerDesk {
 }
 
 impl Desk for ServerDesk {
-    fn route<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Routed, DeskError>> {
+    fn route<'a>(&'a self, tenure: &'a Tenure) -> Acted<'a, Routed> {
         self.route_now(tenure).boxed()
     }
 
-    fn check<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Checked, DeskError>> {
+    fn check<'a>(&'a self, tenure: &'a Tenure) -> Acted<'a, Checked> {
         self.check_now(tenure).boxed()
     }
 
-    fn evict<'a>(
-        &'a self,
-        tenure: &'a Tenure,
-        servers: &'a [ServerId],
-    ) -> BoxFuture<'a, Result<Evicted, DeskError>> {
+    fn evict<'a>(&'a self, tenure: &'a Tenure, servers: &'a [ServerId]) -> Acted<'a, Evicted> {
         self.evict_now(tenure, servers).boxed()
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::assembly::Webhook;
 use super::inspect::Event;
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::duty;
 use crate::presence::Presence;
 use crate::retry::Backoff;
@@ -97,7 +97,7 @@ impl Pass for Herald {
         let query = sqlx::query_as(statement!("dispatchers/untold"))
             .bind(NEWS.as_secs_f64())
             .bind(BATCH);
-        let events: Vec<Event> = within(query.fetch_all(self.database.pool())).await?;
+        let events: Vec<Event> = query.all(&self.database).await?;
         for event in &events {
             if let Err(error) = self.post(event).await {
                 self.failures += 1;
@@ -111,12 +111,10 @@ impl Pass for Herald {
                 return Ok(Next::After(AGAIN.wait(self.failures).max(BEAT)));
             }
             self.failures = 0;
-            within(
-                sqlx::query(statement!("dispatchers/told"))
-                    .bind(event.id)
-                    .execute(self.database.pool()),
-            )
-            .await?;
+            sqlx::query(statement!("dispatchers/told"))
+                .bind(event.id)
+                .run(&self.database)
+                .await?;
         }
         Ok(Next::After(BEAT))
     }

@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 
 use super::assembly::DispatchersContext;
 use super::{DispatcherId, Epoch, Tenure};
-use crate::db::{self, statement, within};
+use crate::columns::Span;
+use crate::db::{self, Read as _, column, statement};
 use crate::id::ServerId;
 use crate::task::{Next, Pass};
 use crate::words::words;
@@ -148,7 +149,8 @@ struct Taken {
     epoch: Epoch,
     former_owner: Option<ServerId>,
     kind: Kind,
-    vacant_for: f64,
+    #[sqlx(try_from = "Span")]
+    vacant_for: Duration,
 }
 
 impl Pass for Keep {
@@ -171,7 +173,7 @@ impl Pass for Keep {
         let active = shared.ownership.held().len();
         shared.metrics.dispatchers.active(active);
         let query = sqlx::query_scalar(statement!("dispatchers/next_vacancy")).bind(server);
-        let vacancy: Option<f64> = within(query.fetch_one(shared.database.pool())).await?;
+        let vacancy: Option<f64> = query.one(&shared.database).await?;
         let vacancy = vacancy.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let wait = (shared.settings.lease / 5).min(LONGEST_WAIT);
         Ok(Next::After(vacancy.unwrap_or(wait).min(wait).max(SHORTEST_WAIT)))
@@ -191,16 +193,14 @@ impl Keep {
             return Ok(());
         }
         let asked_at = Instant::now();
-        let ids: Vec<&str> = tenures.iter().map(|one| one.dispatcher_id.0.as_str()).collect();
-        let epochs: Vec<i64> = tenures.iter().map(|one| one.epoch.0).collect();
         let query = sqlx::query_scalar(statement!("dispatchers/renew"))
             .bind(server)
-            .bind(&ids)
-            .bind(&epochs)
+            .bind(column(&tenures, |tenure| tenure.dispatcher_id.0.as_str()))
+            .bind(column(&tenures, |tenure| tenure.epoch))
             .bind(shared.settings.lease.as_secs_f64());
-        let kept: Vec<String> = within(query.fetch_all(shared.database.keepers().pool())).await?;
+        let kept: Vec<DispatcherId> = query.all(&shared.database.keepers()).await?;
         for tenure in &tenures {
-            if tenure.owner == server && kept.contains(&tenure.dispatcher_id.0) {
+            if tenure.owner == server && kept.contains(&tenure.dispatcher_id) {
                 shared
                     .ownership
                     .note(tenure, |held| held.until = self.until(asked_at));
@@ -218,9 +218,9 @@ impl Keep {
         let query = sqlx::query_scalar(statement!("dispatchers/register"))
             .bind(server)
             .bind(shared.engine.task_queue());
-        let new: Vec<String> = within(query.fetch_all(shared.database.pool())).await?;
+        let new: Vec<DispatcherId> = query.all(&shared.database).await?;
         if !new.is_empty() {
-            shared.newcomers.lock().extend(new.into_iter().map(DispatcherId));
+            shared.newcomers.lock().extend(new);
             shared.bells.runs.ring();
         }
         Ok(())
@@ -234,12 +234,12 @@ impl Keep {
             .bind(shared.settings.lease.as_secs_f64())
             .bind(TAKE)
             .bind(shared.engine.name());
-        let taken: Vec<Taken> = within(query.fetch_all(shared.database.pool())).await?;
+        let taken: Vec<Taken> = query.all(&shared.database).await?;
         for row in &taken {
             let kind = row.kind;
             tracing::info!(
                 dispatcher = %row.id, epoch = row.epoch.0, former = row.former_owner.map(|id| id.to_string()),
-                vacant_for = row.vacant_for, "Dispatcher {}", if kind == Kind::Fresh { "started" } else { "taken over" }
+                vacant_for = row.vacant_for.as_secs_f64(), "Dispatcher {}", if kind == Kind::Fresh { "started" } else { "taken over" }
             );
             shared.ownership.put(Held {
                 tenure: Tenure {
@@ -251,7 +251,7 @@ impl Keep {
                 },
                 until: self.until(asked_at),
                 kind,
-                vacant_for: Duration::try_from_secs_f64(row.vacant_for).unwrap_or_default(),
+                vacant_for: row.vacant_for,
                 taken_at: asked_at,
                 run: None,
                 attempt: 0,

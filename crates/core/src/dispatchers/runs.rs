@@ -11,7 +11,7 @@ use futures::stream;
 use super::assembly::DispatchersContext;
 use super::ownership::{Held, Kind};
 use super::{DispatcherId, Tenure};
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, statement};
 use crate::engine::dispatchers::state::{Announcement, Registration};
 use crate::engine::dispatchers::{Run, RunRequest, RunState};
 use crate::engine::{EngineUnavailable, Reach};
@@ -29,8 +29,8 @@ const AGAIN: Backoff = Backoff {
 
 /// See the module.
 pub(super) struct Runs {
-    pub(super) shared: DispatchersContext,
-    pub(super) looked: Option<Instant>,
+    shared: DispatchersContext,
+    looked: Option<Instant>,
 }
 
 impl Pass for Runs {
@@ -130,11 +130,11 @@ async fn start(shared: &DispatchersContext, held: Held) -> Result<(), db::Error>
 async fn started(shared: &DispatchersContext, held: &Held, run_id: String) -> Result<(), db::Error> {
     let tenure = &held.tenure;
     let query = sqlx::query_scalar(statement!("dispatchers/run_started"))
-        .bind(&tenure.dispatcher_id.0)
+        .bind(&tenure.dispatcher_id)
         .bind(tenure.epoch)
         .bind(tenure.owner)
         .bind(&run_id);
-    let kept: Option<String> = within(query.fetch_optional(shared.database.pool())).await?;
+    let kept: Option<String> = query.maybe(&shared.database).await?;
     if kept.is_none() {
         shared.metrics.stale_write("run");
         shared.ownership.forget(tenure);
@@ -175,6 +175,10 @@ fn failed(shared: &DispatchersContext, held: &Held, error: &EngineUnavailable) {
 }
 
 impl Runs {
+    pub(super) fn new(shared: DispatchersContext) -> Self {
+        Self { shared, looked: None }
+    }
+
     /// Tells the runs of dispatchers where this server stands by.
     async fn introduce(&self) {
         let shared = &self.shared;
@@ -216,7 +220,7 @@ impl Runs {
             .map(|(_, run)| run.dispatcher_id.0.as_str())
             .collect();
         let query = sqlx::query_as(statement!("signals/waiting")).bind(&ids);
-        let waiting: Vec<(String, i64, i64)> = within(query.fetch_all(shared.database.pool())).await?;
+        let waiting: Vec<(String, i64, i64)> = query.all(&shared.database).await?;
         stream::iter(waiting)
             .for_each_concurrent(PARALLEL, |(id, signals, newest)| {
                 let found = running.iter().find(|(_, run)| run.dispatcher_id.0 == id);

@@ -11,14 +11,17 @@ use std::time::{Duration, Instant};
 
 use rand::RngExt as _;
 use serde::Serialize;
+use sqlx::Postgres;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
 
-use super::classify::{Act, Class, Finding, Legacy, Row, Survey, classify};
+use super::classify::{Act, Class, Finding, Legacy, Survey, classify};
 use super::heartbeats::{Health, Heartbeats};
 use super::{DispatcherId, Epoch, Settings};
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::duty;
 use crate::engine::dispatchers::{DispatcherEngine, OpenRun};
-use crate::engine::{EngineUnavailable, LOCAL, Reach};
+use crate::engine::{LOCAL, Reach, all_pages};
 use crate::id::ServerId;
 use crate::observe::Metrics;
 use crate::presence::Presence;
@@ -34,12 +37,12 @@ const STAGGER: Duration = Duration::from_secs(1);
 /// What the supervisor needs, by itself or by hand.
 #[derive(Clone)]
 pub struct Office {
-    database: Database,
-    engine: Arc<dyn DispatcherEngine>,
-    heartbeats: Arc<dyn Heartbeats>,
-    health: Health,
-    settings: Arc<Settings>,
-    metrics: Arc<Metrics>,
+    pub(super) database: Database,
+    pub(super) engine: Arc<dyn DispatcherEngine>,
+    pub(super) heartbeats: Arc<dyn Heartbeats>,
+    pub(super) health: Health,
+    pub(super) settings: Arc<Settings>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Office {
@@ -59,11 +62,6 @@ impl Office {
             settings,
             metrics,
         }
-    }
-
-    pub(super) fn with_health(mut self, health: Health) -> Self {
-        self.health = health;
-        self
     }
 }
 
@@ -131,44 +129,23 @@ fn suspect(finding: &Finding) -> Option<Suspect> {
     Some((finding.dispatcher_id.clone(), finding.epoch, finding.act.clone()?))
 }
 
-#[derive(sqlx::FromRow)]
-struct Seen {
-    id: DispatcherId,
-    project: String,
-    task_queue: String,
-    owner: Option<ServerId>,
-    epoch: Epoch,
-    owned: bool,
-    vacant_for: f64,
-    engine: Option<String>,
-}
-
 impl Office {
     async fn look(&self, legacy: Legacy) -> Result<(Vec<Finding>, Vec<String>), db::Error> {
         let mut problems = Vec::new();
         // The engine first: a run that appears between the looks is then of an epoch that the rows know.
-        let runs_outlive = self.engine.reach() == Reach::Shared;
-        let runs = if runs_outlive {
-            Some(self.open_runs().await)
-        } else {
-            None
-        };
-        let runs = match runs {
-            Some(Err(error)) => {
-                problems.push(error.to_string());
-                None
+        let runs = match self.engine.reach() {
+            Reach::Shared => {
+                let runs = all_pages(|page| self.engine.open_runs(page)).await;
+                runs.map_err(|error| problems.push(error.to_string())).ok()
             }
-            Some(Ok(runs)) => Some(runs),
-            None => None,
+            Reach::Local => None,
         };
         let heartbeats = self.heartbeats.list().await;
         self.health.note(&heartbeats);
         let heartbeats = heartbeats.map_err(|error| problems.push(error.to_string())).ok();
-        let rows: Vec<Seen> =
-            within(sqlx::query_as(statement!("supervise/dispatchers")).fetch_all(self.database.pool()))
-                .await?;
+        let rows = sqlx::query_as(statement!("supervise/dispatchers")).bind(LOCAL);
         let survey = Survey {
-            rows: rows.into_iter().map(Row::from).collect(),
+            rows: rows.all(&self.database).await?,
             heartbeats,
             runs,
         };
@@ -179,19 +156,6 @@ impl Office {
             .count();
         self.metrics.dispatchers.stale(stale);
         Ok((findings, problems))
-    }
-
-    async fn open_runs(&self) -> Result<Vec<OpenRun>, EngineUnavailable> {
-        let mut runs = Vec::new();
-        let mut page = None;
-        loop {
-            let rows = self.engine.open_runs(page).await?;
-            runs.extend(rows.rows);
-            page = rows.next;
-            if page.is_none() {
-                return Ok(runs);
-            }
-        }
     }
 
     /// Does what both looks call for. What follows on something that failed is left for the next time.
@@ -241,7 +205,6 @@ impl Office {
         if !self.is_still(finding).await? {
             return Ok(Outcome::Moot);
         }
-        let words = |error: db::Error| chain(&error);
         match act {
             Act::Terminate { workflow_id, run_id } => {
                 let run = OpenRun {
@@ -264,8 +227,7 @@ impl Office {
                     "Terminated a run that was left behind"
                 );
                 self.tell(finding, "run_terminated", None, Some(run_id), actor)
-                    .await
-                    .map_err(words)?;
+                    .await?;
             }
             Act::RemoveHeartbeat { epoch, server_id } => {
                 let removed = self
@@ -277,22 +239,17 @@ impl Office {
                 }
                 tracing::info!(dispatcher = %finding.dispatcher_id, epoch = epoch.0, server = %server_id, "Removed a heartbeat that was left behind");
                 self.tell(finding, "heartbeat_removed", Some(*server_id), None, actor)
-                    .await
-                    .map_err(words)?;
+                    .await?;
             }
             Act::Release => {
                 let query = sqlx::query_scalar::<_, String>(statement!("supervise/release"))
                     .bind(&finding.dispatcher_id)
                     .bind(finding.epoch);
-                let released = within(query.fetch_optional(self.database.pool()))
-                    .await
-                    .map_err(words)?;
+                let released = query.maybe(&self.database).await.map_err(words)?;
                 if released.is_none() {
                     return Ok(Outcome::Moot);
                 }
-                self.tell(finding, "released", None, None, actor)
-                    .await
-                    .map_err(words)?;
+                self.tell(finding, "released", None, None, actor).await?;
             }
         }
         Ok(Outcome::Done)
@@ -307,9 +264,7 @@ impl Office {
             .bind(&finding.dispatcher_id)
             .bind(epoch)
             .bind(finding.owned);
-        within(query.fetch_one(self.database.pool()))
-            .await
-            .map_err(|error| chain(&error))
+        query.one(&self.database).await.map_err(words)
     }
 
     async fn tell(
@@ -319,54 +274,46 @@ impl Office {
         server: Option<ServerId>,
         run_id: Option<&String>,
         actor: &str,
-    ) -> Result<(), db::Error> {
+    ) -> Result<(), String> {
         let detail = serde_json::json!({ "reason": finding.reason, "class": finding.class });
-        let query = sqlx::query(statement!("supervise/tell"))
-            .bind(&finding.dispatcher_id)
-            .bind(event)
+        let query = tell_of(&finding.dispatcher_id, event)
             .bind(finding.epoch)
             .bind(server)
             .bind(run_id)
             .bind(actor)
             .bind(detail.to_string());
-        within(query.execute(self.database.pool())).await?;
-        Ok(())
+        query.run(&self.database).await.map(drop).map_err(words)
     }
 
     /// Registrations of lost servers with dispatchers that nobody owns; an owner evicts its own.
     async fn evict_strangers(&self, actor: &str) -> Result<(), db::Error> {
         let query = sqlx::query_as(statement!("supervise/strangers"))
             .bind((self.settings.stale_after + self.settings.second_look).as_secs_f64());
-        let gone: Vec<(DispatcherId, ServerId)> = within(query.fetch_all(self.database.pool())).await?;
+        let gone: Vec<(DispatcherId, ServerId)> = query.all(&self.database).await?;
         self.metrics.dispatchers.evicted(gone.len());
         for (dispatcher, server) in gone {
-            let query = sqlx::query(statement!("supervise/tell"))
-                .bind(&dispatcher)
-                .bind("server_evicted")
-                .bind(None::<i64>)
+            let query = tell_of(&dispatcher, "server_evicted")
+                .bind(None::<Epoch>)
                 .bind(server)
                 .bind(None::<String>)
                 .bind(actor)
                 .bind("{}");
-            within(query.execute(self.database.pool())).await?;
+            query.run(&self.database).await?;
         }
         Ok(())
     }
 }
 
-impl From<Seen> for Row {
-    fn from(seen: Seen) -> Self {
-        Self {
-            id: seen.id,
-            project: seen.project,
-            task_queue: seen.task_queue,
-            owner: seen.owner,
-            epoch: seen.epoch,
-            owned: seen.owned,
-            vacant_for: Duration::try_from_secs_f64(seen.vacant_for).unwrap_or_default(),
-            runs_outlive: !seen.engine.is_some_and(|engine| LOCAL.contains(&engine.as_str())),
-        }
-    }
+/// To be given its epoch, server, run, actor and detail.
+fn tell_of<'a>(dispatcher: &'a DispatcherId, event: &'a str) -> Query<'a, Postgres, PgArguments> {
+    sqlx::query(statement!("supervise/tell"))
+        .bind(dispatcher)
+        .bind(event)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is mapped over results")]
+fn words(error: db::Error) -> String {
+    chain(&error)
 }
 
 enum Outcome {

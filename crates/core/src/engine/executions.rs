@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use super::{EngineUnavailable, Page, Reach};
+use super::{Page, Reach, Told};
 use crate::graph::Graph;
 use crate::id::{DefinitionId, ExecutionId, Token, VersionId, WorkspaceId};
 use crate::words::words;
@@ -143,38 +143,24 @@ pub trait Engine: Send + Sync + 'static {
     fn start<'a>(&'a self, request: &'a StartRequest, deadline: Duration) -> BoxFuture<'a, StartOutcome>;
 
     /// What the engine knows of these executions, in the order asked.
-    fn describe<'a>(
-        &'a self,
-        executions: &'a [ExecutionId],
-    ) -> BoxFuture<'a, Result<Vec<RunState>, EngineUnavailable>>;
+    fn describe<'a>(&'a self, executions: &'a [ExecutionId]) -> Told<'a, Vec<RunState>>;
 
     /// Asks a run to cancel itself. A run that is unknown or has closed is no error.
-    fn cancel<'a>(
-        &'a self,
-        execution: ExecutionId,
-        reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>>;
+    fn cancel<'a>(&'a self, execution: ExecutionId, reason: &'a str) -> Told<'a, ()>;
 
     /// Ends a run at once, only if it is still the run `run_id`. A run that is unknown or has closed is no error.
-    fn terminate<'a>(
-        &'a self,
-        run: &'a OpenRun,
-        reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>>;
+    fn terminate<'a>(&'a self, run: &'a OpenRun, reason: &'a str) -> Told<'a, ()>;
 
     /// Runs that closed at or after `since`, oldest first or unordered, with at least everything that has become
     /// visible since the last call. The second value is the `since` for the next call. Repeats are harmless. A local
     /// engine waits until there is something to tell.
-    fn closed_since(
-        &self,
-        since: Timestamp,
-    ) -> BoxFuture<'_, Result<(Vec<Close>, Timestamp), EngineUnavailable>>;
+    fn closed_since(&self, since: Timestamp) -> Told<'_, (Vec<Close>, Timestamp)>;
 
     /// The executions that the engine holds open, page by page.
-    fn open_runs(&self, page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>>;
+    fn open_runs(&self, page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>>;
 
     /// Is the engine there and willing? Cheap; the circuit breaker asks before it closes again.
-    fn check(&self) -> BoxFuture<'_, Result<(), EngineUnavailable>>;
+    fn check(&self) -> Told<'_, ()>;
 
     /// This server leaves: runs that live inside it stop where they are, without an end. Another server goes on with them.
     fn abandon_runs(&self) {}

@@ -15,6 +15,8 @@
 //!
 //! Engines know neither leases, nor limits, nor the inbox of signals, nor the modules `executions`, `dispatchers` and `signals`.
 
+use futures::future::BoxFuture;
+
 pub mod breaker;
 mod contact;
 pub mod dispatchers;
@@ -36,10 +38,29 @@ pub struct Page<T> {
     pub next: Option<Vec<u8>>,
 }
 
+/// What is on all pages.
+pub(crate) async fn all_pages<'a, T>(
+    read: impl Fn(Option<Vec<u8>>) -> Told<'a, Page<T>>,
+) -> Result<Vec<T>, EngineUnavailable> {
+    let mut all = Vec::new();
+    let mut next = None;
+    loop {
+        let page = read(next).await?;
+        all.extend(page.rows);
+        next = page.next;
+        if next.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
 /// The engine did not answer, or answered that it cannot now. Always worth another try later.
 #[derive(Debug, thiserror::Error)]
 #[error("the engine is unavailable: {0}")]
 pub struct EngineUnavailable(pub String);
+
+/// What an engine tells, once it has answered.
+pub type Told<'a, T> = BoxFuture<'a, Result<T, EngineUnavailable>>;
 
 /// Whose runs an engine tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 
 use super::ExecutionsContext;
 use crate::capacity::{Demand, share};
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, statement, within};
 use crate::id::{DefinitionId, ExecutionId, ItemId, ServerId, Token, VersionId, WorkspaceId};
 
 /// Hints taken in at once.
@@ -223,6 +223,6 @@ impl Admission {
 
     async fn is_anybody_eligible(&self) -> Result<bool, db::Error> {
         let query = "select exists (select from stationmaster_internal.workspace_capacity where eligible)";
-        within(sqlx::query_scalar(query).fetch_one(self.shared.database.pool())).await
+        sqlx::query_scalar(query).one(&self.shared.database).await
     }
 }

@@ -11,7 +11,7 @@ use super::reconcile::Reconcile;
 use super::recover::{Recover, Renew};
 use super::settle::{Release, give_back};
 use super::{ExecutionsContext, Settings, WaitsFor};
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, statement};
 use crate::engine::{self, Reach};
 use crate::id::{ExecutionId, Token};
 use crate::pipeline;
@@ -104,7 +104,7 @@ impl Executions {
         let query = sqlx::query_as(statement!("executions/held_by"))
             .bind(shared.presence.id())
             .bind(engine::LOCAL);
-        let held: Vec<(ExecutionId, Token)> = within(query.fetch_all(shared.database.pool())).await?;
+        let held: Vec<(ExecutionId, Token)> = query.all(&shared.database).await?;
         if held.is_empty() {
             return Ok(());
         }

@@ -5,8 +5,7 @@ use uuid::Uuid;
 
 use super::ItemStatus;
 use super::operate::{self, Cancelled};
-use crate::audit;
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement};
 use crate::id::{DefinitionId, ItemId, WorkspaceId};
 
 /// The most that one call changes; there may be more, which the next call finds.
@@ -42,43 +41,107 @@ pub struct Cancellable {
     pub before: Option<Timestamp>,
 }
 
-/// How many ended items a retry would put back.
-pub async fn count_retriable(database: &Database, filter: &operate::Filter) -> Result<Done, db::Error> {
+/// What a bulk operation is about, page by page.
+pub(crate) trait Pages: Sync {
+    /// What is on a page.
+    type Item: Clone + Send + Sync;
+
+    /// The page that follows on `after`; an empty one is behind the last.
+    fn page(
+        &self,
+        database: &Database,
+        after: Option<Self::Item>,
+        limit: i64,
+    ) -> impl Future<Output = Result<Vec<Self::Item>, db::Error>> + Send;
+}
+
+/// Goes through pages of `batch` until `most` are done; `act` says how many of a page were.
+pub(crate) async fn walk<P: Pages, E: From<db::Error>, F: Future<Output = Result<usize, E>>>(
+    database: &Database,
+    pages: &P,
+    (most, batch): (usize, i64),
+    act: impl Fn(Vec<P::Item>) -> F,
+) -> Result<Done, E> {
     let mut done = Done::default();
-    let mut after = ItemId(Uuid::nil());
-    while done.items < COUNTED {
-        let page = operate::matching(database, filter, after, COUNT_BATCH).await?;
+    let mut after = None;
+    while done.items < most {
+        let page = pages.page(database, after, batch).await?;
         let Some(last) = page.last() else { return Ok(done) };
-        after = *last;
-        done.items += page.len();
+        after = Some(last.clone());
+        done.items += act(page).await?;
     }
     Ok(Done { more: true, ..done })
+}
+
+/// Counts, up to [`COUNTED`].
+pub(crate) async fn count(database: &Database, pages: &impl Pages) -> Result<Done, db::Error> {
+    walk(database, pages, (COUNTED, COUNT_BATCH), async |page| {
+        Ok(page.len())
+    })
+    .await
+}
+
+impl Pages for operate::Filter {
+    type Item = ItemId;
+
+    async fn page(
+        &self,
+        database: &Database,
+        after: Option<ItemId>,
+        limit: i64,
+    ) -> Result<Vec<ItemId>, db::Error> {
+        sqlx::query_scalar(statement!("operate/matching"))
+            .bind(database.among(self.workspace))
+            .bind(self.definition)
+            .bind(self.status)
+            .bind(&self.reason)
+            .bind(self.after.map(jiff_sqlx::Timestamp::from))
+            .bind(self.before.map(jiff_sqlx::Timestamp::from))
+            .bind(after.unwrap_or(ItemId(Uuid::nil())))
+            .bind(limit)
+            .persistent(false)
+            .all(database)
+            .await
+    }
+}
+
+impl Pages for Cancellable {
+    type Item = ItemId;
+
+    async fn page(
+        &self,
+        database: &Database,
+        after: Option<ItemId>,
+        limit: i64,
+    ) -> Result<Vec<ItemId>, db::Error> {
+        sqlx::query_scalar(statement!("operate/cancellable"))
+            .bind(database.among(self.workspace))
+            .bind(self.definition)
+            .bind(self.status)
+            .bind(self.after.map(jiff_sqlx::Timestamp::from))
+            .bind(self.before.map(jiff_sqlx::Timestamp::from))
+            .bind(after.unwrap_or(ItemId(Uuid::nil())))
+            .bind(limit)
+            .persistent(false)
+            .all(database)
+            .await
+    }
+}
+
+/// How many ended items a retry would put back.
+pub async fn count_retriable(database: &Database, filter: &operate::Filter) -> Result<Done, db::Error> {
+    count(database, filter).await
 }
 
 /// Puts ended items back into the queue, at most [`MOST`].
 pub async fn retry(database: &Database, filter: &operate::Filter, actor: &str) -> Result<Done, db::Error> {
-    let mut done = Done::default();
-    let mut after = ItemId(Uuid::nil());
-    while done.items < MOST {
-        let page = operate::matching(database, filter, after, BATCH).await?;
-        let Some(last) = page.last() else { return Ok(done) };
-        after = *last;
-        done.items += operate::retry_some(database, &page, actor).await?;
-    }
-    Ok(Done { more: true, ..done })
+    let again = |page: Vec<ItemId>| async move { operate::retry_some(database, &page, actor).await };
+    walk(database, filter, (MOST, BATCH), again).await
 }
 
 /// How many items a cancel would end.
 pub async fn count_cancellable(database: &Database, filter: &Cancellable) -> Result<Done, db::Error> {
-    let mut done = Done::default();
-    let mut after = ItemId(Uuid::nil());
-    while done.items < COUNTED {
-        let page = cancellable(database, filter, after, COUNT_BATCH).await?;
-        let Some(last) = page.last() else { return Ok(done) };
-        after = *last;
-        done.items += page.len();
-    }
-    Ok(Done { more: true, ..done })
+    count(database, filter).await
 }
 
 /// Cancels items, at most [`MOST`]: at once what waits, by way of the engine what runs.
@@ -88,21 +151,16 @@ pub async fn cancel(
     reason: Option<&str>,
     actor: &str,
 ) -> Result<Done, operate::Error> {
-    let mut done = Done::default();
-    let mut after = ItemId(Uuid::nil());
-    while done.items < MOST {
-        let page = cancellable(database, filter, after, BATCH).await?;
-        let Some(last) = page.last() else { return Ok(done) };
-        after = *last;
-        done.items += match cancel_page(database, &page, reason, actor).await {
-            // A claim took the same rows in another order, and PostgreSQL ended one of the two.
-            Err(operate::Error::Database(error)) if error.is_conflict() => {
-                cancel_page(database, &page, reason, actor).await?
-            }
-            other => other?,
-        };
-    }
-    Ok(Done { more: true, ..done })
+    let end = |page: Vec<ItemId>| async move {
+        // A claim may take the same rows in another order, and PostgreSQL then ends one of the two.
+        let attempt = || cancel_page(database, &page, reason, actor);
+        db::despite_conflicts(
+            attempt,
+            |error| matches!(error, operate::Error::Database(error) if error.is_conflict()),
+        )
+        .await
+    };
+    walk(database, filter, (MOST, BATCH), end).await
 }
 
 async fn cancel_page(
@@ -118,39 +176,9 @@ async fn cancel_page(
             Cancelled::AtOnce | Cancelled::Requested => cancelled += 1,
             Cancelled::EndedBefore(_) => continue,
         }
-        let workspace = operate::workspace_of(&mut session, item.0).await?;
         let detail = serde_json::json!({ "reason": reason, "bulk": true });
-        audit::write(
-            &mut session,
-            actor,
-            "queue.cancel",
-            workspace,
-            &item.to_string(),
-            detail,
-        )
-        .await?;
+        operate::audit(&mut session, actor, "queue.cancel", item.0, detail).await?;
     }
     session.finish().await?;
     Ok(cancelled)
-}
-
-async fn cancellable(
-    database: &Database,
-    filter: &Cancellable,
-    after: ItemId,
-    limit: i64,
-) -> Result<Vec<ItemId>, db::Error> {
-    let query = sqlx::query_scalar(statement!("operate/cancellable"))
-        .bind(database.among(filter.workspace))
-        .bind(filter.definition)
-        .bind(filter.status)
-        .bind(filter.after.map(jiff_sqlx::Timestamp::from))
-        .bind(filter.before.map(jiff_sqlx::Timestamp::from))
-        .bind(after)
-        .bind(limit)
-        .persistent(false);
-    let mut session = database.session().await?;
-    let items = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(items)
 }

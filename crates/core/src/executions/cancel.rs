@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::operate::{self, Cancelled};
 use super::{ExecutionStatus, ExecutionsContext};
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, Write as _, statement};
 use crate::engine::{Reach, RunState};
 use crate::id::{ExecutionId, ItemId, ServerId, WorkspaceId};
 use crate::task::{Next, Pass};
@@ -37,13 +37,10 @@ impl Pass for Cancels {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        let pool = self.shared.database.pool();
-        let wanted: Vec<Wanted> = within(
-            sqlx::query_as(statement!("cancel/wanted"))
-                .bind(BATCH)
-                .fetch_all(pool),
-        )
-        .await?;
+        let wanted: Vec<Wanted> = sqlx::query_as(statement!("cancel/wanted"))
+            .bind(BATCH)
+            .all(&self.shared.database)
+            .await?;
         let mut waiting = false;
         for wish in wanted {
             waiting |= !self.carry_out(wish).await?;
@@ -108,14 +105,12 @@ impl Cancels {
     }
 
     async fn done(&self, wish: &Wanted) -> Result<(), db::Error> {
-        within(
-            sqlx::query(statement!("cancel/done"))
-                .bind(wish.execution_id)
-                .bind(wish.item_id)
-                .bind(wish.workspace_id)
-                .execute(self.shared.database.pool()),
-        )
-        .await?;
+        sqlx::query(statement!("cancel/done"))
+            .bind(wish.execution_id)
+            .bind(wish.item_id)
+            .bind(wish.workspace_id)
+            .run(&self.shared.database)
+            .await?;
         Ok(())
     }
 }

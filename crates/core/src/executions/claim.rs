@@ -13,7 +13,7 @@ use super::load::Loader;
 use super::lost::Lost;
 use super::{EndReason, ExecutionsContext, Hold};
 use crate::attention::Terms;
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, statement};
 use crate::engine::StartRequest;
 use crate::id::{ExecutionId, ItemId, ServerId, Token, WorkspaceId};
 use crate::lane::Claimed;
@@ -160,16 +160,15 @@ impl Claimer {
             return Ok(Look::Something);
         }
         let from = self.shared.low_water.lock().from();
-        let (hinted, eligible, next_due_in): (bool, bool, Option<f64>) = within(
+        let (hinted, eligible, next_due_in): (bool, bool, Option<f64>) =
             sqlx::query_as(statement!("executions/look"))
                 .bind(from)
-                .fetch_one(self.shared.database.pool()),
-        )
-        .await?;
+                .one(&self.shared.database)
+                .await?;
         let due = next_due_in.is_some_and(|seconds| seconds <= 0.0);
         if due {
             let promote = sqlx::query_scalar::<_, i64>(statement!("executions/promote_due")).bind(PROMOTE);
-            within(promote.fetch_one(self.shared.database.pool())).await?;
+            promote.one(&self.shared.database).await?;
         }
         let mut memory = self.memory.lock();
         memory.next_due =

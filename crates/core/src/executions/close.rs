@@ -2,17 +2,15 @@
 //!
 //! A shared engine is swept by one server for all; a local one tells each server of its own runs.
 
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
 use super::ExecutionsContext;
-use super::finish::{End, finish};
-use crate::db::{self, within};
+use super::finish::{End, Written, finish};
+use crate::db::{self, Read as _};
 use crate::duty;
 use crate::engine::Close;
-use crate::id::ExecutionId;
 use crate::retry::Backoff;
 use crate::task::{Next, Pass, Silence};
 
@@ -52,8 +50,7 @@ impl Pass for SharedCloses {
             return Ok(Next::After(IDLE));
         };
         let query = "select min(claimed_at) from stationmaster_internal.executions_active";
-        let oldest: Option<jiff_sqlx::Timestamp> =
-            within(sqlx::query_scalar(query).fetch_one(shared.database.pool())).await?;
+        let oldest: Option<jiff_sqlx::Timestamp> = sqlx::query_scalar(query).one(&shared.database).await?;
         let Some(oldest) = oldest.map(jiff_sqlx::Timestamp::to_jiff) else {
             return Ok(Next::After(shared.settings.close_interval));
         };
@@ -124,42 +121,31 @@ impl Pass for LocalCloses {
             () = tokio::time::sleep(BUSY.wait(self.failures)), if !self.unwritten.is_empty() => {}
             () = self.shared.stop.cancelled() => return Ok(Next::Now),
         }
-        let Unwritten { busy, trouble } = write_closes(&self.shared, &self.unwritten).await?;
+        let Written { busy, trouble, .. } = write_closes(&self.shared, &self.unwritten).await?;
         self.failures = if busy.is_empty() { 0 } else { self.failures + 1 };
         self.unwritten.retain(|close| busy.contains(&close.execution_id));
         trouble.map_or(Ok(Next::Now), Err)
     }
 }
 
-/// What is to be told again.
-struct Unwritten {
-    busy: HashSet<ExecutionId>,
-    trouble: Option<db::Error>,
-}
-
 /// Ends what the engine says is over. Answers those that could not be written now, mostly because their workspace was in other
 /// hands: they keep nobody else waiting.
-async fn write_closes(shared: &ExecutionsContext, closes: &[Close]) -> Result<Unwritten, db::Error> {
+async fn write_closes(shared: &ExecutionsContext, closes: &[Close]) -> Result<Written, db::Error> {
     let ends: Vec<End> = closes.iter().cloned().map(End::of).collect();
-    let finished = finish(&shared.database, &ends, shared.engine.name(), shared.floor()).await?;
-    let mut ended: HashSet<ExecutionId> = finished.ended.into_iter().collect();
-    let busy: HashSet<ExecutionId> = finished.busy.into_iter().collect();
-    if !ended.is_empty() {
+    let mut written = finish(&shared.database, &ends, shared.engine.name(), shared.floor()).await?;
+    if !written.done.is_empty() {
         shared.bells.queue.ring();
     }
     for end in &ends {
         // Whatever was told of an execution, it has ended once.
-        if ended.remove(&end.execution_id) {
+        if written.done.remove(&end.execution_id) {
             tracing::debug!(execution = %end.execution_id, status = %end.status, "The engine closed a run");
             shared.metrics.finished(end.status);
-        } else if end.token.is_some() && !busy.contains(&end.execution_id) {
+        } else if end.token.is_some() && !written.busy.contains(&end.execution_id) {
             // Under a token that is not the row's any more; without a token it would only be a repeat.
             shared.metrics.stale_write("close");
             tracing::warn!(execution = %end.execution_id, "A late close was refused: the claim is not ours any more");
         }
     }
-    Ok(Unwritten {
-        busy,
-        trouble: finished.trouble,
-    })
+    Ok(written)
 }

@@ -8,13 +8,11 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, column, statement, within};
 use crate::id::{DefinitionId, ItemId, WorkspaceId};
 
 /// The largest input, in bytes of JSON.
 pub const MAX_INPUT: usize = 256 * 1024;
-/// Repeats after a deadlock.
-const CONFLICTS: u32 = 4;
 /// The longest idempotency key, trace context or correlation id.
 pub const MAX_KEY: usize = 256;
 
@@ -57,6 +55,10 @@ impl Enqueue {
 
     fn input(&self) -> &str {
         self.input.as_deref().map_or("{}", RawValue::get)
+    }
+
+    fn run_at(&self) -> Option<jiff_sqlx::Timestamp> {
+        self.run_at.map(jiff_sqlx::Timestamp::from)
     }
 }
 
@@ -123,9 +125,7 @@ impl From<db::Error> for Error {
     fn from(error: db::Error) -> Self {
         match error.code().as_deref() {
             Some("23503") => Self::Unknown(error.message()),
-            Some(code) if code.starts_with("22") || code == "23514" || code.starts_with("54") => {
-                Self::BadInput(error.message())
-            }
+            _ if error.is_of(&["22", "23514", "54"]) => Self::BadInput(error.message()),
             _ => Self::Database(error),
         }
     }
@@ -147,50 +147,24 @@ pub async fn enqueue_all(
 ) -> Result<Vec<Enqueued>, Error> {
     check(requests)?;
     // Two bulks with the same keys in other orders can wait for each other; PostgreSQL then ends one of them.
-    for _ in 0..CONFLICTS {
-        match insert(database, requests, by).await {
-            Err(Error::Database(error)) if error.is_conflict() => {}
-            other => return other,
-        }
-    }
-    insert(database, requests, by).await
+    let is_conflict = |error: &Error| matches!(error, Error::Database(error) if error.is_conflict());
+    db::despite_conflicts(|| insert(database, requests, by), is_conflict).await
 }
 
 async fn insert(database: &Database, requests: &[Enqueue], by: &str) -> Result<Vec<Enqueued>, Error> {
     let ids: Vec<ItemId> = requests.iter().map(|_| ItemId::new()).collect();
     let mut transaction = database.transaction().await?;
-    let column = |get: fn(&Enqueue) -> Option<&str>| requests.iter().map(get).collect::<Vec<_>>();
-    let inputs: Vec<&str> = requests.iter().map(Enqueue::input).collect();
-    let run_at: Vec<Option<jiff_sqlx::Timestamp>> = requests
-        .iter()
-        .map(|request| request.run_at.map(jiff_sqlx::Timestamp::from))
-        .collect();
     let new: Vec<ItemId> = within(
         sqlx::query_scalar(statement!("queue/enqueue"))
             .bind(&ids)
-            .bind(
-                requests
-                    .iter()
-                    .map(|request| request.workspace_id)
-                    .collect::<Vec<_>>(),
-            )
-            .bind(
-                requests
-                    .iter()
-                    .map(|request| request.definition_id)
-                    .collect::<Vec<_>>(),
-            )
-            .bind(&inputs)
-            .bind(
-                requests
-                    .iter()
-                    .map(|request| request.priority)
-                    .collect::<Vec<_>>(),
-            )
-            .bind(&run_at)
-            .bind(column(|request| request.idempotency_key.as_deref()))
-            .bind(column(|request| request.traceparent.as_deref()))
-            .bind(column(|request| request.correlation_id.as_deref()))
+            .bind(column(requests, |request| request.workspace_id))
+            .bind(column(requests, |request| request.definition_id))
+            .bind(column(requests, Enqueue::input))
+            .bind(column(requests, |request| request.priority))
+            .bind(column(requests, Enqueue::run_at))
+            .bind(column(requests, |request| request.idempotency_key.as_deref()))
+            .bind(column(requests, |request| request.traceparent.as_deref()))
+            .bind(column(requests, |request| request.correlation_id.as_deref()))
             .bind(by)
             .fetch_all(&mut *transaction),
     )
@@ -237,45 +211,15 @@ async fn find_before(
         .map(|id| new.contains(id).then_some(Enqueued::New(*id)))
         .collect();
     let skipped: Vec<usize> = (0..ids.len()).filter(|&index| answers[index].is_none()).collect();
-    let pick = |index: &usize| &requests[*index];
+    let asked = || skipped.iter().map(|&index| &requests[index]);
     let rows: Vec<(i64, ItemId, bool)> = within(
         sqlx::query_as(statement!("queue/same_key"))
-            .bind(
-                skipped
-                    .iter()
-                    .map(|index| pick(index).workspace_id)
-                    .collect::<Vec<_>>(),
-            )
-            .bind(
-                skipped
-                    .iter()
-                    .map(|index| pick(index).idempotency_key.as_deref())
-                    .collect::<Vec<_>>(),
-            )
-            .bind(
-                skipped
-                    .iter()
-                    .map(|index| pick(index).definition_id)
-                    .collect::<Vec<_>>(),
-            )
-            .bind(
-                skipped
-                    .iter()
-                    .map(|index| pick(index).input())
-                    .collect::<Vec<_>>(),
-            )
-            .bind(
-                skipped
-                    .iter()
-                    .map(|index| pick(index).priority)
-                    .collect::<Vec<_>>(),
-            )
-            .bind(
-                skipped
-                    .iter()
-                    .map(|index| pick(index).run_at.map(jiff_sqlx::Timestamp::from))
-                    .collect::<Vec<_>>(),
-            )
+            .bind(column(asked(), |request| request.workspace_id))
+            .bind(column(asked(), |request| request.idempotency_key.as_deref()))
+            .bind(column(asked(), |request| request.definition_id))
+            .bind(column(asked(), Enqueue::input))
+            .bind(column(asked(), |request| request.priority))
+            .bind(column(asked(), Enqueue::run_at))
             .fetch_all(transaction),
     )
     .await?;

@@ -14,7 +14,7 @@ use super::ExecutionsContext;
 use super::claim::Claim;
 use super::lane::ExecutionsLane;
 use super::settle::{Settlement, Verdict};
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, statement};
 use crate::id::ExecutionId;
 use crate::lane::Lane as _;
 use crate::locks::{Answer, Kept, LockName, LockTable, Locks, Terms};
@@ -156,7 +156,7 @@ impl Turns {
         }
         let ids: Vec<ExecutionId> = claims.iter().map(|claim| claim.execution_id).collect();
         let query = sqlx::query_scalar(statement!("executions/in_order")).bind(ids);
-        let order: Vec<ExecutionId> = match within(query.fetch_all(self.shared.database.pool())).await {
+        let order: Vec<ExecutionId> = match query.all(&self.shared.database).await {
             Ok(order) => order,
             Err(error) => {
                 tracing::warn!(error = chain(&error), "Could not read the order of a batch");

@@ -1,12 +1,18 @@
 //! Finish: the end of executions, whoever says so, in batches. Frees the slots in the same statement.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{EndReason, ItemStatus};
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, column, statement, within};
 use crate::engine::{Close, CloseStatus};
 use crate::id::{ExecutionId, Token, WorkspaceId};
+
+/// The classes of errors that tell of a value which PostgreSQL cannot hold.
+const UNREPRESENTABLE: [&str; 2] = ["22", "54"];
+/// Those that are about what is written, and not about the moment, the connection or the schema. A constraint or a trigger
+/// (somebody may have added one of his own) refuses rows.
+const ABOUT_A_ROW: [&str; 6] = ["21", "22", "23", "44", "54", "P0"];
 
 /// One end.
 #[derive(Debug, Clone)]
@@ -43,39 +49,73 @@ impl End {
             run_id: None,
         }
     }
+
+    /// A failure by our own word, of an execution that was not started.
+    pub(crate) fn failed(execution_id: ExecutionId, reason: EndReason, message: &str) -> Self {
+        let close = Close {
+            execution_id,
+            token: None,
+            status: CloseStatus::Failed,
+            output: None,
+            error: None,
+        };
+        Self {
+            item_status: ItemStatus::Failed,
+            reason: Some(reason),
+            last_error: Some(message.replace('\0', "")),
+            error: Some(serde_json::json!({ "message": message, "reason": reason }).to_string()),
+            ..Self::of(close)
+        }
+    }
 }
 
-/// What became of a batch of ends.
+/// What became of a batch. What is in neither set was not active under the token named.
 #[derive(Debug, Default)]
-pub(crate) struct Finished {
+pub(crate) struct Written {
     /// Written.
-    pub(crate) ended: Vec<ExecutionId>,
+    pub(crate) done: HashSet<ExecutionId>,
     /// Not now, and to be tried again in a moment: mostly the workspace's capacity was in other hands.
-    pub(crate) busy: Vec<ExecutionId>,
+    pub(crate) busy: HashSet<ExecutionId>,
     /// Why one of the busy could not be written though nothing else was in its batch.
     pub(crate) trouble: Option<db::Error>,
 }
 
-impl Finished {
-    fn add(&mut self, other: Self) {
-        self.ended.extend(other.ended);
+impl Written {
+    pub(super) fn extend(&mut self, other: Self) {
+        self.done.extend(other.done);
         self.busy.extend(other.busy);
         self.trouble = self.trouble.take().or(other.trouble);
     }
 }
 
-/// Ends executions. Those that appear in neither list of the answer were not active under the token named.
+/// From the answer of a statement: which, and whether it was written.
+impl FromIterator<(ExecutionId, bool)> for Written {
+    fn from_iter<I: IntoIterator<Item = (ExecutionId, bool)>>(rows: I) -> Self {
+        let mut written = Self::default();
+        for (execution, is_done) in rows {
+            let set = if is_done {
+                &mut written.done
+            } else {
+                &mut written.busy
+            };
+            set.insert(execution);
+        }
+        written
+    }
+}
+
+/// Ends executions.
 pub(crate) async fn finish(
     database: &Database,
     ends: &[End],
     by: &str,
     floor: f64,
-) -> Result<Finished, db::Error> {
-    let mut finished = Finished::default();
+) -> Result<Written, db::Error> {
+    let mut written = Written::default();
     for round in rounds(ends) {
-        finished.add(write_or_halve(database, &round, by, floor).await?);
+        written.extend(write_or_halve(database, &round, by, floor).await?);
     }
-    Ok(finished)
+    Ok(written)
 }
 
 /// One execution can end under two claims: its server was cut off, claimed it again, and brings both ends at once. One statement
@@ -109,40 +149,24 @@ async fn write_or_halve(
     ends: &[End],
     by: &str,
     floor: f64,
-) -> Result<Finished, db::Error> {
+) -> Result<Written, db::Error> {
     match (write(database, ends, by, floor).await, ends) {
-        (Err(error), [end]) if is_unrepresentable(&error) => {
+        (Err(error), [end]) if error.is_of(&UNREPRESENTABLE) => {
             write(database, &[without_values(end, &error)], by, floor).await
         }
-        (Err(error), [end]) if is_about_a_row(&error) => Ok(Finished {
-            busy: vec![end.execution_id],
+        (Err(error), [end]) if error.is_of(&ABOUT_A_ROW) => Ok(Written {
+            busy: HashSet::from([end.execution_id]),
             trouble: Some(error),
-            ..Finished::default()
+            ..Written::default()
         }),
-        (Err(error), _) if is_about_a_row(&error) => {
+        (Err(error), _) if error.is_of(&ABOUT_A_ROW) => {
             let (left, right) = ends.split_at(ends.len() / 2);
-            let mut finished = Box::pin(write_or_halve(database, left, by, floor)).await?;
-            finished.add(Box::pin(write_or_halve(database, right, by, floor)).await?);
-            Ok(finished)
+            let mut written = Box::pin(write_or_halve(database, left, by, floor)).await?;
+            written.extend(Box::pin(write_or_halve(database, right, by, floor)).await?);
+            Ok(written)
         }
         (other, _) => other,
     }
-}
-
-fn is_unrepresentable(error: &db::Error) -> bool {
-    is_of_class(error, &["22", "54"])
-}
-
-/// Is it what is written that PostgreSQL refuses, and not the moment, the connection or the schema? A constraint or a trigger
-/// (somebody may have added one of his own) refuses rows.
-fn is_about_a_row(error: &db::Error) -> bool {
-    is_of_class(error, &["21", "22", "23", "44", "54", "P0"])
-}
-
-fn is_of_class(error: &db::Error, classes: &[&str]) -> bool {
-    error
-        .code()
-        .is_some_and(|code| classes.iter().any(|class| code.starts_with(class)))
 }
 
 fn without_values(end: &End, error: &db::Error) -> End {
@@ -157,11 +181,11 @@ fn without_values(end: &End, error: &db::Error) -> End {
     }
 }
 
-async fn write(database: &Database, ends: &[End], by: &str, floor: f64) -> Result<Finished, db::Error> {
+async fn write(database: &Database, ends: &[End], by: &str, floor: f64) -> Result<Written, db::Error> {
     let mut session = database.session().await?;
-    let finished = write_in(&mut session, ends, by, floor).await?;
+    let written = write_in(&mut session, ends, by, floor).await?;
     session.finish().await?;
-    Ok(finished)
+    Ok(written)
 }
 
 /// Ends one execution in a transaction that goes on to do more. A value that cannot be stored breaks that transaction: the answer
@@ -170,9 +194,9 @@ pub(crate) async fn finish_in(
     connection: &mut sqlx::PgConnection,
     end: &End,
     by: &str,
-) -> Result<Result<Finished, End>, db::Error> {
+) -> Result<Result<Written, End>, db::Error> {
     match write_in(connection, std::slice::from_ref(end), by, 0.0).await {
-        Err(error) if is_unrepresentable(&error) => Ok(Err(without_values(end, &error))),
+        Err(error) if error.is_of(&UNREPRESENTABLE) => Ok(Err(without_values(end, &error))),
         other => other.map(Ok),
     }
 }
@@ -182,10 +206,7 @@ async fn write_in(
     ends: &[End],
     by: &str,
     floor: f64,
-) -> Result<Finished, db::Error> {
-    fn column<'a, T>(ends: &'a [End], get: impl Fn(&'a End) -> T) -> Vec<T> {
-        ends.iter().map(get).collect()
-    }
+) -> Result<Written, db::Error> {
     // Under one token, and only then, a set of tokens is as exact as pairs.
     let token = ends.first().and_then(|end| end.token);
     let is_one_claim = token.is_some() && ends.iter().all(|end| end.token == token);
@@ -211,16 +232,7 @@ async fn write_in(
             .fetch_all(connection),
     )
     .await?;
-    let mut finished = Finished::default();
-    for (execution, ended) in rows {
-        if ended {
-            &mut finished.ended
-        } else {
-            &mut finished.busy
-        }
-        .push(execution);
-    }
-    Ok(finished)
+    Ok(rows.into_iter().collect())
 }
 
 #[cfg(test)]

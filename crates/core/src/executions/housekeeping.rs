@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::ExecutionsContext;
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, Write as _, statement, within};
 use crate::duty;
 use crate::id::WorkspaceId;
 use crate::task::{Next, Pass};
@@ -85,7 +85,7 @@ impl Pass for Housekeeping {
             self.measure.done(began);
         }
         let unpark = sqlx::query(statement!("housekeeping/unpark")).bind(PRUNE_BATCH);
-        within(unpark.execute(self.shared.database.pool())).await?;
+        unpark.run(&self.shared.database).await?;
         let began = Instant::now();
         if self.sweep.is_due() {
             self.sweep().await?;
@@ -112,7 +112,8 @@ impl Pass for Housekeeping {
 impl Housekeeping {
     async fn measure(&self) -> Result<(), db::Error> {
         let (pending, active, oldest): (i64, i64, Option<f64>) =
-            within(sqlx::query_as(statement!("housekeeping/depth")).fetch_one(self.shared.database.pool()))
+            sqlx::query_as(statement!("housekeeping/depth"))
+                .one(&self.shared.database)
                 .await?;
         self.shared
             .metrics
@@ -121,9 +122,9 @@ impl Housekeeping {
     }
 
     async fn sweep(&self) -> Result<(), db::Error> {
-        let missed: Vec<WorkspaceId> =
-            within(sqlx::query_scalar(statement!("capacity/sweep")).fetch_all(self.shared.database.pool()))
-                .await?;
+        let missed: Vec<WorkspaceId> = sqlx::query_scalar(statement!("capacity/sweep"))
+            .all(&self.shared.database)
+            .await?;
         if !missed.is_empty() {
             tracing::debug!(
                 workspaces = missed.len(),
@@ -131,12 +132,11 @@ impl Housekeeping {
             );
             self.shared.bells.queue.ring();
         }
-        within(
-            sqlx::query(statement!("housekeeping/forget_workspaces")).execute(self.shared.database.pool()),
-        )
-        .await?;
+        sqlx::query(statement!("housekeeping/forget_workspaces"))
+            .run(&self.shared.database)
+            .await?;
         let forget = sqlx::query(statement!("embedded/forget")).bind(PRUNE_BATCH);
-        within(forget.execute(self.shared.database.pool())).await?;
+        forget.run(&self.shared.database).await?;
         Ok(())
     }
 
@@ -171,12 +171,10 @@ impl Housekeeping {
     }
 
     async fn prune(&self) -> Result<i64, db::Error> {
-        within(
-            sqlx::query_scalar(statement!("housekeeping/prune"))
-                .bind(self.shared.settings.retention.as_secs_f64())
-                .bind(PRUNE_BATCH)
-                .fetch_one(self.shared.database.pool()),
-        )
-        .await
+        sqlx::query_scalar(statement!("housekeeping/prune"))
+            .bind(self.shared.settings.retention.as_secs_f64())
+            .bind(PRUNE_BATCH)
+            .one(&self.shared.database)
+            .await
     }
 }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::admit::AdmittedRow;
 use super::claim::{Claim, Work};
 use super::{EndReason, ExecutionsContext};
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, statement};
 use crate::engine::StartRequest;
 use crate::graph::Graph;
 use crate::id::{DefinitionId, ExecutionId, ItemId, ServerId, Token, VersionId, WorkspaceId};
@@ -148,12 +148,10 @@ impl Loader {
         if !self.shared.engine.reads_input() && !tracing::enabled!(tracing::Level::DEBUG) {
             return Ok(HashMap::new());
         }
-        let rows: Vec<(ItemId, String, Option<String>)> = within(
-            sqlx::query_as(statement!("executions/load"))
-                .bind(items)
-                .fetch_all(self.shared.database.pool()),
-        )
-        .await?;
+        let rows: Vec<(ItemId, String, Option<String>)> = sqlx::query_as(statement!("executions/load"))
+            .bind(items)
+            .all(&self.shared.database)
+            .await?;
         let parsed = rows.into_iter().filter_map(|(id, input, traceparent)| {
             // PostgreSQL has parsed it before; what it prints is JSON.
             Some((id, (RawValue::from_string(input).ok()?, traceparent)))
@@ -167,13 +165,11 @@ impl Loader {
     ) -> Result<HashMap<DefinitionId, Definition>, db::Error> {
         let (ids, workspaces): (Vec<DefinitionId>, Vec<WorkspaceId>) =
             ids.collect::<HashMap<_, _>>().into_iter().unzip();
-        let rows: Vec<Definition> = within(
-            sqlx::query_as(statement!("executions/load_definitions"))
-                .bind(ids)
-                .bind(workspaces)
-                .fetch_all(self.shared.database.pool()),
-        )
-        .await?;
+        let rows: Vec<Definition> = sqlx::query_as(statement!("executions/load_definitions"))
+            .bind(ids)
+            .bind(workspaces)
+            .all(&self.shared.database)
+            .await?;
         Ok(rows
             .into_iter()
             .map(|definition| (definition.id, definition))
@@ -197,12 +193,10 @@ impl Loader {
         if missing.is_empty() {
             return Ok(known);
         }
-        let rows: Vec<(VersionId, String)> = within(
-            sqlx::query_as(statement!("executions/load_versions"))
-                .bind(missing)
-                .fetch_all(self.shared.database.pool()),
-        )
-        .await?;
+        let rows: Vec<(VersionId, String)> = sqlx::query_as(statement!("executions/load_versions"))
+            .bind(missing)
+            .all(&self.shared.database)
+            .await?;
         let mut memory = self.graphs.lock();
         if memory.len() > GRAPHS {
             memory.clear();

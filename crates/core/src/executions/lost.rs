@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 
 use super::settle::{Release, give_back};
 use super::{ExecutionsContext, WaitsFor};
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, statement};
 use crate::id::{ExecutionId, ServerId, Token};
 
 /// Beyond this many the leases do it.
@@ -39,7 +39,7 @@ impl Lost {
         let query = sqlx::query_as(statement!("executions/lost_claims"))
             .bind(tokens)
             .bind(holder);
-        let rows: Vec<(ExecutionId, Token)> = within(query.fetch_all(shared.database.pool())).await?;
+        let rows: Vec<(ExecutionId, Token)> = query.all(&shared.database).await?;
         let release = || Release::at_once(WaitsFor::Released, "the answer to the claim was lost");
         let releases: Vec<_> = rows
             .into_iter()

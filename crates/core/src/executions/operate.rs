@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::busy::Tries;
 use super::finish::{End, finish_in};
 use super::{EndReason, ExecutionStatus, ItemStatus};
 use crate::audit;
-use crate::db::{self, Database, statement, within};
-use crate::engine::CloseStatus;
+use crate::db::{self, Database, Read as _, statement, within};
+use crate::engine::{Close, CloseStatus};
 use crate::id::{DefinitionId, ExecutionId, ItemId, WorkspaceId};
 use crate::session::Session;
 
-/// Items retried by one statement.
-const BATCH: i64 = 500;
 /// The capacity row of a workspace is held for milliseconds at a time.
 const TRIES: u32 = 200;
 
@@ -24,7 +24,7 @@ const TRIES: u32 = 200;
 pub enum Error {
     /// There is nothing with this id.
     #[error("there is no execution or queue item {0}")]
-    NotFound(uuid::Uuid),
+    NotFound(Uuid),
     /// It is in a state in which this cannot be done.
     #[error("{0}")]
     WrongState(String),
@@ -47,42 +47,37 @@ pub enum Cancelled {
 /// Cancels by the id of an item or of its execution. An item shares its id with its first execution; it means the item.
 pub async fn cancel(
     database: &Database,
-    id: uuid::Uuid,
+    id: Uuid,
     reason: Option<&str>,
     actor: &str,
 ) -> Result<Cancelled, Error> {
     let mut session = database.transaction().await?;
     let cancelled = cancel_in(&mut session, id, reason, actor).await?;
     if !matches!(cancelled, Cancelled::EndedBefore(_)) {
-        let workspace = workspace_of(&mut session, id).await?;
-        let detail = serde_json::json!({ "reason": reason });
-        audit::write(
-            &mut session,
-            actor,
-            "queue.cancel",
-            workspace,
-            &id.to_string(),
-            detail,
-        )
-        .await?;
+        let detail = json!({ "reason": reason });
+        audit(&mut session, actor, "queue.cancel", id, detail).await?;
     }
     session.finish().await?;
     Ok(cancelled)
 }
 
-/// The workspace of an item or execution that is not pruned.
-pub(super) async fn workspace_of(
+/// A line in the audit about an item or execution, for its workspace.
+pub(super) async fn audit(
     session: &mut Session,
-    id: uuid::Uuid,
-) -> Result<Option<WorkspaceId>, db::Error> {
+    actor: &str,
+    action: &str,
+    id: Uuid,
+    detail: Value,
+) -> Result<(), db::Error> {
     let query = sqlx::query_scalar(statement!("operate/workspace_of")).bind(id);
-    within(query.fetch_optional(&mut **session)).await
+    let workspace = within(query.fetch_optional(&mut **session)).await?;
+    audit::write(session, actor, action, workspace, &id.to_string(), detail).await
 }
 
 /// Cancels in a transaction of the caller's, without a word in the audit: the wish that is carried out left one.
 pub(super) async fn cancel_in(
     session: &mut Session,
-    id: uuid::Uuid,
+    id: Uuid,
     reason: Option<&str>,
     actor: &str,
 ) -> Result<Cancelled, Error> {
@@ -92,14 +87,8 @@ pub(super) async fn cancel_in(
         return Ok(Cancelled::EndedBefore(status));
     }
     let query = "select stationmaster.cancel_execution($1, $2, $3)";
-    let answer: Result<String, _> = within(
-        sqlx::query_scalar(query)
-            .bind(id)
-            .bind(reason)
-            .bind(actor)
-            .fetch_one(&mut **session),
-    )
-    .await;
+    let query = sqlx::query_scalar(query).bind(id).bind(reason).bind(actor);
+    let answer: Result<String, _> = within(query.fetch_one(&mut **session)).await;
     match answer {
         Ok(answer) if answer == "CANCELLING" => Ok(Cancelled::Requested),
         Ok(answer) => Ok(match db::word(&answer)? {
@@ -117,10 +106,7 @@ pub async fn retry(database: &Database, item: ItemId, actor: &str) -> Result<(),
         return Ok(());
     }
     let query = "select status from stationmaster.workflow_execution_queue where id = $1";
-    let mut session = database.session().await?;
-    let status: Option<ItemStatus> =
-        within(sqlx::query_scalar(query).bind(item).fetch_optional(&mut *session)).await?;
-    session.finish().await?;
+    let status: Option<ItemStatus> = sqlx::query_scalar(query).bind(item).maybe(database).await?;
     match status {
         None => {
             tracing::warn!(%item, "Execution not found for retry");
@@ -150,17 +136,9 @@ pub(super) async fn retry_some(
         workspaces.entry(*workspace).or_default().push(*item);
     }
     for (workspace, items) in workspaces {
-        let detail = serde_json::json!({ "items": items.len() });
-        let subject = items[0].to_string();
-        audit::write(
-            &mut session,
-            actor,
-            "queue.retry",
-            Some(workspace),
-            &subject,
-            detail,
-        )
-        .await?;
+        let (subject, detail) = (items[0].to_string(), json!({ "items": items.len() }));
+        let workspace = Some(workspace);
+        audit::write(&mut session, actor, "queue.retry", workspace, &subject, detail).await?;
     }
     session.finish().await?;
     if !retried.is_empty() {
@@ -186,58 +164,6 @@ pub struct Filter {
     pub before: Option<Timestamp>,
 }
 
-/// How many ended items a filter matches now.
-pub async fn count_matching(database: &Database, filter: &Filter) -> Result<usize, Error> {
-    let mut count = 0;
-    let mut after = ItemId(uuid::Uuid::nil());
-    loop {
-        let page = matching(database, filter, after, BATCH).await?;
-        let Some(last) = page.last() else { return Ok(count) };
-        after = *last;
-        count += page.len();
-    }
-}
-
-/// Retries everything that a filter matches, a page at a time; `progress` is told how many so far.
-pub async fn retry_matching(
-    database: &Database,
-    filter: &Filter,
-    actor: &str,
-    mut progress: impl FnMut(usize),
-) -> Result<usize, Error> {
-    let mut count = 0;
-    let mut after = ItemId(uuid::Uuid::nil());
-    loop {
-        let page = matching(database, filter, after, BATCH).await?;
-        let Some(last) = page.last() else { return Ok(count) };
-        after = *last;
-        count += retry_some(database, &page, actor).await?;
-        progress(count);
-    }
-}
-
-pub(super) async fn matching(
-    database: &Database,
-    filter: &Filter,
-    after: ItemId,
-    limit: i64,
-) -> Result<Vec<ItemId>, db::Error> {
-    let query = sqlx::query_scalar(statement!("operate/matching"))
-        .bind(database.among(filter.workspace))
-        .bind(filter.definition)
-        .bind(filter.status)
-        .bind(&filter.reason)
-        .bind(filter.after.map(jiff_sqlx::Timestamp::from))
-        .bind(filter.before.map(jiff_sqlx::Timestamp::from))
-        .bind(after)
-        .bind(limit)
-        .persistent(false);
-    let mut session = database.session().await?;
-    let items = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(items)
-}
-
 /// Changes the priority of an item that waits; with `still`, only if it is this one now.
 pub async fn set_priority(
     database: &Database,
@@ -254,12 +180,13 @@ pub async fn set_priority(
         .bind(still);
     match within(query.fetch_optional(&mut *session)).await? {
         Some(workspace) => {
-            let (subject, detail) = (item.to_string(), serde_json::json!({ "priority": priority }));
+            let (subject, detail) = (item.to_string(), json!({ "priority": priority }));
+            let workspace = Some(workspace);
             audit::write(
                 &mut session,
                 actor,
                 "queue.prioritise",
-                Some(workspace),
+                workspace,
                 &subject,
                 detail,
             )
@@ -291,18 +218,16 @@ pub async fn complete(
     completion: Completion,
     actor: &str,
 ) -> Result<(), Error> {
-    let mut end = End {
+    let close = Close {
         execution_id: execution,
-        workspace_id: None,
         token: None,
-        item_status: ItemStatus::Dispatched,
         status: completion.status,
+        output: completion.output,
+        error: completion.error,
+    };
+    let mut end = End {
         reason: Some(EndReason::CompletedByRequest),
-        last_error: None,
-        error: completion.error.map(|error| error.get().to_owned()),
-        output: completion.output.map(|output| output.get().to_owned()),
-        attempts: 0,
-        run_id: None,
+        ..End::of(close)
     };
     let mut tries = Tries::new(TRIES);
     while complete_once(database, &mut end, actor).await?.is_none() {
@@ -319,32 +244,23 @@ pub async fn complete(
 async fn complete_once(database: &Database, end: &mut End, actor: &str) -> Result<Option<()>, Error> {
     let execution = end.execution_id;
     let mut session = database.transaction().await?;
-    let finished = match finish_in(&mut session, end, actor).await? {
-        Ok(finished) => finished,
+    let written = match finish_in(&mut session, end, actor).await? {
+        Ok(written) => written,
         Err(storable) => {
             *end = storable;
             return Ok(None);
         }
     };
-    if finished.ended.is_empty() {
+    if written.done.is_empty() {
         drop(session);
-        return if finished.busy.is_empty() {
+        return if written.busy.is_empty() {
             Err(not_active(database, execution).await?)
         } else {
             Ok(None)
         };
     }
-    let workspace = workspace_of(&mut session, execution.0).await?;
-    let (subject, detail) = (execution.to_string(), serde_json::json!({ "status": end.status }));
-    audit::write(
-        &mut session,
-        actor,
-        "execution.complete",
-        workspace,
-        &subject,
-        detail,
-    )
-    .await?;
+    let detail = json!({ "status": end.status });
+    audit(&mut session, actor, "execution.complete", execution.0, detail).await?;
     session.finish().await?;
     notify(database).await?;
     Ok(Some(()))
@@ -352,14 +268,7 @@ async fn complete_once(database: &Database, end: &mut End, actor: &str) -> Resul
 
 async fn not_active(database: &Database, execution: ExecutionId) -> Result<Error, db::Error> {
     let query = "select status from stationmaster.workflow_executions where id = $1";
-    let mut session = database.session().await?;
-    let status: Option<ExecutionStatus> = within(
-        sqlx::query_scalar(query)
-            .bind(execution)
-            .fetch_optional(&mut *session),
-    )
-    .await?;
-    session.finish().await?;
+    let status: Option<ExecutionStatus> = sqlx::query_scalar(query).bind(execution).maybe(database).await?;
     Ok(match status {
         None => Error::NotFound(execution.0),
         Some(status) => Error::WrongState(format!(

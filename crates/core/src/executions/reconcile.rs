@@ -12,9 +12,9 @@ use uuid::Uuid;
 
 use super::finish::{End, finish};
 use super::{EndReason, ExecutionsContext, ItemStatus};
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, Write as _, statement};
 use crate::duty;
-use crate::engine::{CloseStatus, EngineUnavailable, OpenRun, RunState};
+use crate::engine::{CloseStatus, OpenRun, RunState, all_pages};
 use crate::id::{ExecutionId, WorkspaceId};
 use crate::task::{Next, Pass};
 
@@ -62,7 +62,7 @@ impl Pass for Reconcile {
         if Instant::now() < due_at || !self.shared.contact.breaker.is_closed() {
             return Ok(Next::After(beat));
         }
-        let open = self.open_runs().await;
+        let open = all_pages(|page| self.shared.engine.open_runs(page)).await;
         self.shared.contact.heard(&open);
         let Ok(open) = open else {
             return Ok(Next::After(beat));
@@ -75,32 +75,17 @@ impl Pass for Reconcile {
 }
 
 impl Reconcile {
-    async fn open_runs(&self) -> Result<Vec<OpenRun>, EngineUnavailable> {
-        let mut runs = Vec::new();
-        let mut page = None;
-        loop {
-            let rows = self.shared.engine.open_runs(page).await?;
-            runs.extend(rows.rows);
-            page = rows.next;
-            if page.is_none() {
-                return Ok(runs);
-            }
-        }
-    }
-
     async fn our_side(&self, open: &[OpenRun]) -> Result<(), db::Error> {
         let open: HashSet<ExecutionId> = open.iter().map(|run| run.execution_id).collect();
         let interval = self.shared.settings.reconcile_interval;
         let mut after = ExecutionId(Uuid::nil());
         loop {
-            let rows: Vec<(ExecutionId, bool)> = within(
-                sqlx::query_as(statement!("reconcile/running"))
-                    .bind(after)
-                    .bind(interval.as_secs_f64())
-                    .bind(PAGE)
-                    .fetch_all(self.shared.database.pool()),
-            )
-            .await?;
+            let rows: Vec<(ExecutionId, bool)> = sqlx::query_as(statement!("reconcile/running"))
+                .bind(after)
+                .bind(interval.as_secs_f64())
+                .bind(PAGE)
+                .all(&self.shared.database)
+                .await?;
             let Some((last, _)) = rows.last() else {
                 return Ok(());
             };
@@ -140,10 +125,10 @@ impl Reconcile {
                 executions = ends.len(),
                 "The reconciler ended executions whose completion was lost"
             );
-            let finished = finish(&shared.database, &ends, "reconciler", shared.floor()).await?;
-            shared.metrics.reconciled(finished.ended.len());
+            let written = finish(&shared.database, &ends, "reconciler", shared.floor()).await?;
+            shared.metrics.reconciled(written.done.len());
             shared.bells.queue.ring();
-            trouble = finished.trouble;
+            trouble = written.trouble;
         }
         self.mark_missing(missing, true).await?;
         self.mark_missing(found, false).await?;
@@ -157,19 +142,18 @@ impl Reconcile {
         let query = sqlx::query(statement!("reconcile/mark_missing"))
             .bind(executions)
             .bind(missing);
-        within(query.execute(self.shared.database.pool())).await?;
+        query.run(&self.shared.database).await?;
         Ok(())
     }
 
     async fn engine_side(&mut self, open: &[OpenRun]) -> Result<(), db::Error> {
         let ids: Vec<ExecutionId> = open.iter().map(|run| run.execution_id).collect();
-        let ended: Vec<(ExecutionId, Option<CloseStatus>, WorkspaceId)> = within(
+        let ended: Vec<(ExecutionId, Option<CloseStatus>, WorkspaceId)> =
             sqlx::query_as(statement!("reconcile/ended"))
                 .bind(ids)
                 .bind(self.shared.settings.reconcile_interval.as_secs_f64())
-                .fetch_all(self.shared.database.pool()),
-        )
-        .await?;
+                .all(&self.shared.database)
+                .await?;
         let mut suspects = HashSet::new();
         for (execution, status, workspace) in ended {
             for run in open.iter().filter(|run| run.execution_id == execution) {
@@ -198,16 +182,14 @@ impl Reconcile {
         }
         tracing::warn!(execution = %run.execution_id, run = run.run_id, %status, "Terminated a run that had ended by our record");
         let detail = serde_json::json!({ "run_id": run.run_id, "status": status });
-        within(
-            sqlx::query(statement!("reconcile/audit"))
-                .bind(self.shared.actor())
-                .bind("execution.terminate")
-                .bind(workspace)
-                .bind(run.execution_id.to_string())
-                .bind(detail.to_string())
-                .execute(self.shared.database.pool()),
-        )
-        .await?;
+        sqlx::query(statement!("reconcile/audit"))
+            .bind(self.shared.actor())
+            .bind("execution.terminate")
+            .bind(workspace)
+            .bind(run.execution_id.to_string())
+            .bind(detail.to_string())
+            .run(&self.shared.database)
+            .await?;
         Ok(())
     }
 }
@@ -215,16 +197,7 @@ impl Reconcile {
 fn vanished(execution_id: ExecutionId) -> End {
     let message = "the engine does not know this run any more";
     End {
-        execution_id,
-        workspace_id: None,
-        token: None,
         item_status: ItemStatus::Dispatched,
-        status: CloseStatus::Failed,
-        reason: Some(EndReason::EngineLost),
-        last_error: Some(message.to_owned()),
-        error: Some(serde_json::json!({ "message": message, "reason": EndReason::EngineLost }).to_string()),
-        output: None,
-        attempts: 0,
-        run_id: None,
+        ..End::failed(execution_id, EndReason::EngineLost, message)
     }
 }

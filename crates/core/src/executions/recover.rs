@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use super::busy::Tries;
 use super::exclusive::{Exclusive, Mutual, RECOVERY_LOCK};
 use super::finish::{End, finish};
-use super::settle::{Release, give_back};
-use super::{EndReason, ExecutionStatus, ExecutionsContext, ItemStatus, WaitsFor};
-use crate::db::{self, statement, within};
-use crate::engine::{CloseStatus, LOCAL, RunState};
+use super::settle::{self, Release, give_back};
+use super::{EndReason, ExecutionStatus, ExecutionsContext, WaitsFor};
+use crate::db::{self, Read as _, Write as _, column, statement};
+use crate::engine::{LOCAL, RunState};
 use crate::id::{ExecutionId, ItemId, ServerId, Token, WorkspaceId};
 use crate::retry::Backoff;
 use crate::task::{Next, Pass};
@@ -103,9 +103,9 @@ impl Recover {
         let Some(me) = self.shared.presence.holder() else {
             return Ok(false);
         };
-        let pool = self.shared.database.pool();
-        let dead: Vec<(ServerId, String)> =
-            within(sqlx::query_as(statement!("servers/dead")).fetch_all(pool)).await?;
+        let dead: Vec<(ServerId, String)> = sqlx::query_as(statement!("servers/dead"))
+            .all(&self.shared.database)
+            .await?;
         let dead: Vec<ServerId> = dead
             .into_iter()
             .map(|(id, _)| id)
@@ -126,7 +126,7 @@ impl Recover {
                 .bind(BATCH)
                 .bind(stale_after.as_secs_f64())
                 .bind(LOCAL);
-            let orphans = within(adopt.fetch_all(pool)).await?;
+            let orphans = adopt.all(&self.shared.database).await?;
             self.scan_at = began + (began.elapsed() * SCAN_SHARE).min(SCAN_AT_LEAST_EVERY);
             orphans
         };
@@ -137,13 +137,11 @@ impl Recover {
         if !orphans.is_empty() {
             self.resolve(orphans).await?;
         } else if !dead.is_empty() {
-            let buried: Vec<(ServerId, String)> = within(
-                sqlx::query_as(statement!("servers/bury"))
-                    .bind(&dead)
-                    .bind(LOCAL)
-                    .fetch_all(pool),
-            )
-            .await?;
+            let buried: Vec<(ServerId, String)> = sqlx::query_as(statement!("servers/bury"))
+                .bind(&dead)
+                .bind(LOCAL)
+                .all(&self.shared.database)
+                .await?;
             for (id, name) in buried {
                 tracing::warn!(server = %id, name, "A server is gone; nothing is left in its hands");
             }
@@ -196,24 +194,10 @@ impl Recover {
         if running.is_empty() {
             return Ok(());
         }
-        within(
-            sqlx::query(statement!("executions/settle_running"))
-                .bind(
-                    running
-                        .iter()
-                        .map(|(orphan, _)| orphan.execution_id)
-                        .collect::<Vec<_>>(),
-                )
-                .bind(running.iter().map(|(orphan, _)| orphan.token).collect::<Vec<_>>())
-                .bind(
-                    running
-                        .iter()
-                        .map(|(_, run_id)| run_id.as_str())
-                        .collect::<Vec<_>>(),
-                )
-                .execute(self.shared.database.pool()),
-        )
-        .await?;
+        let executions = column(running, |(orphan, _)| orphan.execution_id);
+        let tokens = column(running, |(orphan, _)| orphan.token);
+        let run_ids = column(running, |(_, run_id)| run_id.as_str());
+        settle::running(&self.shared, &executions, &tokens, &run_ids).await?;
         Ok(())
     }
 
@@ -245,23 +229,21 @@ impl Recover {
         }
         let mut tries = Tries::new(TRIES);
         loop {
-            let finished = finish(&shared.database, &ends, &shared.actor(), shared.floor()).await?;
-            ends.retain(|end| finished.busy.contains(&end.execution_id));
+            let written = finish(&shared.database, &ends, &shared.actor(), shared.floor()).await?;
+            ends.retain(|end| written.busy.contains(&end.execution_id));
             if ends.is_empty() || !tries.again().await {
-                return finished.trouble.map_or(Ok(()), Err);
+                return written.trouble.map_or(Ok(()), Err);
             }
         }
     }
 
     /// Items of deleted workspaces cannot wait for a slot that will never come.
     async fn fail_orphans(&self) -> Result<(), db::Error> {
-        let failed: Vec<(WorkspaceId, i64)> = within(
-            sqlx::query_as(statement!("executions/fail_orphans"))
-                .bind(self.shared.actor())
-                .bind(BATCH)
-                .fetch_all(self.shared.database.pool()),
-        )
-        .await?;
+        let failed: Vec<(WorkspaceId, i64)> = sqlx::query_as(statement!("executions/fail_orphans"))
+            .bind(self.shared.actor())
+            .bind(BATCH)
+            .all(&self.shared.database)
+            .await?;
         for (workspace, items) in failed {
             tracing::warn!(%workspace, items, "Workspace not found");
             for _ in 0..items {
@@ -277,17 +259,9 @@ fn quarantine(orphan: &Orphan) -> End {
     let message = format!("put aside: {times} servers were lost while starting this; retry it to try again");
     tracing::error!(item = %orphan.item_id, workspace = %orphan.workspace_id, error = %message, attempt = times, "Error processing queue item");
     End {
-        execution_id: orphan.execution_id,
         workspace_id: Some(orphan.workspace_id),
         token: Some(orphan.token),
-        item_status: ItemStatus::Failed,
-        status: CloseStatus::Failed,
-        reason: Some(EndReason::Quarantined),
-        error: Some(serde_json::json!({ "message": &message, "reason": EndReason::Quarantined }).to_string()),
-        last_error: Some(message),
-        output: None,
-        attempts: 0,
-        run_id: None,
+        ..End::failed(orphan.execution_id, EndReason::Quarantined, &message)
     }
 }
 
@@ -305,14 +279,12 @@ impl Pass for Renew {
         let lease = self.shared.settings.claim_lease;
         let (executions, tokens) = self.shared.in_flight.older_than(lease / 3);
         if !executions.is_empty() && self.shared.presence.holder().is_some() {
-            within(
-                sqlx::query(statement!("executions/renew"))
-                    .bind(executions)
-                    .bind(tokens)
-                    .bind(lease.as_secs_f64())
-                    .execute(self.shared.database.keepers().pool()),
-            )
-            .await?;
+            sqlx::query(statement!("executions/renew"))
+                .bind(executions)
+                .bind(tokens)
+                .bind(lease.as_secs_f64())
+                .run(&self.shared.database.keepers())
+                .await?;
         }
         Ok(Next::After(lease / 3))
     }

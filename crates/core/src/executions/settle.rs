@@ -3,16 +3,15 @@
 //! A settlement whose token is no longer the row's changes nothing and is counted: the claim had expired and somebody
 //! else has taken over.
 
-use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::busy::Tries;
 use super::claim::Claim;
-use super::finish::{End, finish};
-use super::{EndReason, ExecutionsContext, ItemStatus, WaitsFor};
-use crate::db::{self, statement, within};
-use crate::engine::{Close, CloseStatus};
+use super::finish::{End, Written, finish};
+use super::{EndReason, ExecutionsContext, WaitsFor};
+use crate::db::{self, Read as _, column, statement};
+use crate::engine::Close;
 use crate::id::{ExecutionId, Token};
 use crate::task::chain;
 
@@ -94,13 +93,6 @@ enum Kind {
     Released,
 }
 
-/// Which of a batch were written, and which must come again because a row they need was in other hands.
-#[derive(Default)]
-struct Written {
-    done: HashSet<ExecutionId>,
-    busy: HashSet<ExecutionId>,
-}
-
 async fn write(shared: &ExecutionsContext, kind: Kind, batch: Vec<Settlement>) -> Vec<Settlement> {
     let written = match write_once(shared, kind, &batch).await {
         Ok(written) => written,
@@ -143,25 +135,27 @@ async fn write_once(
 }
 
 async fn write_running(shared: &ExecutionsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
-    let run_ids: Vec<&str> = batch
-        .iter()
-        .map(|settlement| match &settlement.verdict {
-            Verdict::Running { run_id } => run_id.as_str(),
-            _ => "",
-        })
-        .collect();
-    let rows: Vec<ExecutionId> = within(
-        sqlx::query_scalar(statement!("executions/settle_running"))
-            .bind(executions(batch))
-            .bind(tokens(batch))
-            .bind(run_ids)
-            .fetch_all(shared.database.pool()),
-    )
-    .await?;
-    Ok(Written {
-        done: rows.into_iter().collect(),
-        busy: HashSet::new(),
-    })
+    let run_ids = column(batch, |settlement| match &settlement.verdict {
+        Verdict::Running { run_id } => run_id.as_str(),
+        _ => "",
+    });
+    running(shared, &executions(batch), &tokens(batch), &run_ids).await
+}
+
+/// The engine runs these, each under its token.
+pub(super) async fn running(
+    shared: &ExecutionsContext,
+    executions: &[ExecutionId],
+    tokens: &[Token],
+    run_ids: &[&str],
+) -> Result<Written, db::Error> {
+    let rows: Vec<ExecutionId> = sqlx::query_scalar(statement!("executions/settle_running"))
+        .bind(executions)
+        .bind(tokens)
+        .bind(run_ids)
+        .all(&shared.database)
+        .await?;
+    Ok(rows.into_iter().map(|execution| (execution, true)).collect())
 }
 
 async fn write_ended(shared: &ExecutionsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
@@ -177,12 +171,11 @@ async fn write_ended(shared: &ExecutionsContext, batch: &[Settlement]) -> Result
     let mut written = Written::default();
     for part in parts {
         match finish(&shared.database, part, &shared.actor(), shared.floor()).await {
-            Ok(finished) => {
-                written.done.extend(finished.ended);
-                written.busy.extend(finished.busy);
-                if let Some(trouble) = finished.trouble {
-                    tracing::error!(error = chain(&trouble), "Could not settle an item; trying again");
+            Ok(part) => {
+                if let Some(trouble) = &part.trouble {
+                    tracing::error!(error = chain(trouble), "Could not settle an item; trying again");
                 }
+                written.extend(part);
             }
             // What was written before stays written; the rest comes again.
             Err(error) if !written.done.is_empty() => {
@@ -213,17 +206,10 @@ fn end_of(settlement: &Settlement) -> End {
             message,
             attempts,
         } => End {
-            execution_id: settlement.claim.execution_id,
             token,
             workspace_id,
-            item_status: ItemStatus::Failed,
-            status: CloseStatus::Failed,
-            reason: Some(*reason),
-            last_error: Some(message.replace('\0', "")),
-            error: Some(serde_json::json!({ "message": message, "reason": reason }).to_string()),
-            output: None,
             attempts: *attempts,
-            run_id: None,
+            ..End::failed(settlement.claim.execution_id, *reason, message)
         },
         // Sorted out by the caller.
         Verdict::Running { .. } | Verdict::Retry { .. } | Verdict::Released { .. } | Verdict::Abandoned => {
@@ -233,20 +219,17 @@ fn end_of(settlement: &Settlement) -> End {
 }
 
 async fn write_released(shared: &ExecutionsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
-    let rows: Vec<Release> = batch
-        .iter()
-        .map(|settlement| match &settlement.verdict {
-            Verdict::Retry { wait, message } => Release {
-                wait: *wait,
-                attempts: 1,
-                recoveries: 0,
-                event: WaitsFor::Backoff,
-                detail: message.replace('\0', ""),
-            },
-            Verdict::Released { message } => Release::at_once(WaitsFor::Released, message),
-            _ => unreachable!("only releases are released"),
-        })
-        .collect();
+    let rows = column(batch, |settlement| match &settlement.verdict {
+        Verdict::Retry { wait, message } => Release {
+            wait: *wait,
+            attempts: 1,
+            recoveries: 0,
+            event: WaitsFor::Backoff,
+            detail: message.replace('\0', ""),
+        },
+        Verdict::Released { message } => Release::at_once(WaitsFor::Released, message),
+        _ => unreachable!("only releases are released"),
+    });
     release(shared, &executions(batch), &tokens(batch), &rows).await
 }
 
@@ -278,30 +261,19 @@ async fn release(
     tokens: &[Token],
     rows: &[Release],
 ) -> Result<Written, db::Error> {
-    let answer: Vec<(ExecutionId, bool)> = within(
-        sqlx::query_as(statement!("executions/release"))
-            .bind(executions)
-            .bind(tokens)
-            .bind(rows.iter().map(|row| row.wait.as_secs_f64()).collect::<Vec<_>>())
-            .bind(rows.iter().map(|row| row.attempts).collect::<Vec<_>>())
-            .bind(rows.iter().map(|row| row.recoveries).collect::<Vec<_>>())
-            .bind(rows.iter().map(|row| row.event).collect::<Vec<_>>())
-            .bind(rows.iter().map(|row| row.detail.as_str()).collect::<Vec<_>>())
-            .bind(shared.actor())
-            .bind(shared.floor())
-            .fetch_all(shared.database.pool()),
-    )
-    .await?;
-    let mut written = Written::default();
-    for (execution, released) in answer {
-        if released {
-            &mut written.done
-        } else {
-            &mut written.busy
-        }
-        .insert(execution);
-    }
-    Ok(written)
+    let answer: Vec<(ExecutionId, bool)> = sqlx::query_as(statement!("executions/release"))
+        .bind(executions)
+        .bind(tokens)
+        .bind(column(rows, |row| row.wait.as_secs_f64()))
+        .bind(column(rows, |row| row.attempts))
+        .bind(column(rows, |row| row.recoveries))
+        .bind(column(rows, |row| row.event))
+        .bind(column(rows, |row| row.detail.as_str()))
+        .bind(shared.actor())
+        .bind(shared.floor())
+        .all(&shared.database)
+        .await?;
+    Ok(answer.into_iter().collect())
 }
 
 /// Gives claims back that nobody works on, in at most so many tries. Answers how many were given back.
@@ -328,14 +300,11 @@ pub(super) async fn give_back(
 }
 
 fn executions(batch: &[Settlement]) -> Vec<ExecutionId> {
-    batch
-        .iter()
-        .map(|settlement| settlement.claim.execution_id)
-        .collect()
+    column(batch, |settlement| settlement.claim.execution_id)
 }
 
 fn tokens(batch: &[Settlement]) -> Vec<Token> {
-    batch.iter().map(|settlement| settlement.claim.token).collect()
+    column(batch, |settlement| settlement.claim.token)
 }
 
 fn report(shared: &ExecutionsContext, over: &[Settlement], written: &Written) {

@@ -13,8 +13,8 @@ mod dispatcher;
 
 pub use dispatcher::DispatcherId;
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)+) => {$(
         $(#[$doc])*
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type,
@@ -45,42 +45,27 @@ macro_rules! id {
                 text.parse().map(Self)
             }
         }
-    };
+    )+};
 }
 
-id!(
+ids! {
     /// A tenant.
-    WorkspaceId
-);
-id!(
+    WorkspaceId;
     /// A workflow definition.
-    DefinitionId
-);
-id!(
+    DefinitionId;
     /// One immutable version of a definition.
-    VersionId
-);
-id!(
+    VersionId;
     /// A request to run a definition.
-    ItemId
-);
-id!(
+    ItemId;
     /// A run of a definition. Fixed before the first try to start it and the same in every try.
-    ExecutionId
-);
-
-id!(
+    ExecutionId;
     /// A token: who comes in by HTTP.
-    TokenId
-);
-id!(
+    TokenId;
     /// A schedule that fires wakes.
-    AlarmId
-);
-id!(
+    AlarmId;
     /// One `stationmaster` process, for as long as its heartbeat holds.
-    ServerId
-);
+    ServerId;
+}
 
 /// The fence of a claim: grows with every claim, and every later write names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, sqlx::Type)]

@@ -39,8 +39,18 @@ impl Locks {
         })
     }
 
-    /// An error of a statement on the table, in words that say what to do.
-    pub(super) async fn explain(&self, error: db::Error) -> Error {
+    /// What a statement on the table answers; an error in words that say what to do.
+    pub(super) async fn told<T>(
+        &self,
+        call: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, Error> {
+        match within(call).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.explain(error).await),
+        }
+    }
+
+    async fn explain(&self, error: db::Error) -> Error {
         match error.code().as_deref() {
             Some("42P01" | "3F000" | "42501" | "42703" | "42P10" | "42804" | "42883") => {
                 match self.problem().await {

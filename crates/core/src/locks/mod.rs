@@ -20,7 +20,7 @@ use serde::Serialize;
 use sqlx::AssertSqlSafe;
 
 use crate::columns::MaybeAt;
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, statement};
 use crate::id::Token;
 use crate::observe::Metrics;
 
@@ -217,10 +217,7 @@ impl Locks {
             .bind(&holder)
             .bind(terms.at_most().as_secs_f64())
             .bind(terms.at_least().as_secs_f64());
-        let row = match within(query.fetch_optional(self.database.pool())).await {
-            Ok(row) => row,
-            Err(error) => return Err(self.explain(error).await),
-        };
+        let row = self.told(query.fetch_optional(self.database.pool())).await?;
         let Some((token, by, until, from_the_future)) = row else {
             return Ok(Answer::Taken(Taken {
                 by: None,
@@ -264,11 +261,8 @@ impl Locks {
                 .bind(name.as_str())
                 .bind(token)
                 .bind(at_most.as_secs_f64());
-        match within(query.fetch_optional(self.database.pool())).await {
-            Ok(Some(until)) => Ok(Extended::Until(until.to_jiff())),
-            Ok(None) => Ok(Extended::Lost),
-            Err(error) => Err(self.explain(error).await),
-        }
+        let until = self.told(query.fetch_optional(self.database.pool())).await?;
+        Ok(until.map_or(Extended::Lost, |until| Extended::Until(until.to_jiff())))
     }
 
     /// Ends the lock when it is still held under this token; it stays held until it has been held for at least as long
@@ -279,19 +273,17 @@ impl Locks {
         ))
         .bind(name.as_str())
         .bind(token);
-        match within(query.fetch_optional(self.database.pool())).await {
-            Ok(None) => Ok(Unlocked::NotHeld),
-            Ok(Some((until, kept, held_for))) => {
-                self.metrics.lock_held(held_for);
-                tracing::debug!(lock = %name, token = token.0, held_for, "Lock given back");
-                Ok(if kept {
-                    Unlocked::FreeAt(until.to_jiff())
-                } else {
-                    Unlocked::Free
-                })
-            }
-            Err(error) => Err(self.explain(error).await),
-        }
+        let row = self.told(query.fetch_optional(self.database.pool())).await?;
+        let Some((until, kept, held_for)) = row else {
+            return Ok(Unlocked::NotHeld);
+        };
+        self.metrics.lock_held(held_for);
+        tracing::debug!(lock = %name, token = token.0, held_for, "Lock given back");
+        Ok(if kept {
+            Unlocked::FreeAt(until.to_jiff())
+        } else {
+            Unlocked::Free
+        })
     }
 
     /// Keeps a lock alive until it is unlocked or lost.
@@ -314,10 +306,7 @@ impl Locks {
         let query = sqlx::query_as(AssertSqlSafe(self.statements.list.as_str()))
             .bind(name.map(without_nul))
             .bind(LIST);
-        match within(query.fetch_all(self.database.pool())).await {
-            Ok(locks) => Ok(locks),
-            Err(error) => Err(self.explain(error).await),
-        }
+        self.told(query.fetch_all(self.database.pool())).await
     }
 
     /// Frees a lock on behalf of a person, whoever holds it, provided that it is still `seen`; in the audit as `actor`.
@@ -328,10 +317,7 @@ impl Locks {
                 .bind(without_nul(name))
                 .bind(seen)
                 .bind(actor);
-        let row = match within(query.fetch_optional(self.database.pool())).await {
-            Ok(row) => row,
-            Err(error) => return Err(self.explain(error).await),
-        };
+        let row = self.told(query.fetch_optional(self.database.pool())).await?;
         Ok(match row {
             None => Released::Unknown,
             Some((by, _, true)) => {

@@ -1,154 +1,65 @@
 //! The metrics of the alarms lane.
 
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
 
+use super::{Labelled, Seconds, metrics, seconds};
 use crate::alarms::OccurrenceStatus;
 use crate::wake::answer::Class;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByClass {
-    class: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByStatus {
-    status: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByReason {
-    reason: &'static str,
-}
-
-/// What happens to alarms, counted.
-pub(crate) struct AlarmMetrics {
-    lateness: Histogram,
-    claim_seconds: Histogram,
-    batch_size: Histogram,
-    wake_seconds: Histogram,
-    wakes: Family<ByClass, Counter>,
-    fired: Counter,
-    failed: Family<ByClass, Counter>,
-    retried: Counter,
-    released: Family<ByReason, Counter>,
-    missed: Family<ByStatus, Counter>,
-    recovered: Counter,
-    auto_paused: Counter,
-    open_targets: Gauge,
-    open: Gauge,
-    late: Gauge<f64, AtomicU64>,
-    failing: Gauge,
+metrics! {
+    /// What happens to alarms, counted.
+    pub(crate) struct AlarmMetrics {
+        // From a millisecond to more than an hour.
+        lateness: Histogram = exponential_buckets(0.001, 2.0, 23), "alarm_lateness_seconds",
+            "Time from the due instant of an occurrence to its first wake";
+        fired: Counter, "alarms_fired",
+            "Occurrences whose wake was accepted";
+        failed: Labelled<1>, "alarms_failed",
+            "Occurrences that failed for good, by class of answer";
+        wakes: Labelled<1>, "alarm_wakes",
+            "Wakes sent, by class of answer";
+        wake_seconds: Histogram = seconds(), "alarm_wake_duration_seconds",
+            "Time that a target took to answer";
+        retried: Counter, "alarms_retried",
+            "Wakes that were not accepted and will be tried again";
+        released: Labelled<1>, "alarms_released",
+            "Claims given back without a try, by reason";
+        missed: Labelled<1>, "alarms_missed",
+            "Occurrences that will not fire: skipped, or coalesced into another";
+        recovered: Counter, "alarms_recovered",
+            "Wakes taken over from lost servers";
+        auto_paused: Counter, "alarms_auto_paused",
+            "Alarms paused because their occurrences kept failing, or their target is gone";
+        batch_size: Histogram = exponential_buckets(1.0, 2.0, 12), "alarm_claim_batch_size",
+            "Occurrences taken by a claim";
+        claim_seconds: Histogram = seconds(), "alarm_claim_duration_seconds",
+            "Time that a claim took";
+        open_targets: Gauge, "alarm_targets_open",
+            "Wake targets that do not answer and whose wakes are held back";
+        open: Gauge, "alarm_occurrences_open",
+            "Occurrences due and not settled";
+        late: Seconds, "alarm_oldest_due_seconds",
+            "How late the longest-waiting alarm is that is due and not claimed";
+        failing: Gauge, "alarms_failing",
+            "Alarms whose last occurrence failed";
+    }
 }
 
 impl AlarmMetrics {
-    pub(super) fn new() -> Self {
-        let seconds = || Histogram::new(exponential_buckets(0.001, 2.0, 15));
-        Self {
-            // From a millisecond to more than an hour.
-            lateness: Histogram::new(exponential_buckets(0.001, 2.0, 23)),
-            claim_seconds: seconds(),
-            batch_size: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
-            wake_seconds: seconds(),
-            wakes: Family::default(),
-            fired: Counter::default(),
-            failed: Family::default(),
-            retried: Counter::default(),
-            released: Family::default(),
-            missed: Family::default(),
-            recovered: Counter::default(),
-            auto_paused: Counter::default(),
-            open_targets: Gauge::default(),
-            open: Gauge::default(),
-            late: Gauge::default(),
-            failing: Gauge::default(),
-        }
-    }
-
-    pub(super) fn register(&self, registry: &mut Registry) {
-        let lateness = "Time from the due instant of an occurrence to its first wake";
-        registry.register("alarm_lateness_seconds", lateness, self.lateness.clone());
-        registry.register(
-            "alarms_fired",
-            "Occurrences whose wake was accepted",
-            self.fired.clone(),
-        );
-        registry.register(
-            "alarms_failed",
-            "Occurrences that failed for good, by class of answer",
-            self.failed.clone(),
-        );
-        registry.register(
-            "alarm_wakes",
-            "Wakes sent, by class of answer",
-            self.wakes.clone(),
-        );
-        registry.register(
-            "alarm_wake_duration_seconds",
-            "Time that a target took to answer",
-            self.wake_seconds.clone(),
-        );
-        registry.register(
-            "alarms_retried",
-            "Wakes that were not accepted and will be tried again",
-            self.retried.clone(),
-        );
-        let released = "Claims given back without a try, by reason";
-        registry.register("alarms_released", released, self.released.clone());
-        let missed = "Occurrences that will not fire: skipped, or coalesced into another";
-        registry.register("alarms_missed", missed, self.missed.clone());
-        registry.register(
-            "alarms_recovered",
-            "Wakes taken over from lost servers",
-            self.recovered.clone(),
-        );
-        let paused = "Alarms paused because their occurrences kept failing, or their target is gone";
-        registry.register("alarms_auto_paused", paused, self.auto_paused.clone());
-        registry.register(
-            "alarm_claim_batch_size",
-            "Occurrences taken by a claim",
-            self.batch_size.clone(),
-        );
-        registry.register(
-            "alarm_claim_duration_seconds",
-            "Time that a claim took",
-            self.claim_seconds.clone(),
-        );
-        let open_targets = "Wake targets that do not answer and whose wakes are held back";
-        registry.register("alarm_targets_open", open_targets, self.open_targets.clone());
-        registry.register(
-            "alarm_occurrences_open",
-            "Occurrences due and not settled",
-            self.open.clone(),
-        );
-        let late = "How late the longest-waiting alarm is that is due and not claimed";
-        registry.register("alarm_oldest_due_seconds", late, self.late.clone());
-        registry.register(
-            "alarms_failing",
-            "Alarms whose last occurrence failed",
-            self.failing.clone(),
-        );
-    }
-
     pub(super) fn show_zeroes(&self) {
         for class in Class::ALL {
-            let by = ByClass {
-                class: class.as_str(),
-            };
+            let by = [("class", class.as_str())];
             drop(self.wakes.get_or_create(&by));
             if *class != Class::Accepted {
                 drop(self.failed.get_or_create(&by));
             }
         }
         for reason in ["full", "unreachable", "stopped"] {
-            drop(self.released.get_or_create(&ByReason { reason }));
+            drop(self.released.get_or_create(&[("reason", reason)]));
         }
         for status in [OccurrenceStatus::Skipped, OccurrenceStatus::Coalesced] {
             self.missed(status, 0);
@@ -166,10 +77,7 @@ impl AlarmMetrics {
     }
 
     pub(crate) fn answered(&self, class: Class, took: Duration) {
-        let by = ByClass {
-            class: class.as_str(),
-        };
-        self.wakes.get_or_create(&by).inc();
+        self.wakes.get_or_create(&[("class", class.as_str())]).inc();
         self.wake_seconds.observe(took.as_secs_f64());
     }
 
@@ -178,10 +86,7 @@ impl AlarmMetrics {
     }
 
     pub(crate) fn failed(&self, class: Class) {
-        let by = ByClass {
-            class: class.as_str(),
-        };
-        self.failed.get_or_create(&by).inc();
+        self.failed.get_or_create(&[("class", class.as_str())]).inc();
     }
 
     pub(crate) fn retried(&self) {
@@ -189,13 +94,11 @@ impl AlarmMetrics {
     }
 
     pub(crate) fn released(&self, reason: &'static str) {
-        self.released.get_or_create(&ByReason { reason }).inc();
+        self.released.get_or_create(&[("reason", reason)]).inc();
     }
 
     pub(crate) fn missed(&self, status: OccurrenceStatus, occurrences: u64) {
-        let by = ByStatus {
-            status: status.as_str(),
-        };
+        let by = [("status", status.as_str())];
         self.missed.get_or_create(&by).inc_by(occurrences);
     }
 

@@ -1,80 +1,54 @@
 //! The metrics of dispatchers and signals.
 
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
 
+use super::{Labelled, Seconds, metrics};
 use crate::signals::DeadReason;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Taking {
-    kind: &'static str,
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Reason {
-    reason: &'static str,
-}
-
-/// See the module.
-pub(crate) struct DispatcherMetrics {
-    active: Gauge,
-    stale: Gauge,
-    terminations: Counter,
-    cleanup_errors: Counter,
-    takeovers: Family<Taking, Counter>,
-    takeover_seconds: Histogram,
-    evictions: Counter,
-    inbox_depth: Gauge,
-    inbox_oldest: Gauge<f64, AtomicU64>,
-    routed: Counter,
-    dead: Family<Reason, Counter>,
+metrics! {
+    /// See the module.
+    pub(crate) struct DispatcherMetrics {
+        active: Gauge, "dispatcher_active",
+            "Dispatchers that this server owns";
+        stale: Gauge, "dispatcher_stale",
+            "Left-over runs, heartbeats and rows at the supervisor's last look";
+        terminations: Counter, "dispatcher_terminations",
+            "Runs that the supervisor ended";
+        cleanup_errors: Counter, "dispatcher_cleanup_errors",
+            "Acts of the supervisor that failed and will be tried again";
+        takeovers: Labelled<2>, "dispatcher_takeovers",
+            "Dispatchers taken: fresh, handed over, or after a lease ran out; and whether their run was started";
+        takeover_seconds: Histogram = exponential_buckets(0.05, 2.0, 12), "dispatcher_takeover_duration_seconds",
+            "From the end of a lease, a hand-over or the making of a dispatcher until its run was started";
+        evictions: Counter, "dispatcher_evictions",
+            "Servers taken off a dispatcher's list because they were not heard of";
+        inbox_depth: Gauge, "signals_inbox_depth",
+            "Signals that wait to be routed (counted up to 100,000)";
+        inbox_oldest: Seconds, "signals_inbox_oldest_age_seconds",
+            "Age of the oldest signal that waits";
+        routed: Counter, "signals_routed",
+            "Signals that became queue items";
+        dead: Labelled<1>, "signals_dead",
+            "Signals that were put aside, by reason";
+    }
 }
 
 impl DispatcherMetrics {
-    pub(super) fn new() -> Self {
-        Self {
-            active: Gauge::default(),
-            stale: Gauge::default(),
-            terminations: Counter::default(),
-            cleanup_errors: Counter::default(),
-            takeovers: Family::default(),
-            takeover_seconds: Histogram::new(exponential_buckets(0.05, 2.0, 12)),
-            evictions: Counter::default(),
-            inbox_depth: Gauge::default(),
-            inbox_oldest: Gauge::default(),
-            routed: Counter::default(),
-            dead: Family::default(),
-        }
-    }
-
-    #[rustfmt::skip]
-    pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("dispatcher_active", "Dispatchers that this server owns", self.active.clone());
-        registry.register("dispatcher_stale", "Left-over runs, heartbeats and rows at the supervisor's last look", self.stale.clone());
-        registry.register("dispatcher_terminations", "Runs that the supervisor ended", self.terminations.clone());
-        registry.register("dispatcher_cleanup_errors", "Acts of the supervisor that failed and will be tried again", self.cleanup_errors.clone());
-        registry.register("dispatcher_takeovers", "Dispatchers taken: fresh, handed over, or after a lease ran out; and whether their run was started", self.takeovers.clone());
-        registry.register("dispatcher_takeover_duration_seconds", "From the end of a lease, a hand-over or the making of a dispatcher until its run was started", self.takeover_seconds.clone());
-        registry.register("dispatcher_evictions", "Servers taken off a dispatcher's list because they were not heard of", self.evictions.clone());
-        registry.register("signals_inbox_depth", "Signals that wait to be routed (counted up to 100,000)", self.inbox_depth.clone());
-        registry.register("signals_inbox_oldest_age_seconds", "Age of the oldest signal that waits", self.inbox_oldest.clone());
-        registry.register("signals_routed", "Signals that became queue items", self.routed.clone());
-        registry.register("signals_dead", "Signals that were put aside, by reason", self.dead.clone());
+    pub(super) fn show_zeroes(&self) {
         for kind in ["fresh", "handover", "takeover"] {
             for outcome in ["started", "failed"] {
-                drop(self.takeovers.get_or_create(&Taking { kind, outcome }));
+                drop(
+                    self.takeovers
+                        .get_or_create(&[("kind", kind), ("outcome", outcome)]),
+                );
             }
         }
         for reason in DeadReason::ALL {
-            drop(self.dead.get_or_create(&Reason { reason: reason.as_str() }));
+            drop(self.dead.get_or_create(&[("reason", reason.as_str())]));
         }
     }
 
@@ -95,7 +69,9 @@ impl DispatcherMetrics {
     }
 
     pub(crate) fn taken(&self, kind: &'static str, outcome: &'static str, latency: Option<Duration>) {
-        self.takeovers.get_or_create(&Taking { kind, outcome }).inc();
+        self.takeovers
+            .get_or_create(&[("kind", kind), ("outcome", outcome)])
+            .inc();
         if let Some(latency) = latency {
             self.takeover_seconds.observe(latency.as_secs_f64());
         }
@@ -115,10 +91,6 @@ impl DispatcherMetrics {
     }
 
     pub(crate) fn dead(&self, reason: DeadReason) {
-        self.dead
-            .get_or_create(&Reason {
-                reason: reason.as_str(),
-            })
-            .inc();
+        self.dead.get_or_create(&[("reason", reason.as_str())]).inc();
     }
 }

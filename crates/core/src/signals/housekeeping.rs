@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::duty;
 use crate::observe::Metrics;
 use crate::presence::Presence;
@@ -30,9 +30,9 @@ impl Pass for Housekeeping {
         if duty::hold(&self.database, &self.presence, DUTY).await?.is_none() {
             return Ok(Next::After(BEAT));
         }
-        let pool = self.database.pool();
-        let (waiting, oldest): (i64, Option<f64>) =
-            within(sqlx::query_as(statement!("signals/depth")).fetch_one(pool)).await?;
+        let (waiting, oldest): (i64, Option<f64>) = sqlx::query_as(statement!("signals/depth"))
+            .one(&self.database)
+            .await?;
         self.metrics
             .dispatchers
             .inbox(waiting, oldest.unwrap_or_default());
@@ -40,11 +40,11 @@ impl Pass for Housekeeping {
         let query = sqlx::query_scalar(statement!("signals/prune"))
             .bind(retention)
             .bind(BATCH);
-        let pruned: i64 = within(query.fetch_one(pool)).await?;
+        let pruned: i64 = query.one(&self.database).await?;
         let query = sqlx::query(statement!("signals/prune_events"))
             .bind(retention)
             .bind(BATCH);
-        within(query.execute(pool)).await?;
+        query.run(&self.database).await?;
         Ok(Next::After(if pruned >= BATCH { BEAT / 20 } else { BEAT }))
     }
 }

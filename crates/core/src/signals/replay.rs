@@ -2,14 +2,12 @@
 
 use super::SignalStatus;
 use super::inspect::{self, Signal};
-use crate::db::{self, Database, statement, within};
-use crate::executions::bulk::{COUNTED, Done, MOST};
+use crate::db::{self, Database, Read as _, statement};
+use crate::executions::bulk::{Done, MOST, Pages, count, walk};
 use crate::id::WorkspaceId;
 
 /// Dead letters put back by one transaction.
 const BATCH: i64 = 500;
-/// Ids read for a count at once.
-const COUNT_BATCH: i64 = 10_000;
 
 /// Why a signal was not put back.
 #[derive(Debug, thiserror::Error)]
@@ -63,81 +61,67 @@ pub async fn replay(database: &Database, id: &str, actor: &str) -> Result<Signal
 
 /// Puts back what matches and was dead when this began, at most [`MOST`]; there may be more, which the next call finds.
 pub async fn replay_matching(database: &Database, filter: &Filter, actor: &str) -> Result<Done, Error> {
-    let mut done = Done::default();
-    let mut place = Place::beginning(database).await?;
-    while done.items < MOST {
-        let page = matching(database, filter, &mut place, BATCH).await?;
-        if page.is_empty() {
-            return Ok(done);
-        }
-        done.items += back(database, &page, actor).await?;
-    }
-    Ok(Done { more: true, ..done })
+    let dead = Dead::of(database, filter).await?;
+    let replay = |page: Vec<Letter>| async move {
+        let ids: Vec<String> = page.into_iter().map(|(id, _)| id).collect();
+        Ok(back(database, &ids, actor).await?)
+    };
+    walk(database, &dead, (MOST, BATCH), replay).await
 }
 
-/// How many dead letters such a replay would put back, counted up to [`COUNTED`].
+/// How many dead letters such a replay would put back.
 pub async fn count_matching(database: &Database, filter: &Filter) -> Result<Done, Error> {
-    let mut done = Done::default();
-    let mut place = Place::beginning(database).await?;
-    while done.items < COUNTED {
-        let page = matching(database, filter, &mut place, COUNT_BATCH).await?;
-        if page.is_empty() {
-            return Ok(done);
-        }
-        done.items += page.len();
-    }
-    Ok(Done { more: true, ..done })
+    Ok(count(database, &Dead::of(database, filter).await?).await?)
 }
 
-/// How far a walk over dead letters has come, in the order in which they were put aside, and where it ends. What dies again
-/// meanwhile is not met twice.
-struct Place {
-    after: Option<(jiff_sqlx::Timestamp, String)>,
+/// A dead letter: its id, and when it was put aside.
+type Letter = (String, jiff_sqlx::Timestamp);
+
+/// Dead letters in the order in which they were put aside. What dies again meanwhile is not met twice.
+struct Dead<'a> {
+    filter: &'a Filter,
     before: jiff_sqlx::Timestamp,
 }
 
-impl Place {
-    async fn beginning(database: &Database) -> Result<Self, db::Error> {
-        let mut session = database.session().await?;
-        let before = db::now(&mut session).await?.into();
-        session.finish().await?;
-        Ok(Self { after: None, before })
+impl<'a> Dead<'a> {
+    /// What matches and is dead now.
+    async fn of(database: &Database, filter: &'a Filter) -> Result<Self, db::Error> {
+        let now = sqlx::query_scalar("select clock_timestamp()");
+        let before = now.one(database).await?;
+        Ok(Self { filter, before })
     }
 }
 
-async fn matching(
-    database: &Database,
-    filter: &Filter,
-    place: &mut Place,
-    limit: i64,
-) -> Result<Vec<String>, db::Error> {
-    let (at, id) = place.after.clone().unzip();
-    let query = sqlx::query_as(statement!("signals/dead"))
-        .bind(&filter.project)
-        .bind(&filter.task_queue)
-        .bind(&filter.name)
-        .bind(&filter.reason)
-        .bind(limit)
-        .bind(place.before)
-        .bind(database.among(filter.workspace))
-        .bind(at)
-        .bind(id)
-        .persistent(false);
-    let mut session = database.session().await?;
-    let rows: Vec<(String, jiff_sqlx::Timestamp)> = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    if let Some((id, at)) = rows.last() {
-        place.after = Some((*at, id.clone()));
+impl Pages for Dead<'_> {
+    type Item = Letter;
+
+    async fn page(
+        &self,
+        database: &Database,
+        after: Option<Letter>,
+        limit: i64,
+    ) -> Result<Vec<Letter>, db::Error> {
+        let (id, at) = after.unzip();
+        sqlx::query_as(statement!("signals/dead"))
+            .bind(&self.filter.project)
+            .bind(&self.filter.task_queue)
+            .bind(&self.filter.name)
+            .bind(&self.filter.reason)
+            .bind(limit)
+            .bind(self.before)
+            .bind(database.among(self.filter.workspace))
+            .bind(at)
+            .bind(id)
+            .persistent(false)
+            .all(database)
+            .await
     }
-    Ok(rows.into_iter().map(|(id, _)| id).collect())
 }
 
 async fn back(database: &Database, ids: &[String], actor: &str) -> Result<usize, db::Error> {
     let query = sqlx::query_scalar(statement!("signals/replay"))
         .bind(ids)
         .bind(actor);
-    let mut session = database.session().await?;
-    let done: Vec<String> = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
+    let done: Vec<String> = query.all(database).await?;
     Ok(done.len())
 }

@@ -1,15 +1,18 @@
 //! Route: a batch of the inbox becomes queue items and dead letters, in one statement, under the epoch of the owner.
 //!
 //! What a signal meets is decided here, before anything is written; the statement then writes all of it or, when the epoch is
-//! not the owner's any more, nothing. A signal that the queue refuses is found by trying the batch one by one, and is put aside
-//! alone: it slows nobody.
+//! not the owner's any more, nothing. A signal that the queue refuses is found by halving the batch, and is put aside alone: it slows
+//! nobody.
 
 use std::collections::HashMap;
 
 use super::DeadReason;
 use super::schema::Schema;
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, column, statement};
 use crate::id::{DefinitionId, DispatcherId, Epoch, ServerId, WorkspaceId};
+
+/// The classes of errors by which PostgreSQL refuses something in the data; the next try would be refused alike.
+const REFUSALS: [&str; 4] = ["22", "23", "54", "P0"];
 
 /// Under whose right a batch is routed. The statement writes only while the dispatcher's row says the same.
 #[derive(Debug, Clone, Copy)]
@@ -58,46 +61,55 @@ pub(crate) async fn route_batch(
     database: &Database,
     fence: &Fence<'_>,
     limit: usize,
-    mut dead: impl FnMut(DeadReason),
+    mut dead: impl FnMut(DeadReason) + Send,
 ) -> Result<Batch, db::Error> {
-    let rows: Vec<Loaded> = within(
-        sqlx::query_as(statement!("signals/load"))
-            .bind(fence.dispatcher_id)
-            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .fetch_all(database.pool()),
-    )
-    .await?;
+    let rows: Vec<Loaded> = sqlx::query_as(statement!("signals/load"))
+        .bind(fence.dispatcher_id)
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .all(database)
+        .await?;
     let seen = rows.len();
     if seen == 0 {
         return Ok(Batch::default());
     }
-    let verdicts = judge(rows);
-    let mut batch = match write(database, fence, &verdicts).await {
+    let batch = write_all(database, fence, &mut judge(rows), &mut dead).await?;
+    Ok(Batch { seen, ..batch })
+}
+
+/// Writes a batch. One in it that the queue refuses is found by halving, and is put aside alone.
+async fn write_all(
+    database: &Database,
+    fence: &Fence<'_>,
+    verdicts: &mut [Verdict],
+    dead: &mut (impl FnMut(DeadReason) + Send),
+) -> Result<Batch, db::Error> {
+    let refusal = match write(database, fence, verdicts).await {
         Ok(batch) => {
-            count(&verdicts, batch, &mut dead);
-            batch
+            if batch.dead > 0 {
+                let reasons = verdicts.iter().filter_map(|verdict| verdict.dead.as_ref());
+                reasons.for_each(|(reason, _)| dead(*reason));
+            }
+            return Ok(batch);
         }
-        Err(error) if is_refusal(&error) => one_by_one(database, fence, verdicts, &mut dead).await?,
+        Err(error) if error.is_of(&REFUSALS) => error,
         Err(error) => return Err(error),
     };
-    batch.seen = seen;
-    Ok(batch)
-}
-
-fn count(verdicts: &[Verdict], batch: Batch, dead: &mut impl FnMut(DeadReason)) {
-    if batch.dead > 0 {
-        for (reason, _) in verdicts.iter().filter_map(|verdict| verdict.dead.as_ref()) {
-            dead(*reason);
+    if let [one] = verdicts {
+        if one.dead.is_some() {
+            return Err(refusal);
         }
+        one.dead = Some((DeadReason::Refused, refusal.message()));
+        return Box::pin(write_all(database, fence, verdicts, dead)).await;
     }
-}
-
-/// PostgreSQL refused something in the data; the next try would be refused alike.
-fn is_refusal(error: &db::Error) -> bool {
-    let classes = ["22", "23", "54", "P0"];
-    error
-        .code()
-        .is_some_and(|code| classes.iter().any(|class| code.starts_with(class)))
+    let (left, right) = verdicts.split_at_mut(verdicts.len() / 2);
+    let mut batch = Box::pin(write_all(database, fence, left, dead)).await?;
+    if !batch.superseded {
+        let rest = Box::pin(write_all(database, fence, right, dead)).await?;
+        batch.routed += rest.routed;
+        batch.dead += rest.dead;
+        batch.superseded = rest.superseded;
+    }
+    Ok(batch)
 }
 
 fn judge(rows: Vec<Loaded>) -> Vec<Verdict> {
@@ -142,73 +154,25 @@ fn obstacle(
 }
 
 async fn write(database: &Database, fence: &Fence<'_>, verdicts: &[Verdict]) -> Result<Batch, db::Error> {
-    let column = |get: fn(&Verdict) -> &str| verdicts.iter().map(get).collect::<Vec<_>>();
-    let reasons: Vec<Option<DeadReason>> = verdicts
-        .iter()
-        .map(|verdict| verdict.dead.as_ref().map(|(reason, _)| *reason))
-        .collect();
-    let details: Vec<Option<&str>> = verdicts
-        .iter()
-        .map(|verdict| verdict.dead.as_ref().map(|(_, words)| words.as_str()))
-        .collect();
     let query = sqlx::query_as(statement!("signals/route"))
         .bind(fence.dispatcher_id)
         .bind(fence.epoch)
         .bind(fence.owner)
-        .bind(column(|verdict| &verdict.signal_id))
-        .bind(
-            verdicts
-                .iter()
-                .map(|verdict| verdict.workspace_id.map(|id| id.0))
-                .collect::<Vec<_>>(),
-        )
-        .bind(
-            verdicts
-                .iter()
-                .map(|verdict| verdict.definition_id.map(|id| id.0))
-                .collect::<Vec<_>>(),
-        )
-        .bind(
-            verdicts
-                .iter()
-                .map(|verdict| verdict.priority)
-                .collect::<Vec<_>>(),
-        )
-        .bind(&reasons)
-        .bind(&details);
-    let (held, routed, dead): (bool, i64, i64) = within(query.fetch_one(database.pool())).await?;
+        .bind(column(verdicts, |verdict| verdict.signal_id.as_str()))
+        .bind(column(verdicts, |verdict| verdict.workspace_id))
+        .bind(column(verdicts, |verdict| verdict.definition_id))
+        .bind(column(verdicts, |verdict| verdict.priority))
+        .bind(column(verdicts, |verdict| {
+            verdict.dead.as_ref().map(|(reason, _)| *reason)
+        }))
+        .bind(column(verdicts, |verdict| {
+            verdict.dead.as_ref().map(|(_, words)| words.as_str())
+        }));
+    let (held, routed, dead): (bool, i64, i64) = query.one(database).await?;
     Ok(Batch {
         seen: verdicts.len(),
         routed: routed.unsigned_abs(),
         dead: dead.unsigned_abs(),
         superseded: !held,
     })
-}
-
-/// Somebody in the batch is refused by the queue: each is tried alone, and who is refused alone is put aside.
-async fn one_by_one(
-    database: &Database,
-    fence: &Fence<'_>,
-    verdicts: Vec<Verdict>,
-    dead: &mut impl FnMut(DeadReason),
-) -> Result<Batch, db::Error> {
-    let mut all = Batch::default();
-    for mut verdict in verdicts {
-        let one = match write(database, fence, std::slice::from_ref(&verdict)).await {
-            Ok(one) => one,
-            Err(error) if is_refusal(&error) => {
-                verdict.dead = Some((DeadReason::Refused, error.message()));
-                write(database, fence, std::slice::from_ref(&verdict)).await?
-            }
-            Err(error) => return Err(error),
-        };
-        count(std::slice::from_ref(&verdict), one, dead);
-        all.routed += one.routed;
-        all.dead += one.dead;
-        if one.superseded {
-            all.superseded = true;
-            break;
-        }
-    }
-    Ok(all)
 }

@@ -9,11 +9,8 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::{DEFAULT_TASK_QUEUE, MAX_NAME};
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, column, statement, within};
 use crate::executions::enqueue::{MAX_INPUT, MAX_KEY};
-
-/// Repeats after a deadlock.
-const CONFLICTS: u32 = 4;
 
 /// A signal to be sent.
 #[derive(Debug, Clone)]
@@ -104,11 +101,10 @@ pub enum Error {
 
 impl From<db::Error> for Error {
     fn from(error: db::Error) -> Self {
-        match error.code().as_deref() {
-            Some(code) if code.starts_with("22") || code == "23514" || code.starts_with("54") => {
-                Self::BadPayload(error.message())
-            }
-            _ => Self::Database(error),
+        if error.is_of(&["22", "23514", "54"]) {
+            Self::BadPayload(error.message())
+        } else {
+            Self::Database(error)
         }
     }
 }
@@ -123,13 +119,8 @@ pub async fn send(database: &Database, signal: &Signal, by: &str) -> Result<Sent
 pub async fn send_all(database: &Database, signals: &[Signal], by: &str) -> Result<Vec<Sent>, Error> {
     check(signals)?;
     // Two batches with the same ids in other orders can wait for each other; PostgreSQL then ends one of them.
-    for _ in 0..CONFLICTS {
-        match insert(database, signals, by).await {
-            Err(Error::Database(error)) if error.is_conflict() => {}
-            other => return other,
-        }
-    }
-    insert(database, signals, by).await
+    let is_conflict = |error: &Error| matches!(error, Error::Database(error) if error.is_conflict());
+    db::despite_conflicts(|| insert(database, signals, by), is_conflict).await
 }
 
 fn check(signals: &[Signal]) -> Result<(), Error> {
@@ -173,21 +164,15 @@ fn same(one: &Signal, other: &Signal) -> bool {
 
 async fn insert(database: &Database, signals: &[Signal], by: &str) -> Result<Vec<Sent>, Error> {
     let mut transaction = database.transaction().await?;
-    let all: Vec<&Signal> = signals.iter().collect();
-    let columns = Columns::of(&all);
-    let traces: Vec<Option<&str>> = signals
-        .iter()
-        .map(|signal| signal.traceparent.as_deref())
-        .collect();
     let new: Vec<String> = within(
         sqlx::query_scalar(statement!("signals/send"))
-            .bind(&columns.ids)
-            .bind(&columns.projects)
-            .bind(&columns.task_queues)
-            .bind(&columns.names)
-            .bind(&columns.payloads)
-            .bind(&columns.correlation_ids)
-            .bind(&traces)
+            .bind(column(signals, |signal| signal.id.as_str()))
+            .bind(column(signals, |signal| signal.project.as_str()))
+            .bind(column(signals, |signal| signal.task_queue.as_str()))
+            .bind(column(signals, |signal| signal.name.as_str()))
+            .bind(column(signals, Signal::payload))
+            .bind(column(signals, |signal| signal.correlation_id.as_deref()))
+            .bind(column(signals, |signal| signal.traceparent.as_deref()))
             .bind(by)
             .fetch_all(&mut *transaction),
     )
@@ -217,16 +202,15 @@ async fn compare(
     signals: &[Signal],
     skipped: &[usize],
 ) -> Result<(), Error> {
-    let asked: Vec<&Signal> = skipped.iter().map(|&index| &signals[index]).collect();
-    let columns = Columns::of(&asked);
+    let asked = || skipped.iter().map(|&index| &signals[index]);
     let rows: Vec<(i64, bool)> = within(
         sqlx::query_as(statement!("signals/same_id"))
-            .bind(&columns.ids)
-            .bind(&columns.projects)
-            .bind(&columns.task_queues)
-            .bind(&columns.names)
-            .bind(&columns.payloads)
-            .bind(&columns.correlation_ids)
+            .bind(column(asked(), |signal| signal.id.as_str()))
+            .bind(column(asked(), |signal| signal.project.as_str()))
+            .bind(column(asked(), |signal| signal.task_queue.as_str()))
+            .bind(column(asked(), |signal| signal.name.as_str()))
+            .bind(column(asked(), Signal::payload))
+            .bind(column(asked(), |signal| signal.correlation_id.as_deref()))
             .fetch_all(transaction),
     )
     .await?;
@@ -241,33 +225,6 @@ async fn compare(
         Some((_, &index)) => {
             let id = signals[index].id.clone();
             Err(Error::Conflict { index, id })
-        }
-    }
-}
-
-/// Signals as PostgreSQL takes them: a column at a time.
-struct Columns<'a> {
-    ids: Vec<&'a str>,
-    projects: Vec<&'a str>,
-    task_queues: Vec<&'a str>,
-    names: Vec<&'a str>,
-    payloads: Vec<&'a str>,
-    correlation_ids: Vec<Option<&'a str>>,
-}
-
-impl<'a> Columns<'a> {
-    fn of(signals: &[&'a Signal]) -> Self {
-        let column = |get: fn(&'a Signal) -> &'a str| signals.iter().map(|signal| get(signal)).collect();
-        Self {
-            ids: column(|signal| &signal.id),
-            projects: column(|signal| &signal.project),
-            task_queues: column(|signal| &signal.task_queue),
-            names: column(|signal| &signal.name),
-            payloads: column(Signal::payload),
-            correlation_ids: signals
-                .iter()
-                .map(|signal| signal.correlation_id.as_deref())
-                .collect(),
         }
     }
 }

@@ -11,7 +11,7 @@ use super::MAX_NAME;
 use super::schema::Schema;
 use crate::catalogue::{self, Expectation};
 use crate::columns::{At, MaybeJson};
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement, within};
 use crate::id::{DefinitionId, WorkspaceId};
 use crate::session::Session;
 
@@ -262,13 +262,5 @@ pub async fn remove(
 /// The workspace that a project belongs to; `None` when no trigger has given it one yet.
 pub async fn workspace_of(database: &Database, project: &str) -> Result<Option<WorkspaceId>, db::Error> {
     let query = "select workspace_id from stationmaster.projects where name = $1";
-    let mut session = database.session().await?;
-    let workspace = within(
-        sqlx::query_scalar(query)
-            .bind(project)
-            .fetch_optional(&mut *session),
-    )
-    .await?;
-    session.finish().await?;
-    Ok(workspace)
+    sqlx::query_scalar(query).bind(project).maybe(database).await
 }

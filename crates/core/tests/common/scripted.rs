@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use stationmaster_core::engine::{
-    Close, CloseStatus, Engine, EngineUnavailable, OpenRun, Page, RunState, StartOutcome, StartRequest,
+    Close, CloseStatus, Engine, EngineUnavailable, OpenRun, Page, RunState, StartOutcome, StartRequest, Told,
 };
 use stationmaster_core::id::ExecutionId;
 use tokio::sync::watch;
@@ -201,10 +201,7 @@ impl Engine for ScriptedEngine {
         .boxed()
     }
 
-    fn describe<'a>(
-        &'a self,
-        executions: &'a [ExecutionId],
-    ) -> BoxFuture<'a, Result<Vec<RunState>, EngineUnavailable>> {
+    fn describe<'a>(&'a self, executions: &'a [ExecutionId]) -> Told<'a, Vec<RunState>> {
         async move {
             self.there()?;
             let state = self.state();
@@ -220,11 +217,7 @@ impl Engine for ScriptedEngine {
         .boxed()
     }
 
-    fn cancel<'a>(
-        &'a self,
-        execution: ExecutionId,
-        _reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>> {
+    fn cancel<'a>(&'a self, execution: ExecutionId, _reason: &'a str) -> Told<'a, ()> {
         async move {
             self.there()?;
             self.state().cancels.push(execution);
@@ -234,11 +227,7 @@ impl Engine for ScriptedEngine {
         .boxed()
     }
 
-    fn terminate<'a>(
-        &'a self,
-        run: &'a OpenRun,
-        _reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>> {
+    fn terminate<'a>(&'a self, run: &'a OpenRun, _reason: &'a str) -> Told<'a, ()> {
         async move {
             self.there()?;
             self.state().terminations.push(run.execution_id);
@@ -248,10 +237,7 @@ impl Engine for ScriptedEngine {
         .boxed()
     }
 
-    fn closed_since(
-        &self,
-        _since: Timestamp,
-    ) -> BoxFuture<'_, Result<(Vec<Close>, Timestamp), EngineUnavailable>> {
+    fn closed_since(&self, _since: Timestamp) -> Told<'_, (Vec<Close>, Timestamp)> {
         async move {
             self.there()?;
             let state = self.state();
@@ -266,7 +252,7 @@ impl Engine for ScriptedEngine {
         .boxed()
     }
 
-    fn open_runs(&self, _page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>> {
+    fn open_runs(&self, _page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>> {
         async move {
             self.there()?;
             let state = self.state();
@@ -282,7 +268,7 @@ impl Engine for ScriptedEngine {
         .boxed()
     }
 
-    fn check(&self) -> BoxFuture<'_, Result<(), EngineUnavailable>> {
+    fn check(&self) -> Told<'_, ()> {
         async move { self.there() }.boxed()
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use stationmaster_core::engine::CloseStatus;
+use stationmaster_core::executions::bulk;
 use stationmaster_core::executions::operate::{self, Error, Filter};
 use stationmaster_core::id::ItemId;
 use tracing_subscriber::fmt::MakeWriter;
@@ -176,7 +177,12 @@ async fn everything_that_a_filter_matches_is_retried_and_nothing_else() {
         workspace: Some(failing.0),
         ..Filter::default()
     };
-    let count = async |filter: &Filter| operate::count_matching(&testbed.database, filter).await.unwrap();
+    let count = async |filter: &Filter| {
+        bulk::count_retriable(&testbed.database, filter)
+            .await
+            .unwrap()
+            .items
+    };
     let now = Some(jiff::Timestamp::now());
     assert_eq!(
         count(&Filter::default()).await,
@@ -229,11 +235,8 @@ async fn everything_that_a_filter_matches_is_retried_and_nothing_else() {
         definition: Some(failing.1),
         ..here.clone()
     };
-    let mut told = Vec::new();
-    let retried =
-        operate::retry_matching(&testbed.database, &filter, "alice", |so_far| told.push(so_far)).await;
-    assert_eq!(retried.unwrap(), 700);
-    assert_eq!(told, [500, 700]);
+    let retried = bulk::retry(&testbed.database, &filter, "alice").await.unwrap();
+    assert_eq!((retried.items, retried.more), (700, false));
     assert_eq!(testbed.count("queue_pending").await, 700);
     assert_eq!(count(&here).await, 7, "what waits again does not match any more");
     assert_eq!(misplaced_items(&testbed).await, []);

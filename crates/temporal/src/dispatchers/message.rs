@@ -18,6 +18,7 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::{
 
 use super::workflow::{Input, REGISTER, WORKFLOW_TYPE};
 use crate::payload;
+use crate::run::named;
 
 const EPOCH: &str = "epoch";
 const SERVER: &str = "serverId";
@@ -82,7 +83,7 @@ pub(super) fn signal<T: Serialize>(
 ) -> SignalWorkflowExecutionRequest {
     SignalWorkflowExecutionRequest {
         namespace: namespace.to_owned(),
-        workflow_execution: Some(super::named(&dispatcher.0, "")),
+        workflow_execution: Some(named(&dispatcher.0, "")),
         signal_name: name.to_owned(),
         input: encoded(value).ok().map(|payload| Payloads {
             payloads: vec![payload],

@@ -19,27 +19,23 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use stationmaster_core::engine::dispatchers::state::{Announcement, Registration, Status};
-use stationmaster_core::engine::dispatchers::{
-    Desk, DispatcherEngine, Done, OpenRun, Run, RunRequest, RunState,
-};
-use stationmaster_core::engine::{EngineUnavailable, Page, Reach};
+use stationmaster_core::engine::dispatchers::{Desk, DispatcherEngine, OpenRun, Run, RunRequest, RunState};
+use stationmaster_core::engine::{EngineUnavailable, Page, Reach, Told};
 use stationmaster_core::id::{DispatcherId, Epoch, ServerId};
-use temporalio_client::tonic::Code;
-use temporalio_common::protos::temporal::api::common::v1::WorkflowExecution;
+use temporalio_client::grpc::WorkflowService;
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
 use temporalio_common::protos::temporal::api::query::v1::WorkflowQuery;
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
-use temporalio_common::protos::temporal::api::workflowservice::v1::{
-    DescribeWorkflowExecutionRequest, QueryWorkflowRequest, TerminateWorkflowExecutionRequest,
-};
+use temporalio_common::protos::temporal::api::workflowservice::v1::QueryWorkflowRequest;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::config::{ConfigError, TemporalConfig};
-use crate::engine::TemporalEngine;
+use crate::engine::{TemporalEngine, available};
 use crate::link::CallError;
-use crate::outcome::{Verdict, is_unknown_run, judge};
+use crate::outcome::{Verdict, judge, known};
 use crate::payload;
+use crate::run::named;
 
 mod message;
 mod worker;
@@ -95,14 +91,8 @@ impl TemporalDispatchers {
         )
         .map_err(|error| error.to_string())?;
         for _ in 0..IN_THE_WAY {
-            let answer = self
-                .engine
-                .link
-                .call(ends_at, sent.clone(), |service, request| {
-                    service.signal_with_start_workflow_execution(request)
-                })
-                .await;
-            let in_the_way = match answer {
+            let rpc = WorkflowService::signal_with_start_workflow_execution;
+            let in_the_way = match self.engine.link.call(ends_at, sent.clone(), rpc).await {
                 Ok(answer) if answer.started => {
                     self.in_doubt.lock().remove(&request_id);
                     return Ok(answer.run_id);
@@ -119,7 +109,8 @@ impl TemporalDispatchers {
                 },
             };
             let words = "a newer owner of this dispatcher starts its own run";
-            self.end_run(&request.tenure.dispatcher_id.0, &in_the_way, "", words, ends_at)
+            self.engine
+                .end_run(&request.tenure.dispatcher_id.0, &in_the_way, "", words, ends_at)
                 .await
                 .map_err(|error| error.to_string())?;
         }
@@ -128,10 +119,8 @@ impl TemporalDispatchers {
 
     /// The run that an earlier try of the same request has started, if it did.
     async fn started_before(&self, request: &RunRequest, ends_at: Instant) -> Result<Option<String>, String> {
-        let info = self
-            .describe(&request.tenure.dispatcher_id, ends_at)
-            .await
-            .map_err(|error| error.to_string())?;
+        let run = self.engine.newest_run(&request.tenure.dispatcher_id.0, ends_at);
+        let info = run.await.map_err(|error| error.to_string())?;
         let ours = |info: &WorkflowExecutionInfo| {
             let (epoch, server, attempt) = message::read_memo(info);
             info.status() == WorkflowExecutionStatus::Running
@@ -142,34 +131,9 @@ impl TemporalDispatchers {
         Ok(info.filter(ours).map(|info| first_run(&info)))
     }
 
-    /// The newest run under the dispatcher's id.
-    async fn describe(
-        &self,
-        dispatcher: &DispatcherId,
-        ends_at: Instant,
-    ) -> Result<Option<WorkflowExecutionInfo>, CallError> {
-        let message = DescribeWorkflowExecutionRequest {
-            namespace: self.engine.namespace.clone(),
-            execution: Some(named(&dispatcher.0, "")),
-        };
-        let described = self
-            .engine
-            .link
-            .call(ends_at, message, |service, request| {
-                service.describe_workflow_execution(request)
-            })
-            .await;
-        match described {
-            Ok(described) => Ok(described.workflow_execution_info),
-            Err(error) if is_unknown_run(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     async fn run_state(&self, run: &Run) -> Result<RunState, CallError> {
-        let info = self
-            .describe(&run.dispatcher_id, self.engine.rpc_ends_at())
-            .await?;
+        let ends_at = self.engine.rpc_ends_at();
+        let info = self.engine.newest_run(&run.dispatcher_id.0, ends_at).await?;
         let runs = info.is_some_and(|info| {
             info.status() == WorkflowExecutionStatus::Running && first_run(&info) == run.run_id
         });
@@ -190,58 +154,8 @@ impl TemporalDispatchers {
             &self.engine.namespace,
             &self.engine.identity,
         );
-        let answer = self
-            .engine
-            .link
-            .call(self.engine.rpc_ends_at(), message, |service, request| {
-                service.signal_workflow_execution(request)
-            })
-            .await;
-        match answer {
-            Err(error) if !is_unknown_run(&error) => Err(error),
-            _ => Ok(()),
-        }
-    }
-
-    /// Ends a run: this one (`run_id`), or the newest of a chain (`first_run_id`). One that is gone is no error.
-    async fn end_run(
-        &self,
-        workflow_id: &str,
-        run_id: &str,
-        first_run_id: &str,
-        reason: &str,
-        ends_at: Instant,
-    ) -> Result<(), CallError> {
-        let message = TerminateWorkflowExecutionRequest {
-            namespace: self.engine.namespace.clone(),
-            workflow_execution: Some(named(workflow_id, run_id)),
-            identity: self.engine.identity.clone(),
-            reason: reason.to_owned(),
-            first_execution_run_id: first_run_id.to_owned(),
-            ..TerminateWorkflowExecutionRequest::default()
-        };
-        let answer = self
-            .engine
-            .link
-            .call(ends_at, message, |service, request| {
-                service.terminate_workflow_execution(request)
-            })
-            .await;
-        match answer {
-            Err(error) if !is_unknown_run(&error) && !is_other_chain(&error) => Err(error),
-            _ => Ok(()),
-        }
-    }
-
-    async fn list(&self, page: Option<Vec<u8>>) -> Result<Page<OpenRun>, CallError> {
-        let (infos, next) = self
-            .engine
-            .list_page(OPEN.to_owned(), page.unwrap_or_default())
-            .await?;
-        Ok(Page {
-            rows: infos.into_iter().filter_map(open_run).collect(),
-            next: (!next.is_empty()).then_some(next),
-        })
+        let rpc = WorkflowService::signal_workflow_execution;
+        known(self.engine.ask(message, rpc).await).map(drop)
     }
 
     async fn ask(&self, dispatcher: &DispatcherId) -> Result<Option<Status>, CallError> {
@@ -254,21 +168,9 @@ impl TemporalDispatchers {
             }),
             ..QueryWorkflowRequest::default()
         };
-        let answer = self
-            .engine
-            .link
-            .call(self.engine.rpc_ends_at(), message, |service, request| {
-                service.query_workflow(request)
-            })
-            .await;
-        match answer {
-            Ok(answer) => {
-                let status = payload::to_json(answer.query_result);
-                Ok(status.and_then(|status| serde_json::from_str(status.get()).ok()))
-            }
-            Err(error) if is_unknown_run(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let answer = self.engine.ask(message, WorkflowService::query_workflow).await;
+        let status = known(answer)?.and_then(|answer| payload::to_json(answer.query_result));
+        Ok(status.and_then(|status| serde_json::from_str(status.get()).ok()))
     }
 
     fn man_the_desk(&self) -> Result<(), String> {
@@ -280,13 +182,6 @@ impl TemporalDispatchers {
     }
 }
 
-fn named(workflow_id: &str, run_id: &str) -> WorkflowExecution {
-    WorkflowExecution {
-        workflow_id: workflow_id.to_owned(),
-        run_id: run_id.to_owned(),
-    }
-}
-
 /// The first run of a chain; a server that does not tell has a chain of one.
 fn first_run(info: &WorkflowExecutionInfo) -> String {
     if info.first_run_id.is_empty() {
@@ -295,12 +190,6 @@ fn first_run(info: &WorkflowExecutionInfo) -> String {
     } else {
         info.first_run_id.clone()
     }
-}
-
-/// The newest run is of another chain than the one that was to be ended.
-fn is_other_chain(error: &CallError) -> bool {
-    matches!(error, CallError::Answered(status)
-        if matches!(status.code(), Code::FailedPrecondition | Code::InvalidArgument) && status.message().to_lowercase().contains("chain"))
 }
 
 fn open_run(info: WorkflowExecutionInfo) -> Option<OpenRun> {
@@ -316,10 +205,6 @@ fn open_run(info: WorkflowExecutionInfo) -> Option<OpenRun> {
         server_id,
         started_at,
     })
-}
-
-fn available<T>(answer: Result<T, CallError>) -> Result<T, EngineUnavailable> {
-    answer.map_err(|error| EngineUnavailable(error.to_string()))
 }
 
 impl DispatcherEngine for TemporalDispatchers {
@@ -350,54 +235,49 @@ impl DispatcherEngine for TemporalDispatchers {
         .boxed()
     }
 
-    fn replace<'a>(
-        &'a self,
-        request: &'a RunRequest,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<String, EngineUnavailable>> {
+    fn replace<'a>(&'a self, request: &'a RunRequest, deadline: Duration) -> Told<'a, String> {
         self.start(request, deadline)
             .map(|answer| answer.map_err(EngineUnavailable))
             .boxed()
     }
 
-    fn state<'a>(&'a self, run: &'a Run) -> BoxFuture<'a, Result<RunState, EngineUnavailable>> {
+    fn state<'a>(&'a self, run: &'a Run) -> Told<'a, RunState> {
         self.run_state(run).map(available).boxed()
     }
 
-    fn announce<'a>(&'a self, run: &'a Run, news: Announcement) -> BoxFuture<'a, Done> {
+    fn announce<'a>(&'a self, run: &'a Run, news: Announcement) -> Told<'a, ()> {
         async move { available(self.tell(&run.dispatcher_id, workflow::ANNOUNCE, &news).await) }.boxed()
     }
 
-    fn register<'a>(&'a self, dispatcher: &'a DispatcherId, server: Registration) -> BoxFuture<'a, Done> {
+    fn register<'a>(&'a self, dispatcher: &'a DispatcherId, server: Registration) -> Told<'a, ()> {
         async move { available(self.tell(dispatcher, workflow::REGISTER, &server).await) }.boxed()
     }
 
-    fn leave<'a>(&'a self, dispatcher: &'a DispatcherId, server: ServerId) -> BoxFuture<'a, Done> {
+    fn leave<'a>(&'a self, dispatcher: &'a DispatcherId, server: ServerId) -> Told<'a, ()> {
         async move { available(self.tell(dispatcher, workflow::LEAVE, &server).await) }.boxed()
     }
 
-    fn end<'a>(&'a self, run: &'a Run, reason: &'a str) -> BoxFuture<'a, Done> {
+    fn end<'a>(&'a self, run: &'a Run, reason: &'a str) -> Told<'a, ()> {
         let ends_at = self.engine.rpc_ends_at();
-        self.end_run(&run.dispatcher_id.0, "", &run.run_id, reason, ends_at)
+        self.engine
+            .end_run(&run.dispatcher_id.0, "", &run.run_id, reason, ends_at)
             .map(available)
             .boxed()
     }
 
-    fn terminate<'a>(&'a self, run: &'a OpenRun, reason: &'a str) -> BoxFuture<'a, Done> {
+    fn terminate<'a>(&'a self, run: &'a OpenRun, reason: &'a str) -> Told<'a, ()> {
         let ends_at = self.engine.rpc_ends_at();
-        self.end_run(&run.workflow_id, &run.run_id, "", reason, ends_at)
+        self.engine
+            .end_run(&run.workflow_id, &run.run_id, "", reason, ends_at)
             .map(available)
             .boxed()
     }
 
-    fn open_runs(&self, page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>> {
-        self.list(page).map(available).boxed()
+    fn open_runs(&self, page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>> {
+        self.engine.list_as(OPEN, page, open_run).map(available).boxed()
     }
 
-    fn status<'a>(
-        &'a self,
-        dispatcher: &'a DispatcherId,
-    ) -> BoxFuture<'a, Result<Option<Status>, EngineUnavailable>> {
+    fn status<'a>(&'a self, dispatcher: &'a DispatcherId) -> Told<'a, Option<Status>> {
         self.ask(dispatcher).map(available).boxed()
     }
 }

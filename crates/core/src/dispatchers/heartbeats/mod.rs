@@ -22,7 +22,7 @@ pub mod redis;
 const BEAT: Duration = Duration::from_secs(5);
 
 /// A heartbeat as it was found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, sqlx::FromRow)]
 pub struct Heartbeat {
     /// Which dispatcher.
     pub dispatcher_id: DispatcherId,
@@ -35,6 +35,8 @@ pub struct Heartbeat {
     /// Under which epoch.
     pub epoch: Epoch,
     /// How long ago, by the store's own clock.
+    #[serde(skip)]
+    #[sqlx(try_from = "crate::columns::Span")]
     pub age: Duration,
 }
 
@@ -57,6 +59,9 @@ pub enum Beat {
     Superseded,
 }
 
+/// What a store answers.
+pub type Answered<'a, T> = BoxFuture<'a, Result<T, Unavailable>>;
+
 /// Where heartbeats are kept. Every call is bounded in time.
 pub trait Heartbeats: Send + Sync + 'static {
     /// Writes a heartbeat, unless there is one of a newer epoch.
@@ -75,19 +80,6 @@ pub trait Heartbeats: Send + Sync + 'static {
         epoch: Epoch,
         server: ServerId,
     ) -> BoxFuture<'a, Result<bool, Unavailable>>;
-}
-
-/// What a heartbeat looks like in a store that keeps text.
-#[derive(Debug, Serialize, Deserialize)]
-struct Written {
-    dispatcher_id: DispatcherId,
-    project: String,
-    task_queue: String,
-    server_id: ServerId,
-    epoch: Epoch,
-    /// Milliseconds since 1970, by the store's clock.
-    #[serde(default)]
-    last_heartbeat: u64,
 }
 
 /// What is known of the store, for readiness.
@@ -118,10 +110,20 @@ impl Health {
 
 /// Writes the heartbeats of what this server owns.
 pub(super) struct Beats {
-    pub(super) shared: DispatchersContext,
-    pub(super) last: Option<Instant>,
+    shared: DispatchersContext,
+    last: Option<Instant>,
     /// How many dispatchers had one at the last round; a new one does not wait.
-    pub(super) written: Vec<Tenure>,
+    written: Vec<Tenure>,
+}
+
+impl Beats {
+    pub(super) fn new(shared: DispatchersContext) -> Self {
+        Self {
+            shared,
+            last: None,
+            written: Vec::new(),
+        }
+    }
 }
 
 impl Pass for Beats {

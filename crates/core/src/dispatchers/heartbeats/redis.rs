@@ -6,10 +6,10 @@ use std::time::Duration;
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{AsyncConnectionConfig, Client, RedisError, Script, cmd};
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use super::{Beat, Heartbeat, Heartbeats, Unavailable, Written};
+use super::{Answered, Beat, Heartbeat, Heartbeats, Unavailable};
 use crate::dispatchers::{DispatcherId, Epoch, Tenure};
 use crate::id::ServerId;
 
@@ -44,6 +44,16 @@ if not readable or type(held) ~= 'table' or tonumber(held.epoch) ~= tonumber(ARG
     return 0
 end
 return redis.call('DEL', KEYS[1])";
+
+/// A heartbeat as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    #[serde(flatten)]
+    beat: Heartbeat,
+    /// Milliseconds since 1970, by the clock of Redis.
+    #[serde(default)]
+    last_heartbeat: u64,
+}
 
 /// See the module.
 pub struct RedisHeartbeats {
@@ -135,14 +145,17 @@ async fn read_all(mut connection: MultiplexedConnection) -> Result<(u64, Vec<Opt
 }
 
 impl Heartbeats for RedisHeartbeats {
-    fn beat<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Beat, Unavailable>> {
+    fn beat<'a>(&'a self, tenure: &'a Tenure) -> Answered<'a, Beat> {
         async move {
             let written = Written {
-                dispatcher_id: tenure.dispatcher_id.clone(),
-                project: tenure.project.clone(),
-                task_queue: tenure.task_queue.clone(),
-                server_id: tenure.owner,
-                epoch: tenure.epoch,
+                beat: Heartbeat {
+                    dispatcher_id: tenure.dispatcher_id.clone(),
+                    project: tenure.project.clone(),
+                    task_queue: tenure.task_queue.clone(),
+                    server_id: tenure.owner,
+                    epoch: tenure.epoch,
+                    age: Duration::ZERO,
+                },
                 last_heartbeat: 0,
             };
             let text = serde_json::to_string(&written).map_err(|error| unavailable(error.to_string()))?;
@@ -166,12 +179,12 @@ impl Heartbeats for RedisHeartbeats {
         .boxed()
     }
 
-    fn check(&self) -> BoxFuture<'_, Result<(), Unavailable>> {
+    fn check(&self) -> Answered<'_, ()> {
         self.call(async |mut connection| cmd("PING").query_async::<()>(&mut connection).await)
             .boxed()
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Heartbeat>, Unavailable>> {
+    fn list(&self) -> Answered<'_, Vec<Heartbeat>> {
         async move {
             let (now, values) = self.call(read_all).await?;
             // What cannot be read is not ours; it is left where it is.
@@ -180,12 +193,8 @@ impl Heartbeats for RedisHeartbeats {
                 .flatten()
                 .filter_map(|text| serde_json::from_str::<Written>(&text).ok());
             let found = readable.map(|one| Heartbeat {
-                dispatcher_id: one.dispatcher_id,
-                project: one.project,
-                task_queue: one.task_queue,
-                server_id: one.server_id,
-                epoch: one.epoch,
                 age: Duration::from_millis(now.saturating_sub(one.last_heartbeat)),
+                ..one.beat
             });
             Ok(found.collect())
         }
@@ -197,7 +206,7 @@ impl Heartbeats for RedisHeartbeats {
         dispatcher: &'a DispatcherId,
         epoch: Epoch,
         server: ServerId,
-    ) -> BoxFuture<'a, Result<bool, Unavailable>> {
+    ) -> Answered<'a, bool> {
         async move {
             let removed: i64 = self
                 .call(async |mut connection| {

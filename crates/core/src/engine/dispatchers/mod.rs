@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{EngineUnavailable, Page, Reach};
+use super::{Page, Reach, Told};
 use crate::db;
 use crate::id::{DispatcherId, Epoch, ServerId};
 
@@ -85,9 +85,6 @@ pub enum RunState {
     Gone,
 }
 
-/// Whether an act was done.
-pub type Done = Result<(), EngineUnavailable>;
-
 /// An engine for dispatchers. Every call is bounded in time by the engine itself; `deadline` bounds a start.
 pub trait DispatcherEngine: Send + Sync + 'static {
     /// What it is called on record; the same as the [`Engine`](super::Engine) beside it.
@@ -107,38 +104,31 @@ pub trait DispatcherEngine: Send + Sync + 'static {
 
     /// Makes the run of this tenure the only one under the dispatcher's id: whatever runs there is terminated first. Answers the
     /// run id. A repeat of the same request finds the same run.
-    fn replace<'a>(
-        &'a self,
-        request: &'a RunRequest,
-        deadline: Duration,
-    ) -> BoxFuture<'a, Result<String, EngineUnavailable>>;
+    fn replace<'a>(&'a self, request: &'a RunRequest, deadline: Duration) -> Told<'a, String>;
 
     /// Does this run still run?
-    fn state<'a>(&'a self, run: &'a Run) -> BoxFuture<'a, Result<RunState, EngineUnavailable>>;
+    fn state<'a>(&'a self, run: &'a Run) -> Told<'a, RunState>;
 
     /// Tells a run that there is something in the inbox. A run that is gone is no error.
-    fn announce<'a>(&'a self, run: &'a Run, news: Announcement) -> BoxFuture<'a, Done>;
+    fn announce<'a>(&'a self, run: &'a Run, news: Announcement) -> Told<'a, ()>;
 
     /// Tells whatever run the dispatcher has that a server stands by. No run is no error.
-    fn register<'a>(&'a self, dispatcher: &'a DispatcherId, server: Registration) -> BoxFuture<'a, Done>;
+    fn register<'a>(&'a self, dispatcher: &'a DispatcherId, server: Registration) -> Told<'a, ()>;
 
     /// Tells whatever run the dispatcher has that a server leaves. No run is no error.
-    fn leave<'a>(&'a self, dispatcher: &'a DispatcherId, server: ServerId) -> BoxFuture<'a, Done>;
+    fn leave<'a>(&'a self, dispatcher: &'a DispatcherId, server: ServerId) -> Told<'a, ()>;
 
     /// Ends a run of ours, and no other. A run that is gone is no error.
-    fn end<'a>(&'a self, run: &'a Run, reason: &'a str) -> BoxFuture<'a, Done>;
+    fn end<'a>(&'a self, run: &'a Run, reason: &'a str) -> Told<'a, ()>;
 
     /// Ends exactly this run, whoever started it. A run that is gone is no error.
-    fn terminate<'a>(&'a self, run: &'a OpenRun, reason: &'a str) -> BoxFuture<'a, Done>;
+    fn terminate<'a>(&'a self, run: &'a OpenRun, reason: &'a str) -> Told<'a, ()>;
 
     /// The open runs whose names begin like a dispatcher's, page by page.
-    fn open_runs(&self, page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>>;
+    fn open_runs(&self, page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>>;
 
     /// What the dispatcher's run tells of itself; `None` when there is no run that answers here.
-    fn status<'a>(
-        &'a self,
-        dispatcher: &'a DispatcherId,
-    ) -> BoxFuture<'a, Result<Option<Status>, EngineUnavailable>>;
+    fn status<'a>(&'a self, dispatcher: &'a DispatcherId) -> Told<'a, Option<Status>>;
 }
 
 /// Why nothing was done.
@@ -187,6 +177,9 @@ pub struct Evicted {
     /// Who was evicted.
     pub servers: Vec<ServerId>,
 }
+
+/// What an act of a desk comes to.
+pub type Acted<'a, T> = BoxFuture<'a, Result<T, DeskError>>;
 
 /// What a dispatcher's run may do to the world, whichever engine it runs on. Every act is fenced twice: by this process's own
 /// monotonic clock before it is sent, and by the epoch in the statement that writes.

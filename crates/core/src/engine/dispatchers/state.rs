@@ -15,7 +15,7 @@ use crate::id::ServerId;
 const LOOKS: u32 = 2;
 
 /// A server that stands by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, sqlx::FromRow)]
 #[serde(rename_all = "camelCase")]
 pub struct Registration {
     /// Which server.

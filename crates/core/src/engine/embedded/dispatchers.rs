@@ -16,9 +16,9 @@ use uuid::Uuid;
 use super::NAME;
 use crate::engine::dispatchers::state::{Announcement, Registration, State, Status};
 use crate::engine::dispatchers::{
-    Desk, DeskError, DispatcherEngine, Done, OpenRun, Run, RunRequest, RunState, Tenure,
+    Desk, DeskError, DispatcherEngine, OpenRun, Run, RunRequest, RunState, Tenure,
 };
-use crate::engine::{EngineUnavailable, Page, Reach};
+use crate::engine::{EngineUnavailable, Page, Reach, Told};
 use crate::id::{DispatcherId, ServerId};
 use crate::retry::Backoff;
 use crate::task::{Bell, chain};
@@ -207,7 +207,7 @@ impl Work {
     }
 }
 
-fn done() -> BoxFuture<'static, Done> {
+fn done() -> Told<'static, ()> {
     async { Ok(()) }.boxed()
 }
 
@@ -236,16 +236,12 @@ impl DispatcherEngine for EmbeddedDispatchers {
         async {}.boxed()
     }
 
-    fn replace<'a>(
-        &'a self,
-        request: &'a RunRequest,
-        _deadline: Duration,
-    ) -> BoxFuture<'a, Result<String, EngineUnavailable>> {
+    fn replace<'a>(&'a self, request: &'a RunRequest, _deadline: Duration) -> Told<'a, String> {
         let begun = self.begin(request);
         async move { begun }.boxed()
     }
 
-    fn state<'a>(&'a self, run: &'a Run) -> BoxFuture<'a, Result<RunState, EngineUnavailable>> {
+    fn state<'a>(&'a self, run: &'a Run) -> Told<'a, RunState> {
         let state = if self.of(run).is_some() {
             RunState::Running
         } else {
@@ -254,7 +250,7 @@ impl DispatcherEngine for EmbeddedDispatchers {
         async move { Ok(state) }.boxed()
     }
 
-    fn announce<'a>(&'a self, run: &'a Run, news: Announcement) -> BoxFuture<'a, Done> {
+    fn announce<'a>(&'a self, run: &'a Run, news: Announcement) -> Told<'a, ()> {
         if let Some(handle) = self.of(run) {
             handle.state.lock().announce(news);
             handle.bell.ring();
@@ -262,28 +258,28 @@ impl DispatcherEngine for EmbeddedDispatchers {
         done()
     }
 
-    fn register<'a>(&'a self, dispatcher: &'a DispatcherId, server: Registration) -> BoxFuture<'a, Done> {
+    fn register<'a>(&'a self, dispatcher: &'a DispatcherId, server: Registration) -> Told<'a, ()> {
         if let Some(handle) = self.find(dispatcher) {
             handle.state.lock().register(server);
         }
         done()
     }
 
-    fn leave<'a>(&'a self, dispatcher: &'a DispatcherId, server: ServerId) -> BoxFuture<'a, Done> {
+    fn leave<'a>(&'a self, dispatcher: &'a DispatcherId, server: ServerId) -> Told<'a, ()> {
         if let Some(handle) = self.find(dispatcher) {
             handle.state.lock().leave(server);
         }
         done()
     }
 
-    fn end<'a>(&'a self, run: &'a Run, _reason: &'a str) -> BoxFuture<'a, Done> {
+    fn end<'a>(&'a self, run: &'a Run, _reason: &'a str) -> Told<'a, ()> {
         if let Some(handle) = self.of(run) {
             handle.cancel.cancel();
         }
         done()
     }
 
-    fn terminate<'a>(&'a self, run: &'a OpenRun, _reason: &'a str) -> BoxFuture<'a, Done> {
+    fn terminate<'a>(&'a self, run: &'a OpenRun, _reason: &'a str) -> Told<'a, ()> {
         let found = self.find(&DispatcherId(run.workflow_id.clone()));
         if let Some(handle) = found.filter(|handle| handle.run_id == run.run_id) {
             handle.cancel.cancel();
@@ -291,7 +287,7 @@ impl DispatcherEngine for EmbeddedDispatchers {
         done()
     }
 
-    fn open_runs(&self, _page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>> {
+    fn open_runs(&self, _page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>> {
         let runs = self.inner.runs.lock();
         let open = runs.values().filter(|run| !run.cancel.is_cancelled());
         let rows = open
@@ -306,10 +302,7 @@ impl DispatcherEngine for EmbeddedDispatchers {
         async move { Ok(Page { rows, next: None }) }.boxed()
     }
 
-    fn status<'a>(
-        &'a self,
-        dispatcher: &'a DispatcherId,
-    ) -> BoxFuture<'a, Result<Option<Status>, EngineUnavailable>> {
+    fn status<'a>(&'a self, dispatcher: &'a DispatcherId) -> Told<'a, Option<Status>> {
         let status = self
             .find(dispatcher)
             .map(|handle| handle.state.lock().status(&handle.tenure));

@@ -16,9 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::NAME;
 use super::run::{KNOWN, Progress, Run, run_at_once};
 use crate::db::Database;
-use crate::engine::{
-    Close, Engine, EngineUnavailable, OpenRun, Page, Reach, RunState, StartOutcome, StartRequest,
-};
+use crate::engine::{Close, Engine, OpenRun, Page, Reach, RunState, StartOutcome, StartRequest, Told};
 use crate::id::{ExecutionId, ServerId, Token};
 use crate::presence::Presence;
 use crate::task::Bell;
@@ -142,10 +140,7 @@ impl Engine for EmbeddedEngine {
         self.begin(request).boxed()
     }
 
-    fn describe<'a>(
-        &'a self,
-        executions: &'a [ExecutionId],
-    ) -> BoxFuture<'a, Result<Vec<RunState>, EngineUnavailable>> {
+    fn describe<'a>(&'a self, executions: &'a [ExecutionId]) -> Told<'a, Vec<RunState>> {
         let run_id = self.inner.presence.id().to_string();
         let runs = self.inner.runs.lock();
         let state = |id| {
@@ -161,29 +156,18 @@ impl Engine for EmbeddedEngine {
         async move { Ok(states) }.boxed()
     }
 
-    fn cancel<'a>(
-        &'a self,
-        execution: ExecutionId,
-        _reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>> {
+    fn cancel<'a>(&'a self, execution: ExecutionId, _reason: &'a str) -> Told<'a, ()> {
         if let Some(handle) = self.inner.runs.lock().get(&execution) {
             handle.cancel.cancel();
         }
         async { Ok(()) }.boxed()
     }
 
-    fn terminate<'a>(
-        &'a self,
-        run: &'a OpenRun,
-        reason: &'a str,
-    ) -> BoxFuture<'a, Result<(), EngineUnavailable>> {
+    fn terminate<'a>(&'a self, run: &'a OpenRun, reason: &'a str) -> Told<'a, ()> {
         self.cancel(run.execution_id, reason)
     }
 
-    fn closed_since(
-        &self,
-        _since: Timestamp,
-    ) -> BoxFuture<'_, Result<(Vec<Close>, Timestamp), EngineUnavailable>> {
+    fn closed_since(&self, _since: Timestamp) -> Told<'_, (Vec<Close>, Timestamp)> {
         async {
             loop {
                 let closes = std::mem::take(&mut *self.inner.closes.lock());
@@ -196,7 +180,7 @@ impl Engine for EmbeddedEngine {
         .boxed()
     }
 
-    fn open_runs(&self, _page: Option<Vec<u8>>) -> BoxFuture<'_, Result<Page<OpenRun>, EngineUnavailable>> {
+    fn open_runs(&self, _page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>> {
         let run_id = self.inner.presence.id().to_string();
         let rows = self
             .inner
@@ -211,7 +195,7 @@ impl Engine for EmbeddedEngine {
         async move { Ok(Page { rows, next: None }) }.boxed()
     }
 
-    fn check(&self) -> BoxFuture<'_, Result<(), EngineUnavailable>> {
+    fn check(&self) -> Told<'_, ()> {
         async { Ok(()) }.boxed()
     }
 

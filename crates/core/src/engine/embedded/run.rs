@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::executions::Inner;
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement};
 use crate::engine::{Close, CloseStatus, StartRequest};
 use crate::graph::Node;
 use crate::id::{ExecutionId, ServerId};
@@ -37,12 +37,10 @@ impl Progress {
         if !request.again {
             return Ok(Self::default());
         }
-        let row: Option<(i32, Option<f64>, String)> = within(
-            sqlx::query_as(statement!("embedded/resume"))
-                .bind(request.execution_id)
-                .fetch_optional(database.pool()),
-        )
-        .await?;
+        let row: Option<(i32, Option<f64>, String)> = sqlx::query_as(statement!("embedded/resume"))
+            .bind(request.execution_id)
+            .maybe(database)
+            .await?;
         Ok(
             row.map_or_else(Self::default, |(position, wake_in, outputs)| Self {
                 position: usize::try_from(position).unwrap_or_default(),
@@ -216,9 +214,7 @@ impl Run {
             .bind(self.request.execution_id)
             .bind(self.request.token);
         // A database that does not answer forbids nothing: our lease, checked before, still holds.
-        within(query.fetch_one(self.inner.database.pool()))
-            .await
-            .unwrap_or(true)
+        query.one(&self.inner.database).await.unwrap_or(true)
     }
 
     async fn call(&self, node: &Node) -> Result<Value, String> {
@@ -252,16 +248,14 @@ impl Run {
     async fn remember(&self, position: usize, wait: Option<Duration>, progress: &Progress) -> bool {
         let outputs = Value::Object(progress.outputs.clone()).to_string();
         loop {
-            let written = within(
-                sqlx::query_scalar::<_, ExecutionId>(statement!("embedded/advance"))
-                    .bind(self.request.execution_id)
-                    .bind(self.request.token)
-                    .bind(i32::try_from(position).unwrap_or(i32::MAX))
-                    .bind(wait.map(|wait| wait.as_secs_f64()))
-                    .bind(&outputs)
-                    .fetch_optional(self.inner.database.pool()),
-            )
-            .await;
+            let written = sqlx::query_scalar::<_, ExecutionId>(statement!("embedded/advance"))
+                .bind(self.request.execution_id)
+                .bind(self.request.token)
+                .bind(i32::try_from(position).unwrap_or(i32::MAX))
+                .bind(wait.map(|wait| wait.as_secs_f64()))
+                .bind(&outputs)
+                .maybe(&self.inner.database)
+                .await;
             match written {
                 Ok(row) => return row.is_some(),
                 Err(_) if !self.inner.presence.is(self.holder) => return false,
