@@ -45,10 +45,11 @@ pub struct Station {
     executions: Option<Executions>,
     alarms: Option<Alarms>,
     dispatchers: Option<Dispatchers>,
-    readiness: tokio::sync::Mutex<Option<(Readiness, Instant)>>,
+    /// What was wrong with the database when somebody last looked, and when that was.
+    database: tokio::sync::Mutex<Option<(Option<String>, Instant)>>,
 }
 
-/// How long what was found of readiness is believed.
+/// How long what was found of the database is believed.
 const REMEMBERED: Duration = Duration::from_millis(500);
 /// How long the database may take to answer when readiness asks.
 const ANSWERS: Duration = Duration::from_millis(800);
@@ -91,7 +92,7 @@ impl Station {
             executions,
             alarms,
             dispatchers,
-            readiness: tokio::sync::Mutex::default(),
+            database: tokio::sync::Mutex::default(),
         })
     }
 
@@ -141,32 +142,11 @@ impl Station {
 
     /// Is everything there that this server needs?
     ///
-    /// What was found is true for a moment ([`REMEMBERED`]), however often it is asked for; and it is found in time, also when the
-    /// database does not answer.
+    /// However often it is asked for, and whatever the database does, it is answered in time.
     pub async fn readiness(&self) -> Readiness {
-        let mut remembered = self.readiness.lock().await;
-        if let Some((readiness, found_at)) = &*remembered
-            && found_at.elapsed() < REMEMBERED
-        {
-            return readiness.clone();
-        }
-        let readiness = self.look().await;
-        *remembered = Some((readiness.clone(), Instant::now()));
-        readiness
-    }
-
-    async fn look(&self) -> Readiness {
         let contact = &self.around.contact;
         let mut problems = Vec::new();
-        let keepers = self.around.database.keepers();
-        match tokio::time::timeout(ANSWERS, keepers.check_schema()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => problems.push(chain(&error)),
-            Err(_) => problems.push(format!(
-                "the database has not answered for {} ms",
-                ANSWERS.as_millis()
-            )),
-        }
+        problems.extend(self.problem_of_database().await);
         if self.around.presence.holder().is_none() {
             problems.push("this server's lease has run out".to_owned());
         }
@@ -182,6 +162,27 @@ impl Station {
             ))
         }));
         Readiness { problems }
+    }
+
+    /// What is wrong with the database, if anything; looked at once in a while ([`REMEMBERED`]).
+    async fn problem_of_database(&self) -> Option<String> {
+        let mut remembered = self.database.lock().await;
+        if let Some((problem, found_at)) = &*remembered
+            && found_at.elapsed() < REMEMBERED
+        {
+            return problem.clone();
+        }
+        let keepers = self.around.database.keepers();
+        let problem = match tokio::time::timeout(ANSWERS, keepers.check_schema()).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(chain(&error)),
+            Err(_) => Some(format!(
+                "the database has not answered for {} ms",
+                ANSWERS.as_millis()
+            )),
+        };
+        *remembered = Some((problem.clone(), Instant::now()));
+        problem
     }
 
     /// Stops in order: no more claims, what is under way is finished or given back, the server leaves. What is not done

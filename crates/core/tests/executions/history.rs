@@ -5,6 +5,7 @@ use stationmaster_core::executions::inspect::{self, Step};
 use stationmaster_core::executions::operate::{self, Completion};
 use stationmaster_core::id::ItemId;
 
+use crate::common::listener::Listener;
 use crate::common::{FAIL, NOOP, Testbed, UNKNOWN_TYPE, brisk, eventually, wait};
 
 async fn steps(testbed: &Testbed, item: ItemId) -> Vec<Step> {
@@ -22,8 +23,9 @@ fn names(steps: &[Step]) -> Vec<&str> {
 
 #[tokio::test]
 async fn an_ordinary_life_is_told_from_the_rows() {
-    let testbed = Testbed::new().await;
-    let tenant = testbed.tenant(1, &wait(0.05)).await;
+    let (testbed, listener) = (Testbed::new().await, Listener::start().await);
+    let graph = serde_json::json!({"nodes": [{"id": "a", "type": "http", "url": listener.url("/held")}]});
+    let tenant = testbed.tenant(1, &graph.to_string()).await;
     let item = testbed.enqueue(tenant).await;
     let server = testbed.server(brisk()).await;
     testbed.reaches(item, "RUNNING").await;
@@ -31,6 +33,7 @@ async fn an_ordinary_life_is_told_from_the_rows() {
         names(&steps(&testbed, item).await),
         ["enqueued", "claimed", "dispatched"]
     );
+    listener.let_go();
     testbed.reaches(item, "COMPLETED").await;
     let steps = steps(&testbed, item).await;
     assert_eq!(names(&steps), ["enqueued", "claimed", "dispatched", "completed"]);
