@@ -12,7 +12,7 @@ use stationmaster_schedule::DstPolicy;
 
 use super::inspect::Alarm;
 use super::operate::{self, Opened, open, ring};
-use super::planner::{Plan, write_plans};
+use super::planner::{NextFire, write_next_fires};
 use super::set::{self, When, check_schedule, check_target, small};
 use super::terms::{AlarmKind, AlarmStatus, Misfire, Overlap, Written};
 use crate::db::{self, Database, statement, within};
@@ -125,13 +125,13 @@ async fn carry_out(database: &Database, mut opened: Opened, edit: &Edit, by: &st
             .map_err(set::Error::Invalid)?
             .first_after(now)
             .ok_or_else(|| set::Error::Invalid("it would never fire again".to_owned()))?;
-        let plan = Plan {
+        let next_fire = NextFire {
             alarm: id,
             next,
             jitter: Duration::try_from_secs_f64(alarm.jitter).unwrap_or_default(),
             follows: now,
         };
-        write_plans(transaction, &[plan])
+        write_next_fires(transaction, &[next_fire])
             .await
             .map_err(operate::Error::Database)?;
         ring(transaction).await?;
@@ -150,25 +150,21 @@ fn check(edit: &Edit, written: &Written) -> Result<(), Error> {
 
 fn change(alarm: &mut Alarm, edit: &Edit, now: Timestamp) -> Result<(), Error> {
     if let Some(when) = &edit.when {
-        let columns = when.columns();
-        let delay = columns
-            .delay
-            .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
-        let after_delay = |delay| {
-            now.checked_add(delay)
-                .map_err(|_| set::Error::Invalid("that is too far away".to_owned()))
+        let asked = when.written();
+        alarm.fire_at = match when.delay() {
+            Some(delay) => {
+                let at = now.checked_add(delay);
+                Some(at.map_err(|_| set::Error::Invalid("that is too far away".to_owned()))?)
+            }
+            None => asked.fire_at,
         };
-        alarm.fire_at = match delay {
-            Some(delay) => Some(after_delay(delay)?),
-            None => columns.fire_at,
-        };
-        alarm.kind = match columns.expression {
+        alarm.kind = match asked.cron_expr {
             Some(_) => AlarmKind::Cron,
             None => AlarmKind::Once,
         };
-        alarm.cron_expr = columns.expression.map(str::to_owned);
-        alarm.timezone = columns.zone.map(str::to_owned);
-        alarm.civil_at = columns.civil_at;
+        alarm.cron_expr = asked.cron_expr;
+        alarm.timezone = asked.timezone;
+        alarm.civil_at = asked.civil_at;
     }
     put(&mut alarm.label, edit.label.as_ref());
     put(&mut alarm.target_url, edit.target_url.as_ref());

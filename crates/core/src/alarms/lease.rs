@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::plan::{Late, Missed, Step};
+use super::late::{Late, Missed, Step};
 use super::terms::{
     AlarmKind, AlarmStatus, Misfire, MisfirePolicy, Origin, Overlap, Terms, Upcoming, Written, due,
 };

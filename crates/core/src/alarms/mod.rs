@@ -11,7 +11,7 @@
 //! The series moves on when an occurrence is made, not when it is settled: an occurrence that is tried again and again
 //! neither delays nor loses the following ones, unless the overlap policy says so.
 //!
-//! Reading order: `terms` and `plan` (pure: policies, what a late series does), [`set`], `claim` (the loop), `lease` (its
+//! Reading order: `terms` and `late` (pure: policies, what a late series does), [`set`], `claim` (the loop), `lease` (its
 //! transaction), `target`, `deliver`, `settle`, then the passes that mend: `recover`, `planner`, `housekeeping`; then what people
 //! do: [`operate`], [`edit`], [`backfill`], [`inspect`], [`keys`]; and `assembly`, which puts the lane together on what its tasks
 //! share, `context`.
@@ -36,10 +36,10 @@ pub mod inspect;
 pub mod keys;
 pub mod ladder;
 mod lane;
+mod late;
 mod lease;
 pub mod measure;
 pub mod operate;
-mod plan;
 mod planner;
 mod recover;
 pub mod set;

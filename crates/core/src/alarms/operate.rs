@@ -7,9 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::inspect::{self, Alarm};
+use super::late::row;
 use super::lease::record_missed;
-use super::plan::row;
-use super::planner::{Plan, write_plans};
+use super::planner::{NextFire, write_next_fires};
 use super::terms::{AlarmStatus, OccurrenceStatus, Schedule};
 use crate::catalogue::Expectation;
 use crate::columns::{At, MaybeAt};
@@ -202,13 +202,13 @@ async fn go_on(transaction: &mut sqlx::PgConnection, alarm: &Alarm, locked: &Loc
         let message = format!("alarm {} has no fire left: cancel it", alarm.id);
         return Err(Error::WrongState(message));
     };
-    let plan = Plan {
+    let next_fire = NextFire {
         alarm: alarm.id,
         next: upcoming,
         jitter: Duration::try_from_secs_f64(alarm.jitter).unwrap_or_default(),
         follows,
     };
-    write_plans(transaction, &[plan]).await?;
+    write_next_fires(transaction, &[next_fire]).await?;
     Ok(())
 }
 

@@ -74,19 +74,19 @@ impl Planner {
             .bind(BATCH)
             .fetch_all(&mut *transaction)
             .await?;
-        let (mut plans, mut broken, mut moved) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut next_fires, mut broken, mut moved) = (Vec::new(), Vec::new(), Vec::new());
         for row in &rows {
-            match plan_of(row) {
-                Ok(plan) => {
+            match next_fire_of(row) {
+                Ok(fire) => {
                     let before = row.next_fire_at;
-                    if row.reason != "set" && before != Some(plan.next.at) {
+                    if row.reason != "set" && before != Some(fire.next.at) {
                         let from = before.map_or_else(|| "none".to_owned(), |at| at.to_string());
                         moved.push((
                             row.alarm_id,
-                            format!("from {from} to {}: {}", plan.next.at, row.reason),
+                            format!("from {from} to {}: {}", fire.next.at, row.reason),
                         ));
                     }
-                    plans.push(plan);
+                    next_fires.push(fire);
                 }
                 Err(reason) => {
                     tracing::warn!(alarm = %row.alarm_id, error = reason, "Alarm can never fire");
@@ -94,7 +94,7 @@ impl Planner {
                 }
             }
         }
-        write_plans(&mut transaction, &plans).await?;
+        write_next_fires(&mut transaction, &next_fires).await?;
         if !broken.is_empty() {
             fail(&mut transaction, &broken).await?;
         }
@@ -128,7 +128,7 @@ impl Pass for Planner {
 }
 
 /// The next fire of an alarm.
-pub(super) struct Plan {
+pub(super) struct NextFire {
     pub(super) alarm: AlarmId,
     pub(super) next: Upcoming,
     pub(super) jitter: Duration,
@@ -136,14 +136,14 @@ pub(super) struct Plan {
     pub(super) follows: Timestamp,
 }
 
-fn plan_of(row: &Unplanned) -> Result<Plan, String> {
+fn next_fire_of(row: &Unplanned) -> Result<NextFire, String> {
     let follows = row.follows_at.unwrap_or(row.written.anchor_at);
     let next = row
         .written
         .read()?
         .first_after(follows)
         .ok_or("it never fires between its start and its end")?;
-    Ok(Plan {
+    Ok(NextFire {
         alarm: row.alarm_id,
         next,
         jitter: row.jitter,
@@ -151,23 +151,23 @@ fn plan_of(row: &Unplanned) -> Result<Plan, String> {
     })
 }
 
-/// Puts plans where claims find them.
-pub(super) async fn write_plans(
+/// Puts next fires where claims find them.
+pub(super) async fn write_next_fires(
     transaction: &mut sqlx::PgConnection,
-    plans: &[Plan],
+    next_fires: &[NextFire],
 ) -> Result<(), db::Error> {
-    if plans.is_empty() {
+    if next_fires.is_empty() {
         return Ok(());
     }
     let stamp = jiff_sqlx::Timestamp::from;
     sqlx::query(statement!("alarms/plan"))
-        .bind(column(plans, |plan| plan.alarm))
-        .bind(column(plans, |plan| stamp(plan.next.at)))
-        .bind(column(plans, |plan| {
-            stamp(due(plan.alarm, plan.next.at, plan.jitter))
+        .bind(column(next_fires, |fire| fire.alarm))
+        .bind(column(next_fires, |fire| stamp(fire.next.at)))
+        .bind(column(next_fires, |fire| {
+            stamp(due(fire.alarm, fire.next.at, fire.jitter))
         }))
-        .bind(column(plans, |plan| stamp(plan.follows)))
-        .bind(column(plans, |plan| plan.next.note.as_deref()))
+        .bind(column(next_fires, |fire| stamp(fire.follows)))
+        .bind(column(next_fires, |fire| fire.next.note.as_deref()))
         .execute(transaction)
         .await?;
     Ok(())

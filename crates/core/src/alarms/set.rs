@@ -10,7 +10,7 @@ use jiff::civil::DateTime;
 use serde_json::value::RawValue;
 use stationmaster_schedule::{Cron, DstPolicy};
 
-use super::planner::{Plan, write_plans};
+use super::planner::{NextFire, write_next_fires};
 use super::target::Target;
 use super::terms::{Misfire, Overlap, Written};
 use crate::db::{self, Database, statement, within};
@@ -176,40 +176,34 @@ impl Error {
 }
 
 impl When {
-    /// As rows hold it: instant, delay in seconds, local time, expression, zone.
-    pub(super) fn columns(&self) -> Columns<'_> {
-        let none = Columns::default();
+    /// As rows hold it; a delay becomes an instant only by the database's clock.
+    pub(super) fn written(&self) -> Written {
+        let none = Written::default();
         match self {
-            Self::At(at) => Columns {
+            Self::At(at) => Written {
                 fire_at: Some(*at),
                 ..none
             },
-            Self::In(delay) => Columns {
-                delay: Some(delay.as_secs_f64()),
-                ..none
-            },
-            Self::Civil { at, zone } => Columns {
+            Self::In(_) => none,
+            Self::Civil { at, zone } => Written {
                 civil_at: Some(at.to_string()),
-                zone: Some(zone),
+                timezone: Some(zone.clone()),
                 ..none
             },
-            Self::Cron { expression, zone } => Columns {
-                expression: Some(expression),
-                zone: Some(zone),
+            Self::Cron { expression, zone } => Written {
+                cron_expr: Some(expression.clone()),
+                timezone: Some(zone.clone()),
                 ..none
             },
         }
     }
-}
 
-/// See [`When::columns`].
-#[derive(Default)]
-pub(super) struct Columns<'a> {
-    pub(super) fire_at: Option<Timestamp>,
-    pub(super) delay: Option<f64>,
-    pub(super) civil_at: Option<String>,
-    pub(super) expression: Option<&'a str>,
-    pub(super) zone: Option<&'a str>,
+    pub(super) fn delay(&self) -> Option<Duration> {
+        match self {
+            Self::In(delay) => Some(*delay),
+            Self::At(_) | Self::Civil { .. } | Self::Cron { .. } => None,
+        }
+    }
 }
 
 /// A target that could never be called is refused.
@@ -234,21 +228,18 @@ pub(super) fn check_schedule(when: &When, written: &Written) -> Result<(), Error
 /// Sets an alarm.
 pub async fn set(database: &Database, request: &SetAlarm, by: &str) -> Result<Answer, Error> {
     check_target(request.target_url.as_deref())?;
-    let columns = request.when.columns();
+    let asked = request.when.written();
     let mut written = Written {
-        fire_at: columns.fire_at.or(Some(Timestamp::UNIX_EPOCH)),
-        civil_at: columns.civil_at.clone(),
-        cron_expr: columns.expression.map(str::to_owned),
-        timezone: columns.zone.map(str::to_owned),
+        fire_at: asked.fire_at.or(Some(Timestamp::UNIX_EPOCH)),
         dst: request.dst,
         start_at: request.start_at,
         end_at: request.end_at,
-        anchor_at: Timestamp::UNIX_EPOCH,
+        ..asked.clone()
     };
     check_schedule(&request.when, &written)?;
     let id = AlarmId::new();
     let mut transaction = database.transaction().await.map_err(Error::Database)?;
-    let (now, alarm) = insert(&mut transaction, request, &columns, by, id).await?;
+    let (now, alarm) = insert(&mut transaction, request, &asked, by, id).await?;
     if alarm != id {
         return Ok(Answer::Before(alarm));
     }
@@ -257,22 +248,20 @@ pub async fn set(database: &Database, request: &SetAlarm, by: &str) -> Result<An
         return Ok(Answer::New(alarm));
     }
     written.anchor_at = now;
-    written.fire_at = columns.fire_at.or_else(|| {
-        now.checked_add(Duration::try_from_secs_f64(columns.delay?).ok()?)
-            .ok()
-    });
+    let delayed = || now.checked_add(request.when.delay()?).ok();
+    written.fire_at = asked.fire_at.or_else(delayed);
     let next = written
         .read()
         .map_err(Error::Invalid)?
         .first_after(now)
         .ok_or_else(|| Error::Invalid("it never fires between its start and its end".to_owned()))?;
-    let plan = Plan {
+    let next_fire = NextFire {
         alarm,
         next,
         jitter: request.jitter,
         follows: now,
     };
-    write_plans(&mut transaction, &[plan])
+    write_next_fires(&mut transaction, &[next_fire])
         .await
         .map_err(Error::Database)?;
     transaction.finish().await.map_err(Error::Database)?;
@@ -282,7 +271,7 @@ pub async fn set(database: &Database, request: &SetAlarm, by: &str) -> Result<An
 async fn insert(
     transaction: &mut sqlx::PgConnection,
     request: &SetAlarm,
-    columns: &Columns<'_>,
+    asked: &Written,
     by: &str,
     id: AlarmId,
 ) -> Result<(Timestamp, AlarmId), Error> {
@@ -290,11 +279,11 @@ async fn insert(
     let query = sqlx::query_as(statement!("alarms/set"))
         .bind(request.workspace_id)
         .bind(&request.label)
-        .bind(stamp(columns.fire_at))
-        .bind(columns.delay)
-        .bind(&columns.civil_at)
-        .bind(columns.expression)
-        .bind(columns.zone)
+        .bind(stamp(asked.fire_at))
+        .bind(request.when.delay().map(|delay| delay.as_secs_f64()))
+        .bind(&asked.civil_at)
+        .bind(&asked.cron_expr)
+        .bind(&asked.timezone)
         .bind(&request.target_url)
         .bind(&request.message)
         .bind(request.payload.as_deref().map(RawValue::get))

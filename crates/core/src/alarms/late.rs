@@ -311,5 +311,5 @@ fn words(duration: Duration) -> String {
 }
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
+#[path = "late_tests.rs"]
 mod tests;
