@@ -10,8 +10,12 @@ use jiff::Timestamp;
 use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::presence::Presence;
 
-/// How long a duty is held without a renewal; a dead holder is followed after that.
-const LEASE: Duration = Duration::from_secs(3);
+/// How long a duty is held without a renewal: longer than whoever has one rests. A holder that is dead is followed as soon as
+/// its own lease has run out.
+const LEASE: Duration = Duration::from_secs(45);
+
+/// How often to ask again for a duty that another server has, where nobody waits for what it does.
+pub(crate) const ELSEWHERE: Duration = Duration::from_secs(10);
 
 /// A duty that this server holds now.
 #[derive(Debug, Clone, Copy)]

@@ -34,6 +34,7 @@ mod duty;
 pub mod engine;
 pub mod events;
 pub mod executions;
+mod gauges;
 pub mod graph;
 pub mod health;
 pub mod id;

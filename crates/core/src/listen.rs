@@ -33,6 +33,12 @@ pub(crate) struct Bells {
     pub(crate) signals: Bell,
     /// Rung from inside: the engine has come or gone, and the others should know.
     pub(crate) heartbeat: Bell,
+    /// Rung from inside: something runs, and may end.
+    pub(crate) closes: Bell,
+    /// Rung from inside: there are servers whose lease has run out.
+    pub(crate) recovery: Bell,
+    /// Rung from inside: there are wakes in the hands of such.
+    pub(crate) alarm_recovery: Bell,
 }
 
 impl Bells {
@@ -46,8 +52,14 @@ impl Bells {
             planner,
             signals,
             heartbeat,
+            closes,
+            recovery,
+            alarm_recovery,
         } = self;
-        for bell in [queue, cancel, access, alarms, planner, signals, heartbeat] {
+        for bell in [queue, cancel, access, alarms, planner, signals] {
+            bell.ring();
+        }
+        for bell in [heartbeat, closes, recovery, alarm_recovery] {
             bell.ring();
         }
     }

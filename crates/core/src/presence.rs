@@ -14,6 +14,7 @@ use crate::db::{self, Database, Read as _, Write as _, statement, within};
 use crate::engine::LOCAL;
 use crate::engine::breaker::Breaker;
 use crate::id::ServerId;
+use crate::listen::Bells;
 use crate::task::{Next, Pass};
 
 /// How long a heartbeat holds.
@@ -101,11 +102,11 @@ impl Presence {
         self.standing.lock().claiming = false;
     }
 
-    /// Sends one heartbeat; none any more once this server has left.
-    pub async fn beat(&self, database: &Database, engine: &str, engine_up: bool) -> Result<(), db::Error> {
+    /// Sends one heartbeat; none any more once this server has left. Answers what else has happened.
+    pub async fn beat(&self, database: &Database, engine: &str, engine_up: bool) -> Result<News, db::Error> {
         let left = self.left.lock().await;
         if *left {
-            return Ok(());
+            return Ok(News::default());
         }
         let asked_at = Instant::now();
         let before = {
@@ -117,7 +118,7 @@ impl Presence {
             }
             *standing
         };
-        let answer: Option<ServerId> = sqlx::query_scalar(statement!("servers/beat"))
+        let news: Option<News> = sqlx::query_as(statement!("servers/beat"))
             .bind(before.id)
             .bind(&*self.name)
             .bind(env!("CARGO_PKG_VERSION"))
@@ -128,12 +129,12 @@ impl Presence {
             .maybe(&database.keepers())
             .await?;
         let mut standing = self.standing.lock();
-        if answer.is_some() {
+        if news.is_some() {
             standing.until = Some(asked_at + self.lease);
         } else {
             standing.lapse();
         }
-        Ok(())
+        Ok(news.unwrap_or_default())
     }
 
     /// Leaves: gives up its duties and its row.
@@ -148,9 +149,23 @@ impl Presence {
     }
 }
 
-/// Sends the heartbeats.
+/// What has happened that somebody should see to, as of a heartbeat.
+#[derive(Debug, Clone, Copy, Default, sqlx::FromRow)]
+pub struct News {
+    /// There are servers whose lease has run out.
+    pub lost_servers: bool,
+    /// There are wakes in the hands of such.
+    pub lost_wakes: bool,
+    /// Somebody wants something cancelled.
+    pub cancels: bool,
+    /// Something runs.
+    pub active: bool,
+}
+
+/// Sends the heartbeats, and wakes whoever has something to do by what they bring back.
 pub(crate) struct Heartbeat {
     pub(crate) presence: Presence,
+    pub(crate) bells: Bells,
     pub(crate) database: Database,
     pub(crate) engine: &'static str,
     pub(crate) breaker: Arc<Breaker>,
@@ -162,9 +177,17 @@ impl Pass for Heartbeat {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        self.presence
-            .beat(&self.database, self.engine, self.breaker.is_closed())
-            .await?;
+        let up = self.breaker.is_closed();
+        let news = self.presence.beat(&self.database, self.engine, up).await?;
+        let rings = [
+            (news.lost_servers, &self.bells.recovery),
+            (news.lost_wakes, &self.bells.alarm_recovery),
+            (news.cancels, &self.bells.cancel),
+            (news.active, &self.bells.closes),
+        ];
+        for (_, bell) in rings.iter().filter(|(something, _)| *something) {
+            bell.ring();
+        }
         // A server that has just lost its standing registers again at once.
         let lapsed = self.presence.holder().is_none() && !*self.presence.left.lock().await;
         Ok(if lapsed {

@@ -12,6 +12,7 @@ use crate::dispatchers::{self, Dispatchers, supervisor};
 use crate::engine::dispatchers::DispatcherEngine;
 use crate::engine::{Contact, Engine, Prober};
 use crate::executions::{self, Executions};
+use crate::gauges::Gauges;
 use crate::listen::{self, Bells};
 use crate::observe::Metrics;
 use crate::presence::{Heartbeat, Presence};
@@ -45,6 +46,7 @@ pub struct Station {
     executions: Option<Executions>,
     alarms: Option<Alarms>,
     dispatchers: Option<Dispatchers>,
+    gauges: Gauges,
     /// What was wrong with the database when somebody last looked, and when that was.
     database: tokio::sync::Mutex<Option<(Option<String>, Instant)>>,
 }
@@ -92,6 +94,7 @@ impl Station {
             executions,
             alarms,
             dispatchers,
+            gauges: Gauges::default(),
             database: tokio::sync::Mutex::default(),
         })
     }
@@ -185,6 +188,12 @@ impl Station {
         problem
     }
 
+    /// Sets the gauges that tell how the database stands, before somebody reads the metrics.
+    pub async fn measure(&self) {
+        let around = &self.around;
+        self.gauges.measure(&around.database, &around.metrics).await;
+    }
+
     /// Stops in order: no more claims, what is under way is finished or given back, the server leaves. What is not done
     /// by `deadline` is covered by its leases.
     pub async fn shut_down(&self, deadline: Duration) {
@@ -248,6 +257,7 @@ fn keepers(around: &Surroundings) -> Tasks {
     let mut tasks = Tasks::default();
     let heartbeat = Heartbeat {
         presence: around.presence.clone(),
+        bells: around.bells.clone(),
         database: around.database.clone(),
         engine: around.contact.engine.name(),
         breaker: Arc::clone(&around.contact.breaker),

@@ -56,6 +56,24 @@ pub trait Pass: Send + 'static {
     fn run_once(&mut self) -> impl Future<Output = Result<Next, db::Error>> + Send;
 }
 
+/// How long a pass rests that has not always something to do: the longer, the longer there was nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Rest {
+    idle_rounds: u32,
+}
+
+impl Rest {
+    const SHORTEST: Duration = Duration::from_secs(1);
+    const LONGEST: Duration = Duration::from_secs(30);
+
+    /// The rest after a round in which there was something to do, or was not.
+    pub(crate) fn after(&mut self, something: bool) -> Duration {
+        self.idle_rounds = if something { 0 } else { self.idle_rounds + 1 };
+        let doubled = 2_u32.saturating_pow(self.idle_rounds.saturating_sub(1));
+        Self::SHORTEST.saturating_mul(doubled).min(Self::LONGEST)
+    }
+}
+
 /// What it means when a pass does not finish a round for long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
@@ -317,6 +335,18 @@ mod tests {
         assert!(pulse.stalled().is_some_and(|time| time >= Duration::from_mins(1)));
         pulse.beat(Duration::ZERO);
         assert_eq!(pulse.stalled(), None);
+    }
+
+    #[test]
+    fn the_longer_there_was_nothing_to_do_the_longer_is_the_rest() {
+        let mut rest = Rest::default();
+        let mut after = |something| rest.after(something).as_secs();
+        assert_eq!(
+            [after(true), after(false), after(false), after(false)],
+            [1, 1, 2, 4]
+        );
+        assert_eq!([after(false), after(false), after(false)], [8, 16, 30]);
+        assert_eq!([after(true), after(false), after(false)], [1, 1, 2]);
     }
 
     #[test]

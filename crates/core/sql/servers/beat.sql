@@ -1,10 +1,24 @@
 -- A server's heartbeat: lengthens its lease, or registers it. A lease that has run out is not lengthened: others may
 -- have taken over already, so the answer is empty and the server must come back under a new id.
--- Called by presence, every second. Locks its own row. Index: servers_pkey.
+-- With it comes what else has happened, so that nobody else has to ask once a second: are there servers whose lease has run
+-- out, wakes in the hands of such, wishes to cancel, executions that hold a slot?
+-- Called by presence, every second. Locks its own row. Index: servers_pkey, occurrences_open_held, cancel_requests_pkey; the
+-- table of servers has a row for each, and is read whole.
 -- $1 id, $2 name, $3 version, $4 engine, $5 engine answers, $6 claims, $7 lease in seconds.
-insert into stationmaster_internal.servers (id, name, version, engine, engine_up, claiming, lease_until)
-values ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))
-on conflict (id) do update
-    set seen_at = now(), lease_until = excluded.lease_until, engine_up = excluded.engine_up, claiming = excluded.claiming
-    where servers.lease_until > clock_timestamp()
-returning id
+with beaten as (
+    insert into stationmaster_internal.servers (id, name, version, engine, engine_up, claiming, lease_until)
+    values ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))
+    on conflict (id) do update
+        set seen_at = now(), lease_until = excluded.lease_until, engine_up = excluded.engine_up, claiming = excluded.claiming
+        where servers.lease_until > clock_timestamp()
+    returning id
+)
+select b.id,
+       exists (select from stationmaster_internal.servers s where s.lease_until <= now() and s.id <> b.id) as lost_servers,
+       exists (select from stationmaster_internal.occurrences_open o
+               where o.holder is not null and o.holder <> b.id
+                 and not exists (select from stationmaster_internal.servers s
+                                 where s.id = o.holder and s.lease_until > now())) as lost_wakes,
+       exists (select from stationmaster_internal.cancel_requests) as cancels,
+       exists (select from stationmaster_internal.executions_active) as active
+from beaten b

@@ -9,7 +9,7 @@ use super::recover::Recover;
 use super::{AlarmsContext, Setup};
 use crate::pipeline;
 use crate::surroundings::Surroundings;
-use crate::task::{Pulse, Tasks};
+use crate::task::{Pulse, Rest, Tasks};
 
 /// The running lane.
 pub(crate) struct Alarms {
@@ -26,8 +26,11 @@ impl Alarms {
         let lane = Arc::new(AlarmsLane::new(share()));
         pipeline::run(&mut flow, lane, shared.bells.alarms.clone(), parallel);
         flow.spawn(shared.bells.planner.clone(), Planner::new(share()));
-        flow.spawn_unrung(Recover { shared: share() });
-        flow.spawn_unrung(Housekeeping { shared: share() });
+        flow.spawn(shared.bells.alarm_recovery.clone(), Recover { shared: share() });
+        flow.spawn_unrung(Housekeeping {
+            shared: share(),
+            rest: Rest::default(),
+        });
         Self { shared, flow }
     }
 

@@ -1,20 +1,21 @@
-//! Housekeeping of alarms: measures how they stand and removes what is past its retention. One server at a time, as a duty, in
-//! small steps that hold nobody up.
+//! Housekeeping of alarms: removes what is past its retention. One server at a time, as a duty, in small steps that hold nobody
+//! up, and seldom while there is nothing to do.
 
 use std::time::Duration;
 
 use super::AlarmsContext;
 use crate::db::{self, Read as _, statement};
 use crate::duty;
-use crate::task::{Next, Pass};
+use crate::task::{Next, Pass, Rest};
 
 const DUTY: &str = "alarm housekeeping";
-const BEAT: Duration = Duration::from_secs(1);
+const AT_ONCE: Duration = Duration::from_millis(50);
 const PRUNE_BATCH: i64 = 2_000;
 
 /// See the module.
 pub(crate) struct Housekeeping {
     pub(crate) shared: AlarmsContext,
+    pub(crate) rest: Rest,
 }
 
 impl Pass for Housekeeping {
@@ -28,12 +29,8 @@ impl Pass for Housekeeping {
             .await?
             .is_none()
         {
-            return Ok(Next::After(BEAT));
+            return Ok(Next::After(duty::ELSEWHERE));
         }
-        let (open, late, failing): (i64, f64, i64) = sqlx::query_as(statement!("alarms/measure"))
-            .one(&shared.database)
-            .await?;
-        shared.metrics.alarms.standing(open, late, failing);
         let prune = |statement: &'static str| {
             sqlx::query_scalar::<_, i64>(statement)
                 .bind(shared.settings.retention.as_secs_f64())
@@ -46,7 +43,11 @@ impl Pass for Housekeeping {
             .one(&shared.database)
             .await?;
         // With much to prune it goes on, but leaves the machine to others in between.
-        let much = occurrences.max(alarms) >= PRUNE_BATCH;
-        Ok(Next::After(if much { BEAT / 20 } else { BEAT }))
+        let pruned = occurrences.max(alarms);
+        Ok(Next::After(if pruned >= PRUNE_BATCH {
+            AT_ONCE
+        } else {
+            self.rest.after(pruned > 0)
+        }))
     }
 }

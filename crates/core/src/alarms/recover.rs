@@ -10,7 +10,8 @@ use crate::db::{self, Read as _, statement};
 use crate::id::AlarmId;
 use crate::task::{Next, Pass};
 
-const EVERY: Duration = Duration::from_secs(1);
+/// The bell tells of lost wakes; this is for one that was not heard.
+const EVERY: Duration = Duration::from_secs(10);
 const BATCH: i64 = 500;
 
 /// See the module.

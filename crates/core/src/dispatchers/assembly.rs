@@ -23,7 +23,7 @@ use crate::observe::Metrics;
 use crate::presence::Presence;
 use crate::signals;
 use crate::surroundings::Surroundings;
-use crate::task::{Bell, Pulse, Tasks, chain};
+use crate::task::{Bell, Pulse, Rest, Tasks, chain};
 
 /// What the lane is made of.
 pub struct Parts {
@@ -179,8 +179,8 @@ impl Dispatchers {
         watch.spawn_unrung(signals::Housekeeping {
             database: shared.database.clone(),
             presence: shared.presence.clone(),
-            metrics: Arc::clone(&shared.metrics),
             retention: shared.settings.retention,
+            rest: Rest::default(),
         });
         if let Some(webhook) = webhook {
             match Herald::new(shared.database.clone(), shared.presence.clone(), webhook) {
@@ -200,7 +200,13 @@ impl Dispatchers {
         };
         shared.engine.open(Arc::new(desk));
         let (bells, share) = (shared.bells.clone(), || shared.clone());
-        self.owner.spawn(bells.keep, Keep { shared: share() });
+        self.owner.spawn(
+            bells.keep,
+            Keep {
+                shared: share(),
+                renewed_at: None,
+            },
+        );
         self.owner.spawn(bells.runs, Runs::new(share()));
         self.owner.spawn(bells.beat, Beats::new(share()));
     }

@@ -21,7 +21,7 @@ use crate::words::words;
 /// The most that one round takes.
 const TAKE: i64 = 100;
 /// A round is never longer away than this, so that a new dispatcher does not wait for its first owner.
-const LONGEST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const SHORTEST_WAIT: Duration = Duration::from_millis(20);
 
 words! {
@@ -139,6 +139,17 @@ impl Ownership {
 /// Renews what is held, registers where this server stands by, takes what nobody owns.
 pub(super) struct Keep {
     pub(super) shared: DispatchersContext,
+    pub(super) renewed_at: Option<Instant>,
+}
+
+/// What there is to do.
+#[derive(sqlx::FromRow)]
+struct Look {
+    dispatchers: i64,
+    unregistered: bool,
+    vacant: bool,
+    /// In how many seconds the next lease of another server runs out.
+    next_vacancy: Option<f64>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -164,18 +175,33 @@ impl Pass for Keep {
             // A server that lapsed comes back under a new id; what it owned under the old one is not its own any more.
             return Ok(Next::After(SHORTEST_WAIT));
         };
-        self.renew(server).await?;
-        self.register(server).await?;
+        let lease = shared.settings.lease;
+        if self.renewed_at.is_none_or(|at| at.elapsed() >= lease / 4) {
+            self.renew(server).await?;
+            self.renewed_at = Some(Instant::now());
+        }
+        let look: Look = sqlx::query_as(statement!("dispatchers/look"))
+            .bind(server)
+            .one(&shared.database)
+            .await?;
+        if look.unregistered {
+            self.register(server).await?;
+        }
         // A server that cannot reach the engine leaves dispatchers to those who can.
-        if shared.contact.breaker.is_closed() {
+        if look.vacant && shared.contact.breaker.is_closed() {
             self.take(server).await?;
         }
         let active = shared.ownership.held().len();
         shared.metrics.dispatchers.active(active);
-        let query = sqlx::query_scalar(statement!("dispatchers/next_vacancy")).bind(server);
-        let vacancy: Option<f64> = query.one(&shared.database).await?;
-        let vacancy = vacancy.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let wait = (shared.settings.lease / 5).min(LONGEST_WAIT);
+        let vacancy = look
+            .next_vacancy
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        // While there is no dispatcher at all, the first one can wait a little for its owner.
+        let wait = if look.dispatchers == 0 {
+            LONGEST_WAIT * 2
+        } else {
+            (lease / 5).min(LONGEST_WAIT)
+        };
         Ok(Next::After(vacancy.unwrap_or(wait).min(wait).max(SHORTEST_WAIT)))
     }
 }

@@ -28,7 +28,8 @@ use crate::presence::Presence;
 use crate::task::{Next, Pass, chain};
 
 const DUTY: &str = "supervisor";
-const BEAT: Duration = Duration::from_secs(1);
+/// How soon to ask again for the duty when another server has it.
+const BEAT: Duration = Duration::from_secs(2);
 /// The most acts of one look: a mistake must not end everything at once.
 const MAX_ACTS: usize = 20;
 /// The first look comes within this time, each server at its own moment.
@@ -357,7 +358,7 @@ impl Pass for Supervise {
         }
         let left = self.next.saturating_duration_since(Instant::now());
         if !left.is_zero() {
-            return Ok(Next::After(left.min(BEAT)));
+            return Ok(Next::After(left.min(duty::ELSEWHERE)));
         }
         let actor = self.presence.id().to_string();
         let (findings, _) = self.office.look(Legacy::Leave).await?;
@@ -376,6 +377,8 @@ impl Pass for Supervise {
                 self.office.settings.second_look.min(interval)
             };
         self.suspects = new;
-        Ok(Next::After(BEAT.min(interval)))
+        Ok(Next::After(
+            duty::ELSEWHERE.min(self.next.saturating_duration_since(Instant::now())),
+        ))
     }
 }

@@ -45,13 +45,17 @@ impl Executions {
             // A fixed delay: nothing wakes it.
             Some(exclusive) => flow.spawn_unrung(Turns::new(share(), exclusive)),
         }
-        flow.spawn_unrung(Recover::new(share()));
+        match &shared.settings.exclusive {
+            None => flow.spawn(shared.bells.recovery.clone(), Recover::new(share())),
+            // It has its own times.
+            Some(_) => flow.spawn_unrung(Recover::new(share())),
+        }
         flow.spawn(shared.bells.cancel.clone(), Cancels { shared: share() });
         flow.spawn_unrung(Housekeeping::new(share()));
         match shared.engine.reach() {
             Reach::Local => flow.spawn_unrung(LocalCloses::new(share())),
             Reach::Shared => {
-                flow.spawn_unrung(SharedCloses::new(share()));
+                flow.spawn(shared.bells.closes.clone(), SharedCloses::new(share()));
                 flow.spawn_unrung(Reconcile::new(share()));
             }
         }

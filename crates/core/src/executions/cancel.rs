@@ -12,7 +12,10 @@ use crate::engine::{Reach, RunState};
 use crate::id::{ExecutionId, ItemId, ServerId, WorkspaceId};
 use crate::task::{Next, Pass};
 
-const EVERY: Duration = Duration::from_secs(1);
+/// The bell tells of new wishes; this is for one that was not heard.
+const EVERY: Duration = Duration::from_secs(10);
+/// How soon to look again at a wish that could not be carried out yet.
+const AGAIN: Duration = Duration::from_millis(100);
 const BATCH: i64 = 200;
 
 /// See the module.
@@ -45,7 +48,7 @@ impl Pass for Cancels {
         for wish in wanted {
             waiting |= !self.carry_out(wish).await?;
         }
-        Ok(Next::After(if waiting { EVERY / 10 } else { EVERY }))
+        Ok(Next::After(if waiting { AGAIN } else { EVERY }))
     }
 }
 

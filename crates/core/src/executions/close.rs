@@ -23,18 +23,33 @@ const BUSY: Backoff = Backoff {
 /// in this many of the time, so that asking what has ended does not keep the engine from starting.
 const SWEEP_SHARE: u32 = 20;
 const SWEEP_AT_LEAST_EVERY: Duration = Duration::from_secs(2);
-/// Without an open run there is nothing to sweep for.
-const IDLE: Duration = Duration::from_secs(1);
+/// How soon to ask again for the duty when another server has it.
+const STANDING_BY: Duration = Duration::from_secs(1);
+/// Without an open run there is nothing to sweep for; the bell tells when there is.
+const IDLE: Duration = Duration::from_secs(5);
 
 /// Sweeps a shared engine.
 pub(super) struct SharedCloses {
     shared: ExecutionsContext,
     since: Option<Timestamp>,
+    /// The bell rings while anything runs; a sweep comes no sooner for that.
+    not_before: Option<Instant>,
 }
 
 impl SharedCloses {
     pub(super) fn new(shared: ExecutionsContext) -> Self {
-        Self { shared, since: None }
+        Self {
+            shared,
+            since: None,
+            not_before: None,
+        }
+    }
+}
+
+impl SharedCloses {
+    fn rest(&mut self, pause: Duration) -> Next {
+        self.not_before = Some(Instant::now() + pause);
+        Next::After(pause)
     }
 }
 
@@ -44,15 +59,21 @@ impl Pass for SharedCloses {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
+        if let Some(left) = self
+            .not_before
+            .and_then(|at| at.checked_duration_since(Instant::now()))
+        {
+            return Ok(Next::After(left));
+        }
         let shared = &self.shared;
-        let Some(held) = duty::hold(&shared.database, &shared.presence, DUTY).await? else {
-            self.since = None;
-            return Ok(Next::After(IDLE));
-        };
         let query = "select min(claimed_at) from stationmaster_internal.executions_active";
         let oldest: Option<jiff_sqlx::Timestamp> = sqlx::query_scalar(query).one(&shared.database).await?;
         let Some(oldest) = oldest.map(jiff_sqlx::Timestamp::to_jiff) else {
-            return Ok(Next::After(shared.settings.close_interval));
+            return Ok(Next::After(IDLE));
+        };
+        let Some(held) = duty::hold(&shared.database, &shared.presence, DUTY).await? else {
+            self.since = None;
+            return Ok(self.rest(STANDING_BY));
         };
         // A new holder goes on where the last one was; a minute covers clocks that differ.
         let since = self
@@ -64,7 +85,7 @@ impl Pass for SharedCloses {
         shared.contact.heard(&swept);
         let mut pause = shared.settings.close_interval;
         let Ok((closes, next)) = swept else {
-            return Ok(Next::After(pause));
+            return Ok(self.rest(pause));
         };
         if closes.is_empty() {
             let share = asked_at.elapsed() * (SWEEP_SHARE - 1);
@@ -79,7 +100,7 @@ impl Pass for SharedCloses {
             duty::advance(&shared.database, DUTY, held, next).await?;
             self.since = Some(next);
         }
-        Ok(Next::After(pause))
+        Ok(self.rest(pause))
     }
 }
 

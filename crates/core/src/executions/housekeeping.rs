@@ -1,7 +1,7 @@
 //! Housekeeping: the nets under the hot path, and the broom behind it. One server at a time, as a duty.
 //!
-//! Sweeps for ready items that no hint speaks for, compares counters with rows, prunes what is past its retention,
-//! and measures how much waits. Everything in small steps that hold nobody up.
+//! Sweeps for ready items that no hint speaks for, compares counters with rows, and prunes what is past its retention. Everything
+//! in small steps that hold nobody up, and seldom while there is nothing to do.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::ExecutionsContext;
 use crate::db::{self, Read as _, Write as _, statement, within};
 use crate::duty;
 use crate::id::WorkspaceId;
-use crate::task::{Next, Pass};
+use crate::task::{Next, Pass, Rest};
 
 const DUTY: &str = "housekeeping";
 const BEAT: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const SHARE: u32 = 50;
 /// See the module.
 pub(crate) struct Housekeeping {
     shared: ExecutionsContext,
-    measure: Pace,
+    rest: Rest,
     sweep: Pace,
     recount: Pace,
     prune: Pace,
@@ -59,7 +59,7 @@ impl Housekeeping {
     pub(crate) fn new(shared: ExecutionsContext) -> Self {
         Self {
             shared,
-            measure: Pace::new(BEAT.mul_f64(0.9)),
+            rest: Rest::default(),
             sweep: Pace::new(SWEEP_EVERY),
             recount: Pace::new(RECOUNT_EVERY),
             prune: Pace::new(Duration::ZERO),
@@ -77,18 +77,13 @@ impl Pass for Housekeeping {
             .await?
             .is_none()
         {
-            return Ok(Next::After(BEAT));
-        }
-        let began = Instant::now();
-        if self.measure.is_due() {
-            self.measure().await?;
-            self.measure.done(began);
+            return Ok(Next::After(duty::ELSEWHERE));
         }
         let unpark = sqlx::query(statement!("housekeeping/unpark")).bind(PRUNE_BATCH);
-        unpark.run(&self.shared.database).await?;
+        let mut done = unpark.run(&self.shared.database).await?;
         let began = Instant::now();
         if self.sweep.is_due() {
-            self.sweep().await?;
+            done += self.sweep().await?;
             self.sweep.done(began);
         }
         let began = Instant::now();
@@ -103,25 +98,16 @@ impl Pass for Housekeeping {
                 // With much to prune it goes on, but leaves the machine to others in between.
                 return Ok(Next::After(BEAT / 20));
             }
+            done += u64::try_from(pruned).unwrap_or_default();
             self.prune.done(began);
         }
-        Ok(Next::After(BEAT))
+        Ok(Next::After(self.rest.after(done > 0)))
     }
 }
 
 impl Housekeeping {
-    async fn measure(&self) -> Result<(), db::Error> {
-        let (pending, active, oldest): (i64, i64, Option<f64>) =
-            sqlx::query_as(statement!("housekeeping/depth"))
-                .one(&self.shared.database)
-                .await?;
-        self.shared
-            .metrics
-            .depth(pending, active, oldest.unwrap_or_default());
-        Ok(())
-    }
-
-    async fn sweep(&self) -> Result<(), db::Error> {
+    /// Answers how much there was to do.
+    async fn sweep(&self) -> Result<u64, db::Error> {
         let missed: Vec<WorkspaceId> = sqlx::query_scalar(statement!("capacity/sweep"))
             .all(&self.shared.database)
             .await?;
@@ -136,8 +122,8 @@ impl Housekeeping {
             .run(&self.shared.database)
             .await?;
         let forget = sqlx::query(statement!("embedded/forget")).bind(PRUNE_BATCH);
-        forget.run(&self.shared.database).await?;
-        Ok(())
+        let forgotten = forget.run(&self.shared.database).await?;
+        Ok(forgotten + missed.len() as u64)
     }
 
     /// Counters and rows change together, so they never differ; if they ever do, this says so and mends it.

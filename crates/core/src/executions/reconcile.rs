@@ -6,7 +6,7 @@
 //! run that we have no record of at all is somebody else's and is left alone.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use uuid::Uuid;
 
@@ -49,7 +49,7 @@ impl Pass for Reconcile {
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         let interval = self.shared.settings.reconcile_interval;
         // The duty is held by renewing it; the work itself is done once an interval.
-        let beat = Duration::from_secs(1).min(interval);
+        let beat = (duty::ELSEWHERE / 2).min(interval / 3);
         if duty::hold(&self.shared.database, &self.shared.presence, DUTY)
             .await?
             .is_none()

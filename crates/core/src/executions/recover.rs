@@ -17,7 +17,8 @@ use crate::id::{ExecutionId, ItemId, ServerId, Token, WorkspaceId};
 use crate::retry::Backoff;
 use crate::task::{Next, Pass};
 
-const EVERY: Duration = Duration::from_secs(1);
+/// How often to look for leases that ran out while their server lives. That a server is lost is told by a bell.
+const EVERY: Duration = Duration::from_secs(10);
 /// Of the time, a scan for leases that ran out may take one part in this many: a table that is large, or full of what a held
 /// snapshot keeps from being cleaned away, is read less often. When a server is known to be dead it is read at once.
 const SCAN_SHARE: u32 = 50;

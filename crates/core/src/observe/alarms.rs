@@ -6,7 +6,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
-use super::{Labelled, Seconds, metrics, seconds};
+use super::{Labelled, Measured, metrics, seconds};
 use crate::alarms::OccurrenceStatus;
 use crate::wake::answer::Class;
 
@@ -40,11 +40,11 @@ metrics! {
             "Time that a claim took";
         open_targets: Gauge, "alarm_targets_open",
             "Wake targets that do not answer and whose wakes are held back";
-        open: Gauge, "alarm_occurrences_open",
+        open: Measured, "alarm_occurrences_open",
             "Occurrences due and not settled";
-        late: Seconds, "alarm_oldest_due_seconds",
+        late: Measured, "alarm_oldest_due_seconds",
             "How late the longest-waiting alarm is that is due and not claimed";
-        failing: Gauge, "alarms_failing",
+        failing: Measured, "alarms_failing",
             "Alarms whose last occurrence failed";
     }
 }
@@ -114,9 +114,10 @@ impl AlarmMetrics {
         self.open_targets.set(i64::try_from(targets).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn standing(&self, open: i64, late: f64, failing: i64) {
+    pub(crate) fn standing(&self, [open, late, failing]: [f64; 3]) {
         self.open.set(open);
-        self.late.set(late.max(0.0));
+        // Not `max`, which would make nought of what is not known.
+        self.late.set(if late < 0.0 { 0.0 } else { late });
         self.failing.set(failing);
     }
 }

@@ -6,7 +6,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
-use super::{Labelled, Seconds, metrics};
+use super::{Labelled, Measured, metrics};
 use crate::signals::DeadReason;
 
 metrics! {
@@ -26,9 +26,9 @@ metrics! {
             "From the end of a lease, a hand-over or the making of a dispatcher until its run was started";
         evictions: Counter, "dispatcher_evictions",
             "Servers taken off a dispatcher's list because they were not heard of";
-        inbox_depth: Gauge, "signals_inbox_depth",
+        inbox_depth: Measured, "signals_inbox_depth",
             "Signals that wait to be routed (counted up to 100,000)";
-        inbox_oldest: Seconds, "signals_inbox_oldest_age_seconds",
+        inbox_oldest: Measured, "signals_inbox_oldest_age_seconds",
             "Age of the oldest signal that waits";
         routed: Counter, "signals_routed",
             "Signals that became queue items";
@@ -81,7 +81,7 @@ impl DispatcherMetrics {
         self.evictions.inc_by(servers as u64);
     }
 
-    pub(crate) fn inbox(&self, waiting: i64, oldest: f64) {
+    pub(crate) fn inbox(&self, [waiting, oldest]: [f64; 2]) {
         self.inbox_depth.set(waiting);
         self.inbox_oldest.set(oldest);
     }

@@ -25,7 +25,7 @@ use crate::executions::EndReason;
 /// A counter for each set of labels, which must be a bounded one.
 type Labelled<const N: usize> = Family<[(&'static str, &'static str); N], Counter>;
 /// A gauge of a time.
-type Seconds = Gauge<f64, AtomicU64>;
+type Measured = Gauge<f64, AtomicU64>;
 
 /// From a millisecond to half a minute.
 fn seconds() -> impl Iterator<Item = f64> {
@@ -89,11 +89,11 @@ metrics! {
             "Capacity counters that differed from their rows (should stay 0)";
         breaker_open: Gauge, "engine_breaker_open",
             "1 while the engine is away and claims are held back";
-        pending: Gauge, "queue_depth",
+        pending: Measured, "queue_depth",
             "Items that wait (estimated when very many)";
-        active: Gauge, "executions_active",
+        active: Measured, "executions_active",
             "Executions that hold a slot";
-        oldest_age: Seconds, "queue_oldest_age_seconds",
+        oldest_age: Measured, "queue_oldest_age_seconds",
             "Age of the oldest waiting item";
     }
 }
@@ -244,7 +244,7 @@ impl Metrics {
         self.queue.breaker_open.set(i64::from(open));
     }
 
-    pub(crate) fn depth(&self, pending: i64, active: i64, oldest_age: f64) {
+    pub(crate) fn depth(&self, [pending, active, oldest_age]: [f64; 3]) {
         self.queue.pending.set(pending);
         self.queue.active.set(active);
         self.queue.oldest_age.set(oldest_age);

@@ -1,24 +1,23 @@
-//! Housekeeping of signals: measures what waits, forgets what is past its retention. One server at a time, as a duty.
+//! Housekeeping of signals: forgets what is past its retention. One server at a time, as a duty, and seldom while there is nothing
+//! to do.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::duty;
-use crate::observe::Metrics;
 use crate::presence::Presence;
-use crate::task::{Next, Pass};
+use crate::task::{Next, Pass, Rest};
 
 const DUTY: &str = "signals";
-const BEAT: Duration = Duration::from_secs(1);
+const AT_ONCE: Duration = Duration::from_millis(50);
 const BATCH: i64 = 2_000;
 
 /// See the module.
 pub(crate) struct Housekeeping {
     pub(crate) database: Database,
     pub(crate) presence: Presence,
-    pub(crate) metrics: Arc<Metrics>,
     pub(crate) retention: Duration,
+    pub(crate) rest: Rest,
 }
 
 impl Pass for Housekeeping {
@@ -28,14 +27,8 @@ impl Pass for Housekeeping {
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         if duty::hold(&self.database, &self.presence, DUTY).await?.is_none() {
-            return Ok(Next::After(BEAT));
+            return Ok(Next::After(duty::ELSEWHERE));
         }
-        let (waiting, oldest): (i64, Option<f64>) = sqlx::query_as(statement!("signals/depth"))
-            .one(&self.database)
-            .await?;
-        self.metrics
-            .dispatchers
-            .inbox(waiting, oldest.unwrap_or_default());
         let retention = self.retention.as_secs_f64();
         let query = sqlx::query_scalar(statement!("signals/prune"))
             .bind(retention)
@@ -44,7 +37,11 @@ impl Pass for Housekeeping {
         let query = sqlx::query(statement!("signals/prune_events"))
             .bind(retention)
             .bind(BATCH);
-        query.run(&self.database).await?;
-        Ok(Next::After(if pruned >= BATCH { BEAT / 20 } else { BEAT }))
+        let events = query.run(&self.database).await?;
+        Ok(Next::After(if pruned >= BATCH {
+            AT_ONCE
+        } else {
+            self.rest.after(pruned > 0 || events > 0)
+        }))
     }
 }

@@ -193,7 +193,11 @@ async fn a_failed_occurrence_of_a_series_is_recorded_and_the_series_goes_on() {
             .iter()
             .all(|status| status == "failed")
     );
-    eventually("it shows", async || server.metric("alarms_failing") == 1).await;
+    eventually("it shows", async || {
+        server.station.measure().await;
+        server.metric("alarms_failing") == 1
+    })
+    .await;
     bed.receiver.always("/bad", Reply::status(200));
     eventually("its failures are forgotten", async || {
         bed.alarm(id).await.failed_in_a_row == 0

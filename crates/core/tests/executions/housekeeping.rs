@@ -225,6 +225,7 @@ async fn the_gauges_tell_how_much_waits_and_for_how_long() {
         .await;
     let server = testbed.server(brisk()).await;
     eventually("the gauges are right", async || {
+        server.station.measure().await;
         server.metric("queue_depth") == 5 && server.metric("executions_active") == 2
     })
     .await;

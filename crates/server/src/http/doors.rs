@@ -22,12 +22,16 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 
 pub(super) fn routes(document: &utoipa::openapi::OpenApi, station: Arc<Station>) -> Router<State> {
     let document = serde_json::to_value(document).unwrap_or_default();
+    let for_readiness = Arc::clone(&station);
     Router::new()
         .route("/", get(|| async { page(include_str!("overview.html")) }))
         .route("/docs", get(|| async { page(include_str!("docs.html")) }))
         .route("/livez", get(|| async { "alive\n" }))
-        .route("/readyz", get(move || async move { ready(&station).await }))
-        .route("/metrics", get(metrics))
+        .route("/readyz", get(async move || ready(&for_readiness).await))
+        .route(
+            "/metrics",
+            get(async move |state, headers| metrics(&station, state, headers).await),
+        )
         .route("/v1/openapi.json", get(move || async move { Json(document) }))
 }
 
@@ -57,13 +61,18 @@ async fn ready(station: &Station) -> Response {
         .into_response()
 }
 
-async fn metrics(Shared(state): Shared<State>, headers: HeaderMap) -> Result<Response, Problem> {
+async fn metrics(
+    station: &Station,
+    Shared(state): Shared<State>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     if state.settings.protect_metrics {
         let secret = bearer(&headers)?;
         let words = "metrics need a token here (setting http.protect_metrics)";
         let secret = secret.ok_or_else(|| Problem::new(Kind::Unauthenticated, words))?;
         state.access.who(&state.database, &secret).await?;
     }
+    station.measure().await;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], state.metrics.render()).into_response())
 }

@@ -1,0 +1,11 @@
+-- One look without a write: how many dispatchers are there, is there a dispatcher that this server is not registered with, one that nobody owns, and in how many
+-- seconds does the next lease of another server run out unless it is renewed (null: nobody else has one)? Called by every server
+-- that owns or stands by, before it writes. Locks nothing. The table has a row per dispatcher, so it is read whole.
+-- Index: dispatcher_servers_pkey. $1 server.
+select count(*) as dispatchers,
+       coalesce(bool_or(not exists (select from stationmaster_internal.dispatcher_servers s
+                                    where s.dispatcher_id = d.id and s.server_id = $1)), false) as unregistered,
+       coalesce(bool_or((d.lease_until > now() and d.handed_over_at is null) is not true), false) as vacant,
+       extract(epoch from min(d.lease_until) filter (where d.owner is distinct from $1 and d.lease_until > now())
+                          - now())::double precision as next_vacancy
+from stationmaster.dispatchers d
