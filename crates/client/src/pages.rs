@@ -7,31 +7,37 @@ use futures::{Stream, stream};
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    Alarm, AlarmQuery, AuditEntry, AuditQuery, Dispatcher, DispatcherQuery, Execution, ExecutionQuery, Page,
-    PageQuery, QueueItem, QueueQuery, Signal, SignalQuery, Token, Trigger, TriggerQuery, Version, Workflow,
-    WorkflowQuery, Workspace,
+    Alarm, AlarmQuery, AuditEntry, AuditQuery, Dispatcher, DispatcherQuery, Execution, ExecutionQuery,
+    OccurrenceQuery, Page, PageQuery, QueueItem, QueueQuery, Signal, SignalQuery, Token, Trigger,
+    TriggerQuery, Version, Workflow, WorkflowQuery, Workspace,
 };
 
 /// Things on a page when we choose.
 const PAGE: u32 = 200;
 
-/// A query that names a page.
-trait Paged {
-    fn turn_to(&mut self, cursor: Option<String>);
+/// A query for one page of a list.
+pub trait Paged {
+    /// Where the page begins; none: the first page.
+    fn cursor(&mut self) -> &mut Option<String>;
+    /// Things on the page at most; none: as many as the server chooses.
+    fn limit(&mut self) -> &mut Option<u32>;
 }
 
 macro_rules! paged {
     ($($query:ident)*) => {
         $(impl Paged for $query {
-            fn turn_to(&mut self, cursor: Option<String>) {
-                self.cursor = cursor;
-                self.limit.get_or_insert(PAGE);
+            fn cursor(&mut self) -> &mut Option<String> {
+                &mut self.cursor
+            }
+
+            fn limit(&mut self) -> &mut Option<u32> {
+                &mut self.limit
             }
         })*
     };
 }
 
-paged!(AlarmQuery AuditQuery DispatcherQuery ExecutionQuery PageQuery QueueQuery SignalQuery TriggerQuery WorkflowQuery);
+paged!(AlarmQuery AuditQuery DispatcherQuery ExecutionQuery OccurrenceQuery PageQuery QueueQuery SignalQuery TriggerQuery WorkflowQuery);
 
 /// Where a list stands.
 struct Reading<'a, Q, T> {
@@ -51,7 +57,8 @@ where
     Q: Paged + 'a,
     T: 'a,
 {
-    query.turn_to(None);
+    *query.cursor() = None;
+    query.limit().get_or_insert(PAGE);
     let reading = Reading {
         client,
         query,
@@ -69,7 +76,7 @@ where
             match read(reading.client, &reading.query).await {
                 Ok(page) => {
                     reading.over = page.next_cursor.is_none();
-                    reading.query.turn_to(page.next_cursor);
+                    *reading.query.cursor() = page.next_cursor;
                     reading.ready.extend(page.items);
                 }
                 Err(error) => {

@@ -10,6 +10,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use serde::Serialize;
 
+mod columns;
+
+pub(crate) use columns::{
+    Column, Described, Names, column, details, in_details, in_table, long, named_rows, rows, time, workflow,
+};
+
 /// For whom to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {

@@ -1,7 +1,7 @@
 //! `stationmaster alarms`: what fires at a time.
 
 use anyhow::Result;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde::Serialize;
 use stationmaster_client::Client;
 use uuid::Uuid;
@@ -28,37 +28,17 @@ pub(crate) enum AlarmsCommand {
     /// The alarms there are, newest first
     List(show::ListArgs),
     /// One alarm, with its coming fires, its last occurrences and what was done to it
-    Show {
-        /// The alarm
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Show(One),
     /// Change an alarm; what is not named stays
     Edit(Box<edit::EditArgs>),
     /// Fire nothing more of an alarm, for good
-    Cancel {
-        /// The alarm
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Cancel(One),
     /// Fire nothing more of an alarm until it is resumed
-    Pause {
-        /// The alarm
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Pause(One),
     /// Fire again; a series goes on with its next instant from now
-    Resume {
-        /// The alarm
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Resume(One),
     /// Fire an alarm now, beside its schedule
-    Fire {
-        /// The alarm
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Fire(One),
     /// Fire occurrences of the past that were not accepted, after a look at them
     Backfill(backfill::BackfillArgs),
     /// The occurrences of an alarm, newest first
@@ -68,28 +48,36 @@ pub(crate) enum AlarmsCommand {
     Secrets(secrets::Command),
 }
 
+/// Which one.
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// The alarm
+    #[arg(value_parser = id::<Uuid>)]
+    id: Uuid,
+}
+
 pub(crate) async fn run(command: AlarmsCommand, context: &Context) -> Result<()> {
     match command {
         AlarmsCommand::Next(args) => next::run(&args, context),
         AlarmsCommand::Set(args) => set::run(*args, context).await,
-        AlarmsCommand::List(args) => show::list(&args, &context.client().await?, context).await,
-        AlarmsCommand::Show { id } => show::show(id, &context.client().await?, context).await,
+        AlarmsCommand::List(args) => show::list(args, &context.client().await?, context).await,
+        AlarmsCommand::Show(One { id }) => show::show(id, &context.client().await?, context).await,
         AlarmsCommand::Edit(args) => edit::run(*args, context).await,
-        AlarmsCommand::Cancel { id } => {
+        AlarmsCommand::Cancel(One { id }) => {
             context.client().await?.cancel_alarm(id).await?;
             say(id, "cancelled", context)
         }
-        AlarmsCommand::Pause { id } => {
+        AlarmsCommand::Pause(One { id }) => {
             context.client().await?.pause_alarm(id).await?;
             say(id, "paused", context)
         }
-        AlarmsCommand::Resume { id } => {
+        AlarmsCommand::Resume(One { id }) => {
             context.client().await?.resume_alarm(id).await?;
             say(id, "active", context)
         }
-        AlarmsCommand::Fire { id } => fire(id, &context.client().await?, context).await,
+        AlarmsCommand::Fire(One { id }) => fire(id, &context.client().await?, context).await,
         AlarmsCommand::Backfill(args) => backfill::run(&args, &context.client().await?, context).await,
-        AlarmsCommand::Occurrences(args) => occurrences::run(&args, &context.client().await?, context).await,
+        AlarmsCommand::Occurrences(args) => occurrences::run(args, &context.client().await?, context).await,
         AlarmsCommand::Secrets(command) => secrets::run(command, context).await,
     }
 }

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use comfy_table::Cell;
 use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::wire::Upcoming;
@@ -11,7 +10,7 @@ use stationmaster_schedule::{Cron, DstPolicy, Fire, Note, Series, zone, zone_dat
 use crate::command::Context;
 use crate::command::arguments::instant;
 use crate::failure::BadExpression;
-use crate::output::{cell, printable, table};
+use crate::output::{Column, Described, cell, column, printable, rows};
 
 /// Which expression, and whose clock.
 #[derive(Debug, Args)]
@@ -141,16 +140,12 @@ fn for_people(answer: &Answer<'_>) -> String {
     if answer.fires.is_empty() {
         return format!("{head}\n\nIt does not fire any more.");
     }
-    format!("{head}\n\n{}", fires(&answer.fires))
+    format!("{head}\n\n{}", rows(&answer.fires))
 }
 
-/// Fires with their notes, as a table.
-pub(super) fn fires(fires: &[Shown]) -> String {
-    let row = |fire: &Shown| {
-        vec![
-            cell(&fire.at),
-            fire.note.as_ref().map_or_else(|| Cell::new(""), cell),
-        ]
-    };
-    table(&["FIRES", "NOTE"], fires.iter().map(row))
+impl Described for Shown {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("FIRES", |fire| cell(&fire.at)),
+        column("NOTE", |fire| cell(fire.note.as_deref().unwrap_or_default())),
+    ];
 }

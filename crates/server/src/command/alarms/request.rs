@@ -11,7 +11,7 @@ use stationmaster_client::wire::{self, Misfire, Overlap};
 use stationmaster_schedule::{Cron, zone};
 
 use super::next::Dst;
-use crate::command::arguments::{duration, instant, json, read, text};
+use crate::command::arguments::{duration, instant, json_given, text};
 use crate::failure::{BadExpression, Refusal};
 
 /// When it fires: one of these.
@@ -106,12 +106,7 @@ pub(super) struct WakeArgs {
 
 impl WakeArgs {
     pub(super) fn payload(&self) -> Result<Option<Box<RawValue>>> {
-        let text = match (&self.payload, &self.payload_file) {
-            (Some(payload), _) => Some(payload.clone()),
-            (None, Some(path)) => Some(read(path)?),
-            (None, None) => None,
-        };
-        text.map(|text| json("the payload", &text)).transpose()
+        json_given("the payload", self.payload.clone(), self.payload_file.as_deref())
     }
 }
 

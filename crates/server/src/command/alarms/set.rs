@@ -6,12 +6,12 @@ use serde::Serialize;
 use stationmaster_client::wire::{Alarm, AlarmKind, NewAlarm, Upcoming};
 use uuid::Uuid;
 
-use super::next::{Shown, fires};
+use super::next::Shown;
 use super::request::{PolicyArgs, WakeArgs, WhenArgs};
 use crate::command::Context;
 use crate::command::arguments::id;
 use crate::failure::Refusal;
-use crate::output::word;
+use crate::output::{rows, word};
 
 /// For whom, when, what.
 #[derive(Debug, Args)]
@@ -102,7 +102,7 @@ impl Done {
         if self.fires.is_empty() {
             described
         } else {
-            format!("{described}\n\n{}", fires(&self.fires))
+            format!("{described}\n\n{}", rows(&self.fires))
         }
     }
 }

@@ -10,7 +10,7 @@ use stationmaster_client::wire::Enqueue;
 use uuid::Uuid;
 
 use super::super::Context;
-use super::super::arguments::{duration, id, instant, json, read};
+use super::super::arguments::{duration, id, instant, json_given};
 use crate::failure::Refusal;
 use crate::output::counted;
 
@@ -51,17 +51,12 @@ pub(crate) struct AddArgs {
 
 impl AddArgs {
     fn request(self) -> Result<Enqueue> {
-        let text = match (self.input, self.input_file) {
-            (Some(input), _) => Some(input),
-            (None, Some(path)) => Some(read(&path)?),
-            (None, None) => None,
-        };
         let later = |wait| {
             let at = Timestamp::now().checked_add(wait);
             at.map_err(|_| Refusal::usage("that is too far away", "Give a shorter --in"))
         };
         Ok(Enqueue {
-            input: text.map(|text| json("the input", &text)).transpose()?,
+            input: json_given("the input", self.input, self.input_file.as_deref())?,
             priority: self.priority,
             run_at: self
                 .at
