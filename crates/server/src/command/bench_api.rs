@@ -33,7 +33,7 @@ pub(crate) struct ApiArgs {
 pub(crate) async fn run(args: &ApiArgs, context: &Context) -> Result<()> {
     let mut config = context.settings()?.config;
     // Nothing is dispatched: the rows stay as they are while they are listed.
-    config.executions.enabled = false;
+    config.executions_enabled = false;
     let server = private_postgres(&config).await?;
     let database = Database::new(&server.url("postgres"), config.database_pool)?;
     database.migrate().await?;

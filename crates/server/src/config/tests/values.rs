@@ -8,10 +8,10 @@ fn the_defaults_are_valid_and_are_those_of_the_core() {
     let loaded = load_with(None, &[], Flags::default()).ok().unwrap();
     assert_eq!(
         format!("{:?}", loaded.config.executions().unwrap()),
-        format!("{:?}", Settings::default())
+        format!("{:?}", executions::Settings::default())
     );
     assert_eq!(
-        format!("{:?}", loaded.config.dispatchers()),
+        format!("{:?}", loaded.config.dispatchers),
         format!("{:?}", dispatchers::Settings::default())
     );
     assert_eq!(loaded.config.engine, Engine::Embedded);
@@ -242,16 +242,14 @@ fn every_field_follows_its_setting() {
         shutdown_timeout,
         executions,
         dispatchers,
+        webhook_url,
         ..
     } = loaded.config;
     assert_eq!(dispatchers.projects, [("shop".to_owned(), "default".to_owned())]);
-    assert_eq!(
-        dispatchers.webhook_url.as_deref(),
-        Some("https://tower/incidents")
-    );
+    assert_eq!(webhook_url.as_deref(), Some("https://tower/incidents"));
     assert!(!migrate_at_start && !dev.example);
     assert_eq!(log.format, LogFormat::Json);
-    assert_eq!(alarms.router_url.as_deref(), Some("https://router/wake"));
+    assert_eq!(alarms.router_url.unwrap().as_str(), "https://router/wake");
     assert_eq!(alarms.allow_targets.len(), 2);
     assert_eq!(
         (dev.data_dir, dev.postgres_bin),
@@ -259,7 +257,7 @@ fn every_field_follows_its_setting() {
     );
     assert_eq!(shutdown_timeout, Duration::from_mins(1));
     assert_eq!(
-        (executions.retention, executions.retry_cap),
+        (executions.retention, executions.retry.cap),
         (Duration::from_hours(1), Duration::from_mins(2))
     );
 }
