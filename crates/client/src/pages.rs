@@ -1,11 +1,9 @@
 //! Lists without pages: one thing after the other, the next page asked for when the last one is used up.
 
-use std::collections::VecDeque;
-
-use futures::{Stream, stream};
+use futures::{Stream, TryStreamExt as _, stream};
 
 use crate::Client;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::wire::{
     Alarm, AlarmQuery, AuditEntry, AuditQuery, Dispatcher, DispatcherQuery, Execution, ExecutionQuery,
     OccurrenceQuery, Page, PageQuery, QueueItem, QueueQuery, Signal, SignalQuery, Token, Trigger,
@@ -39,14 +37,6 @@ macro_rules! paged {
 
 paged!(AlarmQuery AuditQuery DispatcherQuery ExecutionQuery OccurrenceQuery PageQuery QueueQuery SignalQuery TriggerQuery WorkflowQuery);
 
-/// Where a list stands.
-struct Reading<'a, Q, T> {
-    client: &'a Client,
-    query: Q,
-    ready: VecDeque<T>,
-    over: bool,
-}
-
 /// Reads page after page. An error ends it.
 fn all<'a, Q, T>(
     client: &'a Client,
@@ -59,33 +49,18 @@ where
 {
     *query.cursor() = None;
     query.limit().get_or_insert(PAGE);
-    let reading = Reading {
-        client,
-        query,
-        ready: VecDeque::new(),
-        over: false,
-    };
-    stream::unfold((reading, read), |(mut reading, read)| async move {
-        loop {
-            if let Some(thing) = reading.ready.pop_front() {
-                return Some((Ok(thing), (reading, read)));
-            }
-            if reading.over {
-                return None;
-            }
-            match read(reading.client, &reading.query).await {
-                Ok(page) => {
-                    reading.over = page.next_cursor.is_none();
-                    *reading.query.cursor() = page.next_cursor;
-                    reading.ready.extend(page.items);
-                }
-                Err(error) => {
-                    reading.over = true;
-                    return Some((Err(error), (reading, read)));
-                }
-            }
-        }
-    })
+    let pages = stream::try_unfold((Some(query), read), move |(query, read)| async move {
+        let Some(mut query) = query else {
+            return Ok::<_, Error>(None);
+        };
+        let page = read(client, &query).await?;
+        let next = page.next_cursor.map(|cursor| {
+            *query.cursor() = Some(cursor);
+            query
+        });
+        Ok(Some((stream::iter(page.items.into_iter().map(Ok)), (next, read))))
+    });
+    pages.try_flatten()
 }
 
 /// All of a list, whatever its number of pages. The cursor of the query is not looked at, its limit is the size of a page.

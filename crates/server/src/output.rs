@@ -30,10 +30,7 @@ impl Format {
         value: &T,
         for_people: impl FnOnce(&T) -> String,
     ) -> anyhow::Result<()> {
-        let text = match self {
-            Self::Json => serde_json::to_string_pretty(value)?,
-            Self::People => for_people(value),
-        };
+        let text = self.view(value, false, for_people)?;
         writeln!(io::stdout().lock(), "{text}")?;
         Ok(())
     }

@@ -182,23 +182,24 @@ fn engine(config: &Config, database: &Database, presence: &Presence) -> Result<E
             Ok((Arc::new(engine), Arc::new(EmbeddedDispatchers::new())))
         }
         Engine::Temporal => {
-            let settings = temporal(&config.temporal, &config.server_name())?;
-            let engine = Arc::new(TemporalEngine::new(&settings)?);
-            let dispatchers = TemporalDispatchers::new(Arc::clone(&engine), &settings)?;
+            let (engine, dispatchers) = temporal_engines(config)?;
             Ok((engine, Arc::new(dispatchers)))
         }
     }
+}
+
+fn temporal_engines(config: &Config) -> Result<(Arc<TemporalEngine>, TemporalDispatchers)> {
+    let settings = temporal(&config.temporal, &config.server_name())?;
+    let engine = Arc::new(TemporalEngine::new(&settings)?);
+    let dispatchers = TemporalDispatchers::new(Arc::clone(&engine), &settings)?;
+    Ok((engine, dispatchers))
 }
 
 /// The engine of the dispatchers alone, for commands that only ask or reconcile.
 pub(crate) fn dispatcher_engine(config: &Config) -> Result<Arc<dyn DispatcherEngine>> {
     match config.engine {
         Engine::Embedded => Ok(Arc::new(EmbeddedDispatchers::new())),
-        Engine::Temporal => {
-            let settings = temporal(&config.temporal, &config.server_name())?;
-            let engine = Arc::new(TemporalEngine::new(&settings)?);
-            Ok(Arc::new(TemporalDispatchers::new(engine, &settings)?))
-        }
+        Engine::Temporal => Ok(Arc::new(temporal_engines(config)?.1)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -51,14 +51,24 @@ pub(super) fn already_there(noun: &str, id: Uuid) -> Refusal {
 }
 
 /// One of these words, which mean what they mean on the wire; there some are written in capitals.
-pub(super) fn word_of<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+pub(super) fn word_of<T>(words: impl Into<PossibleValuesParser>) -> impl TypedValueParser<Value = T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    PossibleValuesParser::new(words).try_map(|word| {
+    let words: PossibleValuesParser = words.into();
+    words.try_map(|word| {
         let capitals = serde_json::from_value(word.to_uppercase().into());
         capitals.or_else(|_| serde_json::from_value(word.to_lowercase().into()))
     })
+}
+
+/// Words and what they mean, for [`word_of`].
+pub(super) fn explained(words: &[(&'static str, &'static str)]) -> PossibleValuesParser {
+    let words = words.iter();
+    words
+        .map(|(word, help)| PossibleValue::new(word).help(*help))
+        .collect::<Vec<_>>()
+        .into()
 }
 
 /// An id: the whole UUID. A part of one would become ambiguous as soon as there is more work.

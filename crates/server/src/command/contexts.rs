@@ -78,7 +78,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<()> {
             known(&contexts, &name)?;
             contexts.current = Some(name.clone());
             contexts.save()?;
-            context.format.print(&shown(&contexts, &name), |shown| {
+            context.print(&shown(&contexts, &name), |shown| {
                 format!(
                     "Commands work through {} ({}) from now on.",
                     printable(&shown.name),
@@ -94,7 +94,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<()> {
                 contexts.current = None;
             }
             contexts.save()?;
-            context.format.print(&before, |shown| {
+            context.print(&before, |shown| {
                 format!("Forgot {} and its token.", printable(&shown.name))
             })
         }
@@ -132,7 +132,7 @@ fn add(args: &AddArgs, mut contexts: Contexts, context: &Context) -> Result<()> 
     contexts.contexts.insert(args.name.clone(), stored);
     contexts.current.get_or_insert_with(|| args.name.clone());
     contexts.save()?;
-    context.format.print(&shown(&contexts, &args.name), |shown| {
+    context.print(&shown(&contexts, &args.name), |shown| {
         let token = if shown.token {
             "with its token"
         } else {

@@ -141,7 +141,7 @@ async fn show(id: &str, client: &Client, context: &Context) -> Result<()> {
         events: client.dispatcher_history(id, &lately).await?.items,
         dispatcher,
     };
-    context.format.print(&shown, for_people)
+    context.print(&shown, for_people)
 }
 
 /// What the run of a dispatcher tells of itself. Only a run on the engine of our own settings can be asked, and it need not
@@ -183,7 +183,7 @@ async fn reconcile(args: &ReconcileArgs, client: &Client, context: &Context) -> 
         legacy: args.legacy,
     };
     let report = client.reconcile_dispatchers(&how).await?;
-    context.format.print(&report, told)
+    context.print(&report, told)
 }
 
 fn told(report: &Reconciled) -> String {

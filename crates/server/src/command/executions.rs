@@ -47,7 +47,7 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     page: Page,
     /// Only in this status
-    #[arg(long, value_parser = word_of::<ExecutionStatus>(&STATUSES), ignore_case = true)]
+    #[arg(long, value_parser = word_of::<ExecutionStatus>(STATUSES), ignore_case = true)]
     status: Option<ExecutionStatus>,
     /// Only what ended at this time or later
     #[arg(long, value_name = "TIME", value_parser = instant)]
@@ -77,7 +77,7 @@ pub(crate) struct CompleteArgs {
     #[arg(value_parser = id::<Uuid>)]
     id: Uuid,
     /// How it ended; completed when left out, failed when there is an error
-    #[arg(long, value_parser = word_of::<CompleteStatus>(&STATUSES[3..]), ignore_case = true)]
+    #[arg(long, value_parser = word_of::<CompleteStatus>(STATUSES[3..].to_vec()), ignore_case = true)]
     status: Option<CompleteStatus>,
     /// Its result, as JSON
     #[arg(long, value_name = "JSON")]
@@ -124,7 +124,7 @@ struct Shown {
 async fn show(id: Uuid, client: &Client, context: &Context) -> Result<()> {
     let execution = client.execution(id).await?;
     let history = client.queue_history(execution.queue_item_id).await?.items;
-    context.format.print(&Shown { execution, history }, |shown| {
+    context.print(&Shown { execution, history }, |shown| {
         let details = fields(details(&shown.execution));
         format!("{details}\n\n{}", self::history(&shown.history))
     })
@@ -158,12 +158,6 @@ impl Described for Execution {
     ];
 }
 
-#[derive(Serialize)]
-struct Completed {
-    id: Uuid,
-    status: CompleteStatus,
-}
-
 /// What is wrong with the arguments is told before the database is needed.
 async fn complete(args: CompleteArgs, context: &Context) -> Result<()> {
     let usual = match args.error {
@@ -185,8 +179,6 @@ async fn complete(args: CompleteArgs, context: &Context) -> Result<()> {
         error: error.transpose()?,
     };
     context.client().await?.complete(args.id, &completion).await?;
-    let completed = Completed { id: args.id, status };
-    context.format.print(&completed, |completed| {
-        format!("Execution {} is {}.", completed.id, word(&completed.status))
-    })
+    let words = format!("Execution {} is {}.", args.id, word(&status));
+    context.say(&serde_json::json!({ "id": args.id, "status": status }), words)
 }

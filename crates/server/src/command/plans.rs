@@ -45,7 +45,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 weight,
             };
             let plan = client.put_plan(&name, &change, None).await?;
-            context.format.print(&plan, |plan| {
+            context.print(&plan, |plan| {
                 format!(
                     "Plan {} allows {} executions at once, with weight {}.",
                     plan.name, plan.max_concurrent, plan.weight

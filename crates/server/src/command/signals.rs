@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use serde_json::json;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{BulkReplay, NewSignal, Signal, SignalQuery, SignalStatus};
 use stationmaster_core::signals::{DEFAULT_TASK_QUEUE, DeadReason};
@@ -82,7 +83,7 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     page: Page,
     /// Only in this status
-    #[arg(long, value_parser = word_of::<SignalStatus>(&["pending", "routed", "dead"]), ignore_case = true)]
+    #[arg(long, value_parser = word_of::<SignalStatus>(["pending", "routed", "dead"]), ignore_case = true)]
     status: Option<SignalStatus>,
 }
 
@@ -146,7 +147,7 @@ async fn send_one(args: SendArgs, context: &Context) -> Result<()> {
         id: sent.id,
         created: !sent.duplicate,
     };
-    context.format.print(&answer, |answer| {
+    context.print(&answer, |answer| {
         if answer.created {
             format!("Sent {}.", answer.id)
         } else {
@@ -193,12 +194,6 @@ impl Described for Signal {
     ];
 }
 
-#[derive(Serialize)]
-struct Replayed {
-    matching: u64,
-    replayed: u64,
-}
-
 /// One call puts some back; calls follow while there is more. What dies again meanwhile is not put back once more.
 async fn replay_at_most(dead: u64, which: &BulkReplay, client: &Client) -> Result<u64> {
     let mut done = 0;
@@ -214,15 +209,10 @@ async fn replay_at_most(dead: u64, which: &BulkReplay, client: &Client) -> Resul
 
 async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
     let client = context.client().await?;
+    let one = "One signal is back in the inbox.".to_owned();
     if let Some(id) = args.id {
         client.replay_signal(&id).await?;
-        let one = Replayed {
-            matching: 1,
-            replayed: 1,
-        };
-        return context
-            .format
-            .print(&one, |_| "One signal is back in the inbox.".to_owned());
+        return context.say(&json!({ "matching": 1, "replayed": 1 }), one);
     }
     let mut which = BulkReplay {
         workspace_id: None,
@@ -234,24 +224,14 @@ async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
     };
     let matching = client.replay_all(&which, None).await?.items;
     which.dry_run = false;
-    let answer = if args.dry_run {
-        Replayed {
-            matching,
-            replayed: 0,
-        }
-    } else {
-        let replayed = replay_at_most(matching, &which, &client).await?;
-        Replayed {
-            matching: replayed,
-            replayed,
-        }
-    };
-    context.format.print(&answer, |answer| match answer.replayed {
-        _ if args.dry_run => {
-            let signals = counted(answer.matching, "signal");
-            format!("{signals} would go back into the inbox.")
-        }
-        1 => "One signal is back in the inbox.".to_owned(),
+    if args.dry_run {
+        let words = format!("{} would go back into the inbox.", counted(matching, "signal"));
+        return context.say(&json!({ "matching": matching, "replayed": 0 }), words);
+    }
+    let replayed = replay_at_most(matching, &which, &client).await?;
+    let words = match replayed {
+        1 => one,
         count => format!("{} are back in the inbox.", counted(count, "signal")),
-    })
+    };
+    context.say(&json!({ "matching": replayed, "replayed": replayed }), words)
 }

@@ -36,7 +36,7 @@ pub(crate) struct CreateArgs {
     #[arg(value_parser = text)]
     name: String,
     /// What it may do
-    #[arg(long, value_parser = word_of::<Role>(&["viewer", "operator", "admin"]))]
+    #[arg(long, value_parser = word_of::<Role>(["viewer", "operator", "admin"]))]
     role: Role,
     /// Only in this workspace; may be repeated, and left out for all
     #[arg(long = "workspace", value_name = "ID", value_parser = id::<Uuid>)]
@@ -61,10 +61,8 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 expires_at,
             };
             let made = client.make_token(&new).await?;
-            context.format.print(&made, |made| made.secret.clone())?;
-            context
-                .format
-                .hint("Keep it now: it is stored nowhere and cannot be shown again.");
+            context.print(&made, |made| made.secret.clone())?;
+            context.hint("Keep it now: it is stored nowhere and cannot be shown again.");
             Ok(())
         }
         Command::List => {
@@ -73,7 +71,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         }
         Command::Revoke { token } => {
             let revoked = revoke(&token, &client).await?;
-            context.format.print(&revoked, |revoked| {
+            context.print(&revoked, |revoked| {
                 format!("Token {} opens no door any more.", printable(&revoked.name))
             })
         }

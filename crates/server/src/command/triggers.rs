@@ -99,9 +99,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             let found = listed(&client, &Part::first(limit), query, Client::triggers).await?;
             context.show_all(&found.rows)?;
             if found.next.is_some() {
-                context
-                    .format
-                    .hint("There are more: give a larger --limit, or a --project");
+                context.hint("There are more: give a larger --limit, or a --project");
             }
             Ok(())
         }
@@ -116,7 +114,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 name: which.name,
                 removed: true,
             };
-            context.format.print(&answer, |answer| {
+            context.print(&answer, |answer| {
                 format!(
                     "Signals {:?} of project {:?} start nothing any more.",
                     answer.name, answer.project
@@ -136,7 +134,7 @@ async fn set(args: SetArgs, context: &Context) -> Result<()> {
     let set = client
         .put_trigger(&which.project, &which.name, &which.place(), &change)
         .await?;
-    context.format.print(&set, |set| {
+    context.print(&set, |set| {
         format!(
             "Signals {:?} of project {:?} start workflow {}.",
             set.name, set.project, set.workflow_definition_id

@@ -151,9 +151,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 }
 
 fn say(what: &str, workflow: &Workflow, context: &Context) -> Result<()> {
-    context
-        .format
-        .print(workflow, |workflow| sentence(what, workflow))
+    context.print(workflow, |workflow| sentence(what, workflow))
 }
 
 impl How {
@@ -182,7 +180,7 @@ async fn create(args: CreateArgs, client: &Client, context: &Context) -> Result<
     }
     say("Created", &client.workflow(id).await?, context)?;
     if graph.is_none() {
-        context.format.hint(&format!(
+        context.hint(&format!(
             "It cannot run yet. Add a version: stationmaster workflows add-version {id} --graph FILE"
         ));
     }
@@ -223,7 +221,7 @@ async fn add_version(id: Uuid, graph: &str, client: &Client, context: &Context) 
         version,
         current_version,
     };
-    context.format.print(&added, |added| match added.current_version {
+    context.print(&added, |added| match added.current_version {
         Some(current) if current != version => {
             format!("Added version {version}. New items still get version {current}, which was published.")
         }
@@ -258,7 +256,7 @@ async fn delete(id: Uuid, caution: &Caution, client: &Client, context: &Context)
         workflow,
         waiting,
     };
-    context.format.print(&answer, |_| done)
+    context.say(&answer, done)
 }
 
 fn sentence(what: &str, workflow: &Workflow) -> String {

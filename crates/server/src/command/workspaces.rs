@@ -103,9 +103,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 }
 
 fn say(what: &str, workspace: &Workspace, context: &Context) -> Result<()> {
-    context
-        .format
-        .print(workspace, |workspace| sentence(what, workspace))
+    context.print(workspace, |workspace| sentence(what, workspace))
 }
 
 async fn create(args: CreateArgs, client: &Client) -> Result<Workspace> {
@@ -164,7 +162,7 @@ async fn delete(id: Uuid, caution: &Caution, client: &Client, context: &Context)
         workspace,
         workflows,
     };
-    context.format.print(&answer, |_| done)
+    context.say(&answer, done)
 }
 
 fn sentence(what: &str, workspace: &Workspace) -> String {

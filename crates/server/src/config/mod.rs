@@ -38,7 +38,7 @@ pub(crate) use contexts::{Contexts, Stored};
 pub(crate) use flags::Flags;
 pub(crate) use parse::duration;
 pub(crate) use reference::reference;
-pub(crate) use target::{Api, Target, TargetFlags, no_context, target, token_of_the_environment};
+pub(crate) use target::{Target, TargetFlags, no_context, target, token_of_the_environment};
 pub(crate) use value::Effective;
 #[cfg(test)]
 use value::Origin;

@@ -253,12 +253,7 @@ pub(super) fn check(config: &Config, values: &[Effective], wrong: &[&str]) -> Ve
             let origin = |key: &&str| values.iter().find(|value| value.key == *key);
             let origins = between.iter().filter_map(origin);
             let origins: Vec<String> = origins.map(|value| value.origin.to_string()).collect();
-            Complaint {
-                setting: between.join(", "),
-                origin: origins.join(", "),
-                problem,
-                remedy,
-            }
+            Complaint::new(between.join(", "), origins.join(", "), problem, remedy)
         })
         .collect()
 }

@@ -372,29 +372,21 @@ impl Setting {
 
     /// Puts what was given where the value goes, and says what may be shown of it.
     pub(super) fn take(&self, given: Option<Given>, config: &mut Config) -> Result<Effective, Complaint> {
+        let effective = |value, origin| Effective {
+            key: self.key,
+            value,
+            origin,
+        };
         let Some(given) = given else {
-            let value = self.default.map(str::to_owned);
-            return Ok(Effective {
-                key: self.key,
-                value,
-                origin: Origin::Default,
-            });
+            return Ok(effective(self.default.map(str::to_owned), Origin::Default));
         };
         let text = self.read(&given)?;
         // An empty value takes an optional setting away, whatever weaker sources say.
         if self.default.is_none() && text.is_empty() {
-            return Ok(Effective {
-                key: self.key,
-                value: None,
-                origin: given.origin,
-            });
+            return Ok(effective(None, given.origin));
         }
         match self.value.apply(config, &text) {
-            Ok(()) => Ok(Effective {
-                key: self.key,
-                value: Some(shown(&text, self.secrecy)),
-                origin: given.origin,
-            }),
+            Ok(()) => Ok(effective(Some(shown(&text, self.secrecy)), given.origin)),
             Err(problem) => Err(self.complaint(&given.origin, problem)),
         }
     }
@@ -405,13 +397,12 @@ impl Setting {
             Text::InFile(path) => match std::fs::read_to_string(path) {
                 // Editors and `echo` end a file with a newline that is no part of the secret.
                 Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
-                Err(error) => Err(Complaint {
-                    setting: self.key.to_owned(),
-                    origin: given.origin.to_string(),
-                    problem: format!("the file {} cannot be read: {error}", path.display()),
-                    remedy: "Name a file that this user may read and that holds the value, nothing else."
-                        .to_owned(),
-                }),
+                Err(error) => {
+                    let problem = format!("the file {} cannot be read: {error}", path.display());
+                    let remedy =
+                        "Name a file that this user may read and that holds the value, nothing else.";
+                    Err(Complaint::new(self.key, &given.origin, problem, remedy))
+                }
             },
         }
     }
@@ -422,11 +413,6 @@ impl Setting {
             .map(|default| format!("; the default is {default}"))
             .unwrap_or_default();
         let remedy = format!("Give {}{example}.", self.form());
-        Complaint {
-            setting: self.key.to_owned(),
-            origin: origin.to_string(),
-            problem,
-            remedy,
-        }
+        Complaint::new(self.key, origin, problem, remedy)
     }
 }

@@ -58,12 +58,12 @@ pub(super) async fn run(args: &BackfillArgs, client: &Client, context: &Context)
     };
     if fired {
         if !args.yes {
-            context.format.hint(&rows(&answer.occurrences));
+            context.hint(&rows(&answer.occurrences));
         }
         Context::confirm(&format!("Fire {} now?", counted(count, "occurrence")), args.yes)?;
         answer.count = fires(&client.backfill(args.id, &range(false)).await?.items);
     }
-    context.format.print(&answer, |answer| {
+    context.print(&answer, |answer| {
         if answer.fired {
             format!("Fired: {}.", counted(answer.count, "occurrence"))
         } else {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use serde::Serialize;
+use serde_json::json;
 use stationmaster_client::Client;
 use uuid::Uuid;
 
@@ -82,30 +82,13 @@ pub(crate) async fn run(command: AlarmsCommand, context: &Context) -> Result<()>
     }
 }
 
-#[derive(Serialize)]
-struct Said<'a> {
-    id: Uuid,
-    status: &'a str,
-}
-
 fn say(id: Uuid, status: &str, context: &Context) -> Result<()> {
-    context.format.print(&Said { id, status }, |said| {
-        format!("Alarm {} is {}.", said.id, said.status)
-    })
-}
-
-#[derive(Serialize)]
-struct Fired {
-    id: Uuid,
-    scheduled_for: jiff::Timestamp,
+    let words = format!("Alarm {id} is {status}.");
+    context.say(&json!({ "id": id, "status": status }), words)
 }
 
 async fn fire(id: Uuid, client: &Client, context: &Context) -> Result<()> {
-    let scheduled_for = client.fire_alarm(id).await?.scheduled_for;
-    context.format.print(&Fired { id, scheduled_for }, |fired| {
-        format!(
-            "Alarm {} fires now; the occurrence is {}.",
-            fired.id, fired.scheduled_for
-        )
-    })
+    let at = client.fire_alarm(id).await?.scheduled_for;
+    let words = format!("Alarm {id} fires now; the occurrence is {at}.");
+    context.say(&json!({ "id": id, "scheduled_for": at }), words)
 }

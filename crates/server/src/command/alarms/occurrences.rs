@@ -28,7 +28,7 @@ pub(crate) struct OccurrencesArgs {
     #[command(flatten)]
     one: One,
     /// Only in this status
-    #[arg(long, value_parser = word_of::<OccurrenceStatus>(&STATUSES))]
+    #[arg(long, value_parser = word_of::<OccurrenceStatus>(STATUSES))]
     status: Option<OccurrenceStatus>,
     #[command(flatten)]
     part: Newest,

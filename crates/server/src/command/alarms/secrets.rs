@@ -92,8 +92,8 @@ fn master(context: &Context) -> Result<Secret> {
 }
 
 fn show(shown: &Shown, context: &Context) -> Result<()> {
-    context.format.print(shown, |shown| shown.secret.clone())?;
-    context.format.hint("Keep it: it is not shown again.");
+    context.print(shown, |shown| shown.secret.clone())?;
+    context.hint("Keep it: it is not shown again.");
     Ok(())
 }
 

@@ -31,10 +31,10 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
     workspace: Option<Uuid>,
     /// Only in this status
-    #[arg(long, value_parser = word_of::<AlarmStatus>(&["active", "paused", "fired", "cancelled", "failed"]))]
+    #[arg(long, value_parser = word_of::<AlarmStatus>(["active", "paused", "fired", "cancelled", "failed"]))]
     status: Option<AlarmStatus>,
     /// Only of this kind
-    #[arg(long, value_parser = word_of::<AlarmKind>(&["once", "cron"]))]
+    #[arg(long, value_parser = word_of::<AlarmKind>(["once", "cron"]))]
     kind: Option<AlarmKind>,
     /// Only with this text in the label or in the last error, in whatever case
     #[arg(long, value_name = "TEXT", value_parser = text)]
@@ -89,7 +89,7 @@ pub(super) async fn show(id: Uuid, client: &Client, context: &Context) -> Result
         occurrences: client.occurrences(id, &newest_occurrences).await?.items,
         events: lately,
     };
-    context.format.print(&whole, |whole| {
+    context.print(&whole, |whole| {
         let mut parts = vec![fields(details(&whole.alarm))];
         if !whole.fires.is_empty() {
             parts.push(rows(&whole.fires));

@@ -184,7 +184,7 @@ struct Report {
 pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<()> {
     let deadline = Deadline::new();
     let mut findings = match context.target()? {
-        Target::Api(api) => server::look(&Context::client_of(&api)?, deadline).await,
+        Target::Api(api) => server::look(&Context::client_of(&api.server)?, deadline).await,
         Target::Database => {
             let config = context.settings()?.config;
             let (inside, outside) = tokio::join!(
@@ -199,7 +199,7 @@ pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<()> {
     if args.quiet {
         findings.retain(|finding| finding.severity > Severity::Ok);
     }
-    context.format.print(&Report { worst, findings }, for_people)?;
+    context.print(&Report { worst, findings }, for_people)?;
     if worst == Severity::Problem {
         return Err(PassedOn(1).into());
     }

@@ -79,7 +79,7 @@ async fn release(args: &ReleaseArgs, client: &Client, context: &Context) -> Resu
     let (name, by) = (printable(&lock.name), printable(&lock.by));
     if !lock.held {
         let words = format!("Nobody holds {name}; nothing was changed.");
-        return context.format.print(&answer(false), |_| words);
+        return context.print(&answer(false), |_| words);
     }
     let until = lock.until.map_or_else(
         || "for ever".to_owned(),
@@ -87,17 +87,17 @@ async fn release(args: &ReleaseArgs, client: &Client, context: &Context) -> Resu
     );
     if args.caution.dry_run {
         let words = format!("{name} is held by {by} {until}; nothing was changed.");
-        return context.format.print(&answer(false), |_| words);
+        return context.print(&answer(false), |_| words);
     }
     let question = format!(
         "{name} is held by {by} {until}. Its holder may still be at work, and somebody else could begin. Free it?"
     );
     Context::confirm(&question, args.caution.yes)?;
     match client.release_lock(&lock.name, &lock.by).await {
-        Ok(UnlockAnswer { released: true, .. }) => context
-            .format
-            .print(&answer(true), |_| format!("{name} is free; {by} held it.")),
-        Ok(_) => context.format.print(&answer(false), |_| {
+        Ok(UnlockAnswer { released: true, .. }) => {
+            context.print(&answer(true), |_| format!("{name} is free; {by} held it."))
+        }
+        Ok(_) => context.print(&answer(false), |_| {
             format!("{name} has become free by itself; nothing was changed.")
         }),
         Err(Error::Conflict(problem)) => {

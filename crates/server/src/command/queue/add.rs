@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::json;
 use stationmaster_client::wire::Enqueue;
 use uuid::Uuid;
 
@@ -74,12 +75,6 @@ struct Added {
     created: bool,
 }
 
-#[derive(Serialize)]
-struct AddedMany {
-    count: usize,
-    ids: Vec<Uuid>,
-}
-
 pub(super) async fn run(args: AddArgs, context: &Context) -> Result<()> {
     let count = args.count;
     // What is wrong with the arguments is told before the database is needed.
@@ -96,7 +91,7 @@ async fn one(request: Enqueue, context: &Context) -> Result<()> {
         id: enqueued.id,
         created: !enqueued.duplicate,
     };
-    context.format.print(&added, |added| {
+    context.print(&added, |added| {
         let said = if added.created {
             "Enqueued"
         } else {
@@ -116,7 +111,7 @@ async fn many(request: &Enqueue, count: u64, context: &Context) -> Result<()> {
         let answers = client.enqueue_all(batch).await.inspect_err(|_| {
             bar.abandon();
             if !ids.is_empty() {
-                context.format.hint(&format!(
+                context.hint(&format!(
                     "{} items were enqueued before this went wrong.",
                     ids.len()
                 ));
@@ -126,7 +121,6 @@ async fn many(request: &Enqueue, count: u64, context: &Context) -> Result<()> {
         bar.set_position(ids.len() as u64);
     }
     bar.finish_and_clear();
-    context.format.print(&AddedMany { count, ids }, |_| {
-        format!("Enqueued {}.", counted(count, "item"))
-    })
+    let words = format!("Enqueued {}.", counted(count, "item"));
+    context.say(&json!({ "count": count, "ids": ids }), words)
 }

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::json;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{BulkAnswer, BulkCancel, BulkRetry, CancellableStatus, RetriableStatus};
 use uuid::Uuid;
@@ -23,7 +24,7 @@ pub(crate) struct RetryAllArgs {
     #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
     workflow: Option<Uuid>,
     /// Only what ended in this status
-    #[arg(long, value_parser = word_of::<RetriableStatus>(&["failed", "cancelled", "terminated", "timed_out"]), ignore_case = true)]
+    #[arg(long, value_parser = word_of::<RetriableStatus>(["failed", "cancelled", "terminated", "timed_out"]), ignore_case = true)]
     status: Option<RetriableStatus>,
     /// Only what ended for this reason, such as refused or quarantined
     #[arg(long)]
@@ -50,7 +51,7 @@ pub(crate) struct CancelAllArgs {
     #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
     workflow: Option<Uuid>,
     /// Only in this status
-    #[arg(long, value_parser = word_of::<CancellableStatus>(&super::STATUSES[..3]), ignore_case = true)]
+    #[arg(long, value_parser = word_of::<CancellableStatus>(super::STATUSES[..3].to_vec()), ignore_case = true)]
     status: Option<CancellableStatus>,
     /// Only what was enqueued at this time or later
     #[arg(long, value_name = "TIME", value_parser = instant)]
@@ -65,31 +66,17 @@ pub(crate) struct CancelAllArgs {
     caution: Caution,
 }
 
-/// Items that matched, counted up to 100,000, and those of them that it was done to.
-#[derive(Serialize)]
-struct Retried {
-    matching: u64,
-    retried: u64,
-}
-
-/// The same of items that were cancelled, or asked of their engine.
+/// Items that matched, counted up to 100,000, and those of them that were cancelled, or asked of their engine.
 #[derive(Serialize)]
 struct Cancelled {
     matching: u64,
     cancelled: u64,
 }
 
-#[derive(Serialize)]
-struct Answer {
-    id: Uuid,
-    retried: bool,
-}
-
 pub(super) async fn retry_one(id: Uuid, client: &Client, context: &Context) -> Result<()> {
     client.retry(id).await?;
-    context.format.print(&Answer { id, retried: true }, |_| {
-        format!("Item {id} is back in the queue.")
-    })
+    let words = format!("Item {id} is back in the queue.");
+    context.say(&json!({ "id": id, "retried": true }), words)
 }
 
 impl RetryAllArgs {
@@ -107,14 +94,12 @@ impl RetryAllArgs {
         let call = async |dry_run| client.retry_all(&request(dry_run), None).await;
         let question = |items: &str| format!("Put {items} back into the queue?");
         let (matching, retried) = bulk(&self.caution, "Retrying", question, call, context).await?;
-        let answer = Retried {
-            matching,
-            retried: retried.unwrap_or_default(),
-        };
-        context.format.print(&answer, |_| match retried {
+        let words = match retried {
             None => format!("Matching: {}; nothing was put back.", counted(matching, "item")),
             Some(retried) => format!("Back in the queue: {}.", counted(retried, "item")),
-        })
+        };
+        let answer = json!({ "matching": matching, "retried": retried.unwrap_or_default() });
+        context.say(&answer, words)
     }
 }
 
@@ -137,7 +122,7 @@ impl CancelAllArgs {
             matching,
             cancelled: cancelled.unwrap_or_default(),
         };
-        context.format.print(&answer, |_| match cancelled {
+        context.print(&answer, |_| match cancelled {
             None => format!("Matching: {}; nothing was cancelled.", counted(matching, "item")),
             Some(cancelled) => {
                 let items = counted(cancelled, "item");

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde_json::json;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{ItemStatus, QueueItem, QueueItemChange, QueueQuery};
 use uuid::Uuid;
@@ -62,7 +62,7 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     page: Page,
     /// Only in this status
-    #[arg(long, value_parser = word_of::<ItemStatus>(&STATUSES), ignore_case = true)]
+    #[arg(long, value_parser = word_of::<ItemStatus>(STATUSES), ignore_case = true)]
     status: Option<ItemStatus>,
     /// Only what was enqueued at this time or later
     #[arg(long, value_name = "TIME", value_parser = instant)]
@@ -133,16 +133,9 @@ impl Described for QueueItem {
     ];
 }
 
-#[derive(Serialize)]
-struct Prioritised {
-    id: Uuid,
-    priority: i32,
-}
-
 async fn set_priority(id: Uuid, priority: i32, context: &Context) -> Result<()> {
     let change = QueueItemChange { priority };
     context.client().await?.change_queue_item(id, &change).await?;
-    context.format.print(&Prioritised { id, priority }, |_| {
-        format!("Item {id} has priority {priority}.")
-    })
+    let words = format!("Item {id} has priority {priority}.");
+    context.say(&json!({ "id": id, "priority": priority }), words)
 }

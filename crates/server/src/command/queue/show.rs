@@ -27,7 +27,7 @@ pub(super) async fn run(id: Uuid, client: &Client, context: &Context) -> Result<
         waiting: details.waiting,
         history: client.queue_history(id).await?.items,
     };
-    context.format.print(&shown, for_people)
+    context.print(&shown, for_people)
 }
 
 fn for_people(shown: &Shown) -> String {
