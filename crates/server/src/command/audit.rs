@@ -18,9 +18,8 @@ pub(crate) enum Command {
     List(ListArgs),
 }
 
-/// Which lines; there are many, so more of them may be asked for at once.
+/// Which lines.
 #[derive(Debug, Args)]
-#[command(mut_arg("limit", |limit| limit.value_parser(clap::value_parser!(u32).range(1..=10_000))))]
 pub(crate) struct ListArgs {
     /// Only of this workspace
     #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
@@ -35,7 +34,7 @@ pub(crate) struct ListArgs {
     #[arg(long, value_parser = text)]
     subject: Option<String>,
     #[command(flatten)]
-    part: Newest,
+    part: Newest<10_000>,
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {

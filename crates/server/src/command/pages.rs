@@ -17,11 +17,11 @@ use crate::output::{Described, Format, Names, details, fields, named_rows, rows}
 /// Things on one page of the API, at most.
 const PAGE: u32 = 500;
 
-/// How much of a list whose newest things come first.
+/// How much of a list whose newest things come first, and how much of it may be asked for.
 #[derive(Debug, Args)]
-pub(crate) struct Newest {
+pub(crate) struct Newest<const MOST: i64 = 1_000> {
     /// At most so many, the newest first
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=MOST))]
     limit: u32,
     /// Go on where the list before ended: what it said, with --json as `next_cursor` on stderr
     #[arg(long, value_name = "PLACE")]
@@ -46,8 +46,8 @@ pub(super) struct Part {
     flag: &'static str,
 }
 
-impl From<Newest> for Part {
-    fn from(Newest { limit, before }: Newest) -> Self {
+impl<const MOST: i64> From<Newest<MOST>> for Part {
+    fn from(Newest { limit, before }: Newest<MOST>) -> Self {
         Self {
             limit,
             from: before,

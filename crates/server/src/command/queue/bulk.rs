@@ -42,7 +42,7 @@ pub(crate) struct RetryAllArgs {
 /// What to cancel; every filter that is given must match, and at least one must be given.
 #[derive(Debug, Args)]
 #[command(mut_arg("dry_run", |flag| flag.help("Only count what would be cancelled")))]
-#[group(required = true, multiple = true, args = ["workspace", "workflow", "status", "created_after", "created_before"])]
+#[group(required = true, multiple = true, args = ["workspace", "workflow", "status", "created_after", "created_before", "reason", "yes", "dry_run"])]
 pub(crate) struct CancelAllArgs {
     /// Only of this workspace
     #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
