@@ -114,7 +114,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     .await
 }
 
-/// Measures this scenario, or of all but those that are left out one after the other, and prints what came of them.
+/// Measures the chosen scenario, or all but those that are left out, and prints what came of them.
 async fn measure_each<S: ValueEnum + PartialEq + 'static>(
     chosen: S,
     left_out: &[S],
@@ -130,7 +130,7 @@ async fn measure_each<S: ValueEnum + PartialEq + 'static>(
         (server.url("postgres"), Some(server))
     };
     Database::new(&url, 2)?.migrate().await?;
-    // The last one stands for all.
+    // The last one that is left out is the word for all.
     let scenarios = if left_out.last() == Some(&chosen) {
         let each = S::value_variants().iter();
         each.filter(|scenario| !left_out.contains(scenario))

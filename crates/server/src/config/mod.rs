@@ -69,7 +69,7 @@ pub(crate) struct Config {
     pub(crate) temporal: Temporal,
     /// Dispatch executions on this server at all.
     pub(crate) executions_enabled: bool,
-    /// The lane of executions, but for its exclusive mode; whoever runs it asks [`Config::executions`].
+    /// The lane of executions, but for its exclusive mode; whoever runs it asks [`Config::executions()`].
     pub(crate) executions: executions::Settings,
     /// One server at a time.
     pub(crate) exclusive: ExclusiveMode,
@@ -89,7 +89,7 @@ pub(crate) struct Config {
     pub(crate) webhook_secret: Option<Secret>,
     /// Fire alarms on this server at all.
     pub(crate) alarms_enabled: bool,
-    /// The lane of alarms; whoever runs it asks [`Config::alarms`].
+    /// The lane of alarms; whoever runs it asks [`Config::alarms()`].
     pub(crate) alarms: alarms::Settings,
     /// What `stationmaster dev` needs to know.
     pub(crate) dev: Dev,
