@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderValue, IF_MATCH};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use url::Url;
 
 use crate::call::{Call, Safety};
@@ -260,5 +262,43 @@ impl Client {
     /// A POST that the server carries out once for its key: so it may be repeated.
     pub(crate) fn post(&self, path: &[&str]) -> Call<'_> {
         self.call(Method::POST, path).once_for(None)
+    }
+
+    /// Reads what matches.
+    pub(crate) async fn read<T: DeserializeOwned>(&self, path: &[&str], query: &impl Serialize) -> Result<T> {
+        self.get(path).query(query).send().await
+    }
+
+    /// Asks for something to be done, once for this call.
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, path: &[&str], body: &impl Serialize) -> Result<T> {
+        self.ask_once(path, None, body).await
+    }
+
+    /// The same, once for this key.
+    pub(crate) async fn ask_once<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        key: Option<&str>,
+        body: &impl Serialize,
+    ) -> Result<T> {
+        let call = self.post(path).once_for(key);
+        call.json(body).send().await
+    }
+
+    /// Changes something; with a tag, only if it is still what was seen.
+    pub(crate) async fn change<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &[&str],
+        change: &impl Serialize,
+        if_match: Option<&str>,
+    ) -> Result<T> {
+        let call = self.call(method, path).only_if(IF_MATCH, if_match);
+        call.json(change).send().await
+    }
+
+    /// Removes something.
+    pub(crate) async fn remove(&self, path: &[&str]) -> Result<()> {
+        self.call(Method::DELETE, path).send_for_nothing().await
     }
 }

@@ -27,5 +27,6 @@ pub mod wire;
 pub use client::{Client, ClientBuilder};
 pub use error::{Error, Result};
 pub use nouns::{Asked, EventStream, Extended, KeptLock, Listening, Locked, Told, Unlocked};
+pub use pages::Paged;
 pub use retry::Retries;
 pub use transport::{BoxError, Request, Response};

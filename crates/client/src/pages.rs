@@ -1,45 +1,41 @@
 //! Lists without pages: one thing after the other, the next page asked for when the last one is used up.
 
-use std::collections::VecDeque;
-
-use futures::{Stream, stream};
+use futures::{Stream, TryStreamExt as _, stream};
 
 use crate::Client;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::wire::{
-    Alarm, AlarmQuery, AuditEntry, AuditQuery, Dispatcher, DispatcherQuery, Execution, ExecutionQuery, Page,
-    PageQuery, QueueItem, QueueQuery, Signal, SignalQuery, Token, Trigger, TriggerQuery, Version, Workflow,
-    WorkflowQuery, Workspace,
+    Alarm, AlarmQuery, AuditEntry, AuditQuery, Dispatcher, DispatcherQuery, Execution, ExecutionQuery,
+    OccurrenceQuery, Page, PageQuery, QueueItem, QueueQuery, Signal, SignalQuery, Token, Trigger,
+    TriggerQuery, Version, Workflow, WorkflowQuery, Workspace,
 };
 
 /// Things on a page when we choose.
 const PAGE: u32 = 200;
 
-/// A query that names a page.
-trait Paged {
-    fn turn_to(&mut self, cursor: Option<String>);
+/// A query for one page of a list.
+pub trait Paged {
+    /// Where the page begins; none: the first page.
+    fn cursor(&mut self) -> &mut Option<String>;
+    /// Things on the page at most; none: as many as the server chooses.
+    fn limit(&mut self) -> &mut Option<u32>;
 }
 
 macro_rules! paged {
     ($($query:ident)*) => {
         $(impl Paged for $query {
-            fn turn_to(&mut self, cursor: Option<String>) {
-                self.cursor = cursor;
-                self.limit.get_or_insert(PAGE);
+            fn cursor(&mut self) -> &mut Option<String> {
+                &mut self.cursor
+            }
+
+            fn limit(&mut self) -> &mut Option<u32> {
+                &mut self.limit
             }
         })*
     };
 }
 
-paged!(AlarmQuery AuditQuery DispatcherQuery ExecutionQuery PageQuery QueueQuery SignalQuery TriggerQuery WorkflowQuery);
-
-/// Where a list stands.
-struct Reading<'a, Q, T> {
-    client: &'a Client,
-    query: Q,
-    ready: VecDeque<T>,
-    over: bool,
-}
+paged!(AlarmQuery AuditQuery DispatcherQuery ExecutionQuery OccurrenceQuery PageQuery QueueQuery SignalQuery TriggerQuery WorkflowQuery);
 
 /// Reads page after page. An error ends it.
 fn all<'a, Q, T>(
@@ -51,34 +47,20 @@ where
     Q: Paged + 'a,
     T: 'a,
 {
-    query.turn_to(None);
-    let reading = Reading {
-        client,
-        query,
-        ready: VecDeque::new(),
-        over: false,
-    };
-    stream::unfold((reading, read), |(mut reading, read)| async move {
-        loop {
-            if let Some(thing) = reading.ready.pop_front() {
-                return Some((Ok(thing), (reading, read)));
-            }
-            if reading.over {
-                return None;
-            }
-            match read(reading.client, &reading.query).await {
-                Ok(page) => {
-                    reading.over = page.next_cursor.is_none();
-                    reading.query.turn_to(page.next_cursor);
-                    reading.ready.extend(page.items);
-                }
-                Err(error) => {
-                    reading.over = true;
-                    return Some((Err(error), (reading, read)));
-                }
-            }
-        }
-    })
+    *query.cursor() = None;
+    query.limit().get_or_insert(PAGE);
+    let pages = stream::try_unfold((Some(query), read), move |(query, read)| async move {
+        let Some(mut query) = query else {
+            return Ok::<_, Error>(None);
+        };
+        let page = read(client, &query).await?;
+        let next = page.next_cursor.map(|cursor| {
+            *query.cursor() = Some(cursor);
+            query
+        });
+        Ok(Some((stream::iter(page.items.into_iter().map(Ok)), (next, read))))
+    });
+    pages.try_flatten()
 }
 
 /// All of a list, whatever its number of pages. The cursor of the query is not looked at, its limit is the size of a page.

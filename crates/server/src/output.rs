@@ -10,6 +10,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use serde::Serialize;
 
+mod columns;
+
+pub(crate) use columns::{
+    Column, Described, Names, column, details, in_details, in_table, long, named_rows, rows, time, workflow,
+};
+
 /// For whom to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -24,10 +30,7 @@ impl Format {
         value: &T,
         for_people: impl FnOnce(&T) -> String,
     ) -> anyhow::Result<()> {
-        let text = match self {
-            Self::Json => serde_json::to_string_pretty(value)?,
-            Self::People => for_people(value),
-        };
+        let text = self.view(value, false, for_people)?;
         writeln!(io::stdout().lock(), "{text}")?;
         Ok(())
     }

@@ -70,7 +70,7 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
         executions: config.executions(),
         alarms: config.alarms().map(alarms::Setup::new).transpose()?,
         dispatchers: Some(dispatchers::Parts {
-            settings: config.dispatchers(),
+            settings: config.dispatchers.clone(),
             engine: dispatcher_engine,
             heartbeats: heartbeats(config)?,
             webhook: webhook(config),
@@ -107,7 +107,7 @@ async fn look_at_locks(config: &Config, locks: &Locks) {
     };
     match problem {
         Ok(None) => {}
-        Ok(Some(problem)) if config.executions.enabled && config.executions.exclusive => {
+        Ok(Some(problem)) if config.executions_enabled && config.exclusive.on => {
             tracing::error!("{problem} Nothing is dispatched until then: the exclusive mode needs it.");
         }
         Ok(Some(problem)) => tracing::warn!("{problem} Until then there are no named locks."),
@@ -182,30 +182,31 @@ fn engine(config: &Config, database: &Database, presence: &Presence) -> Result<E
             Ok((Arc::new(engine), Arc::new(EmbeddedDispatchers::new())))
         }
         Engine::Temporal => {
-            let settings = temporal(&config.temporal, &config.server_name())?;
-            let engine = Arc::new(TemporalEngine::new(&settings)?);
-            let dispatchers = TemporalDispatchers::new(Arc::clone(&engine), &settings)?;
+            let (engine, dispatchers) = temporal_engines(config)?;
             Ok((engine, Arc::new(dispatchers)))
         }
     }
+}
+
+fn temporal_engines(config: &Config) -> Result<(Arc<TemporalEngine>, TemporalDispatchers)> {
+    let settings = temporal(&config.temporal, &config.server_name())?;
+    let engine = Arc::new(TemporalEngine::new(&settings)?);
+    let dispatchers = TemporalDispatchers::new(Arc::clone(&engine), &settings)?;
+    Ok((engine, dispatchers))
 }
 
 /// The engine of the dispatchers alone, for commands that only ask or reconcile.
 pub(crate) fn dispatcher_engine(config: &Config) -> Result<Arc<dyn DispatcherEngine>> {
     match config.engine {
         Engine::Embedded => Ok(Arc::new(EmbeddedDispatchers::new())),
-        Engine::Temporal => {
-            let settings = temporal(&config.temporal, &config.server_name())?;
-            let engine = Arc::new(TemporalEngine::new(&settings)?);
-            Ok(Arc::new(TemporalDispatchers::new(engine, &settings)?))
-        }
+        Engine::Temporal => Ok(Arc::new(temporal_engines(config)?.1)),
     }
 }
 
 /// Whoever compares leases, heartbeats and the engine's runs, for a command that does so once.
 pub(crate) fn office(config: &Config, database: Database) -> Result<Office> {
     let heartbeats = heartbeats(config)?.store(&database);
-    let (engine, settings) = (dispatcher_engine(config)?, Arc::new(config.dispatchers()));
+    let (engine, settings) = (dispatcher_engine(config)?, Arc::new(config.dispatchers.clone()));
     Ok(Office::new(
         database,
         engine,
@@ -228,8 +229,8 @@ fn heartbeats(config: &Config) -> Result<HeartbeatChoice> {
 
 fn webhook(config: &Config) -> Option<Webhook> {
     Some(Webhook {
-        url: config.dispatchers.webhook_url.clone()?,
-        secret: config.dispatchers.webhook_secret.clone(),
+        url: config.webhook_url.clone()?,
+        secret: config.webhook_secret.clone(),
     })
 }
 

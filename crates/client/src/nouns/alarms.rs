@@ -1,7 +1,6 @@
 //! Alarms and their occurrences.
 
 use reqwest::Method;
-use reqwest::header::IF_MATCH;
 use uuid::Uuid;
 
 use crate::Client;
@@ -14,18 +13,16 @@ use crate::wire::{
 impl Client {
     /// Sets an alarm. With an idempotency key in the request, a repeat gives the first alarm.
     pub async fn set_alarm(&self, request: &NewAlarm) -> Result<AlarmMade> {
-        let call = self.post(&["alarms"]);
-        let call = if request.idempotency_key.is_some() {
-            call.named_by_its_body()
-        } else {
-            call
-        };
+        let mut call = self.post(&["alarms"]);
+        if request.idempotency_key.is_some() {
+            call = call.named_by_its_body();
+        }
         call.json(request).send().await
     }
 
     /// Alarms, newest first.
     pub async fn alarms(&self, query: &AlarmQuery) -> Result<Page<Alarm>> {
-        self.get(&["alarms"]).query(query).send().await
+        self.read(&["alarms"], query).await
     }
 
     /// One alarm and its coming fires.
@@ -40,15 +37,13 @@ impl Client {
         change: &AlarmChange,
         if_match: Option<&str>,
     ) -> Result<AlarmDetails> {
-        let call = self.call(Method::PATCH, &["alarms", &id.to_string()]);
-        call.only_if(IF_MATCH, if_match).json(change).send().await
+        self.change(Method::PATCH, &["alarms", &id.to_string()], change, if_match)
+            .await
     }
 
     /// Cancels an alarm for good.
     pub async fn cancel_alarm(&self, id: Uuid) -> Result<()> {
-        self.call(Method::DELETE, &["alarms", &id.to_string()])
-            .send_for_nothing()
-            .await
+        self.remove(&["alarms", &id.to_string()]).await
     }
 
     /// Fires nothing more of an alarm.
@@ -68,30 +63,22 @@ impl Client {
 
     /// The occurrences of an alarm, newest first.
     pub async fn occurrences(&self, id: Uuid, query: &OccurrenceQuery) -> Result<Page<Occurrence>> {
-        self.get(&["alarms", &id.to_string(), "occurrences"])
-            .query(query)
-            .send()
+        self.read(&["alarms", &id.to_string(), "occurrences"], query)
             .await
     }
 
     /// What was done to an alarm, newest first.
     pub async fn alarm_history(&self, id: Uuid, query: &PageQuery) -> Result<Page<AlarmEvent>> {
-        self.get(&["alarms", &id.to_string(), "history"])
-            .query(query)
-            .send()
-            .await
+        self.read(&["alarms", &id.to_string(), "history"], query).await
     }
 
     /// Fires occurrences of the past, or tells which.
     pub async fn backfill(&self, id: Uuid, range: &Backfill) -> Result<Backfilled> {
-        self.post(&["alarms", &id.to_string(), "backfill"])
-            .json(range)
-            .send()
-            .await
+        self.ask(&["alarms", &id.to_string(), "backfill"], range).await
     }
 
     /// When an expression would fire.
     pub async fn next_fires(&self, query: &NextQuery) -> Result<NextFires> {
-        self.get(&["alarms", "next"]).query(query).send().await
+        self.read(&["alarms", "next"], query).await
     }
 }

@@ -1,7 +1,6 @@
 //! Workspaces, plans, workflows and their versions.
 
 use reqwest::Method;
-use reqwest::header::IF_MATCH;
 use uuid::Uuid;
 
 use crate::Client;
@@ -14,7 +13,7 @@ use crate::wire::{
 impl Client {
     /// Workspaces, in the order of their ids.
     pub async fn workspaces(&self, query: &PageQuery) -> Result<Page<Workspace>> {
-        self.get(&["workspaces"]).query(query).send().await
+        self.read(&["workspaces"], query).await
     }
 
     /// One workspace.
@@ -29,15 +28,13 @@ impl Client {
         change: &WorkspaceChange,
         if_match: Option<&str>,
     ) -> Result<Workspace> {
-        let call = self.call(Method::PUT, &["workspaces", &id.to_string()]);
-        call.only_if(IF_MATCH, if_match).json(change).send().await
+        self.change(Method::PUT, &["workspaces", &id.to_string()], change, if_match)
+            .await
     }
 
     /// Deletes a workspace and its workflows.
     pub async fn delete_workspace(&self, id: Uuid) -> Result<()> {
-        self.call(Method::DELETE, &["workspaces", &id.to_string()])
-            .send_for_nothing()
-            .await
+        self.remove(&["workspaces", &id.to_string()]).await
     }
 
     /// Starts nothing more for a workspace.
@@ -58,13 +55,12 @@ impl Client {
 
     /// Makes a plan or changes it.
     pub async fn put_plan(&self, name: &str, change: &PlanChange, if_match: Option<&str>) -> Result<Plan> {
-        let call = self.call(Method::PUT, &["plans", name]);
-        call.only_if(IF_MATCH, if_match).json(change).send().await
+        self.change(Method::PUT, &["plans", name], change, if_match).await
     }
 
     /// Workflows, in the order of their ids.
     pub async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<Workflow>> {
-        self.get(&["workflows"]).query(query).send().await
+        self.read(&["workflows"], query).await
     }
 
     /// One workflow.
@@ -79,15 +75,13 @@ impl Client {
         change: &WorkflowChange,
         if_match: Option<&str>,
     ) -> Result<Workflow> {
-        let call = self.call(Method::PUT, &["workflows", &id.to_string()]);
-        call.only_if(IF_MATCH, if_match).json(change).send().await
+        self.change(Method::PUT, &["workflows", &id.to_string()], change, if_match)
+            .await
     }
 
     /// Deletes a workflow.
     pub async fn delete_workflow(&self, id: Uuid) -> Result<()> {
-        self.call(Method::DELETE, &["workflows", &id.to_string()])
-            .send_for_nothing()
-            .await
+        self.remove(&["workflows", &id.to_string()]).await
     }
 
     /// Starts nothing more of a workflow.
@@ -107,15 +101,13 @@ impl Client {
         version: &NewVersion,
         key: Option<&str>,
     ) -> Result<VersionMade> {
-        let call = self.post(&["workflows", &id.to_string(), "versions"]);
-        call.once_for(key).json(version).send().await
+        self.ask_once(&["workflows", &id.to_string(), "versions"], key, version)
+            .await
     }
 
     /// The versions of a workflow, newest first.
     pub async fn versions(&self, id: Uuid, query: &PageQuery) -> Result<Page<Version>> {
-        self.get(&["workflows", &id.to_string(), "versions"])
-            .query(query)
-            .send()
+        self.read(&["workflows", &id.to_string(), "versions"], query)
             .await
     }
 }

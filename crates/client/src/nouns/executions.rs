@@ -14,25 +14,23 @@ use crate::wire::{
 impl Client {
     /// Asks for a workflow to run, once for the key of the request; without one, once for this call.
     pub async fn enqueue(&self, request: &Enqueue) -> Result<Enqueued> {
-        let call = self.post(&["executions"]);
-        let call = if request.idempotency_key.is_some() {
-            call.named_by_its_body()
-        } else {
-            call
-        };
+        let mut call = self.post(&["executions"]);
+        if request.idempotency_key.is_some() {
+            call = call.named_by_its_body();
+        }
         call.json(request).send().await
     }
 
     /// Asks for many at once, all or none.
     pub async fn enqueue_all(&self, requests: Vec<Enqueue>) -> Result<Vec<Enqueued>> {
         let request = BulkEnqueue { items: requests };
-        let answer: BulkEnqueued = self.post(&["executions", "bulk"]).json(&request).send().await?;
+        let answer: BulkEnqueued = self.ask(&["executions", "bulk"], &request).await?;
         Ok(answer.items)
     }
 
     /// Executions, newest first.
     pub async fn executions(&self, query: &ExecutionQuery) -> Result<Page<Execution>> {
-        self.get(&["executions"]).query(query).send().await
+        self.read(&["executions"], query).await
     }
 
     /// One execution.
@@ -47,23 +45,17 @@ impl Client {
 
     /// Ends an active execution and frees its slot.
     pub async fn complete(&self, id: Uuid, end: &Complete) -> Result<Execution> {
-        self.post(&["executions", &id.to_string(), "complete"])
-            .json(end)
-            .send()
-            .await
+        self.ask(&["executions", &id.to_string(), "complete"], end).await
     }
 
     /// Cancels an execution.
     pub async fn cancel_execution(&self, id: Uuid, why: &Cancel) -> Result<Cancelled> {
-        self.post(&["executions", &id.to_string(), "cancel"])
-            .json(why)
-            .send()
-            .await
+        self.ask(&["executions", &id.to_string(), "cancel"], why).await
     }
 
     /// Items of the queue, newest first.
     pub async fn queue(&self, query: &QueueQuery) -> Result<Page<QueueItem>> {
-        self.get(&["queue"]).query(query).send().await
+        self.read(&["queue"], query).await
     }
 
     /// One item, and why it waits.
@@ -78,18 +70,13 @@ impl Client {
 
     /// Changes an item that waits.
     pub async fn change_queue_item(&self, id: Uuid, change: &QueueItemChange) -> Result<QueueItem> {
-        self.call(Method::PATCH, &["queue", &id.to_string()])
-            .json(change)
-            .send()
+        self.change(Method::PATCH, &["queue", &id.to_string()], change, None)
             .await
     }
 
     /// Cancels an item.
     pub async fn cancel(&self, id: Uuid, why: &Cancel) -> Result<Cancelled> {
-        self.post(&["queue", &id.to_string(), "cancel"])
-            .json(why)
-            .send()
-            .await
+        self.ask(&["queue", &id.to_string(), "cancel"], why).await
     }
 
     /// Puts an item that ended badly back into the queue.
@@ -99,19 +86,11 @@ impl Client {
 
     /// Puts everything back that ended badly and matches. Once for its key; without one, once for this call.
     pub async fn retry_all(&self, filter: &BulkRetry, key: Option<&str>) -> Result<BulkAnswer> {
-        self.post(&["queue", "retry"])
-            .once_for(key)
-            .json(filter)
-            .send()
-            .await
+        self.ask_once(&["queue", "retry"], key, filter).await
     }
 
     /// Cancels everything that waits or runs and matches. Once for its key; without one, once for this call.
     pub async fn cancel_all(&self, filter: &BulkCancel, key: Option<&str>) -> Result<BulkAnswer> {
-        self.post(&["queue", "cancel"])
-            .once_for(key)
-            .json(filter)
-            .send()
-            .await
+        self.ask_once(&["queue", "cancel"], key, filter).await
     }
 }

@@ -54,7 +54,7 @@ impl Client {
 
     /// Takes a lock when nobody has it; never waits for it.
     pub async fn acquire_lock(&self, name: &str, request: &LockRequest) -> Result<Locked> {
-        match self.post(&["locks", name]).json(request).send().await {
+        match self.ask(&["locks", name], request).await {
             Ok(acquired) => Ok(Locked::Acquired(acquired)),
             Err(Error::Conflict(problem)) if problem.name() == "lock-taken" => {
                 let nobody = Taken {

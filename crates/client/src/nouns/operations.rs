@@ -1,6 +1,5 @@
 //! Tokens, audit, overview, servers.
 
-use reqwest::Method;
 use uuid::Uuid;
 
 use crate::Client;
@@ -18,7 +17,7 @@ impl Client {
 
     /// Tokens, in the order of their ids.
     pub async fn tokens(&self, query: &PageQuery) -> Result<Page<Token>> {
-        self.get(&["tokens"]).query(query).send().await
+        self.read(&["tokens"], query).await
     }
 
     /// One token.
@@ -33,19 +32,17 @@ impl Client {
 
     /// Revokes a token; every server forgets it within five seconds.
     pub async fn revoke_token(&self, id: Uuid) -> Result<()> {
-        self.call(Method::DELETE, &["tokens", &id.to_string()])
-            .send_for_nothing()
-            .await
+        self.remove(&["tokens", &id.to_string()]).await
     }
 
     /// Lines of the audit, newest first.
     pub async fn audit(&self, query: &AuditQuery) -> Result<Page<AuditEntry>> {
-        self.get(&["audit"]).query(query).send().await
+        self.read(&["audit"], query).await
     }
 
     /// The whole at a glance.
     pub async fn overview(&self, query: &OverviewQuery) -> Result<Overview> {
-        self.get(&["overview"]).query(query).send().await
+        self.read(&["overview"], query).await
     }
 
     /// The servers that share the work.

@@ -13,19 +13,19 @@ use crate::wire::{
 impl Client {
     /// Sends a signal; it is committed when this returns.
     pub async fn send_signal(&self, signal: &NewSignal) -> Result<SignalSent> {
-        self.post(&["signals"]).json(signal).send().await
+        self.ask(&["signals"], signal).await
     }
 
     /// Sends many at once, all or none.
     pub async fn send_signals(&self, signals: Vec<NewSignal>) -> Result<Vec<SignalSent>> {
         let request = BulkSend { items: signals };
-        let answer: BulkSent = self.post(&["signals", "bulk"]).json(&request).send().await?;
+        let answer: BulkSent = self.ask(&["signals", "bulk"], &request).await?;
         Ok(answer.items)
     }
 
     /// Signals, newest first.
     pub async fn signals(&self, query: &SignalQuery) -> Result<Page<Signal>> {
-        self.get(&["signals"]).query(query).send().await
+        self.read(&["signals"], query).await
     }
 
     /// One signal.
@@ -40,21 +40,17 @@ impl Client {
 
     /// Puts every dead letter back that matches. Once for its key; without one, once for this call.
     pub async fn replay_all(&self, filter: &BulkReplay, key: Option<&str>) -> Result<BulkAnswer> {
-        self.post(&["signals", "replay"])
-            .once_for(key)
-            .json(filter)
-            .send()
-            .await
+        self.ask_once(&["signals", "replay"], key, filter).await
     }
 
     /// Triggers, in the order of their names.
     pub async fn triggers(&self, query: &TriggerQuery) -> Result<Page<Trigger>> {
-        self.get(&["triggers"]).query(query).send().await
+        self.read(&["triggers"], query).await
     }
 
     /// One trigger.
     pub async fn trigger(&self, project: &str, name: &str, place: &TriggerPlace) -> Result<Trigger> {
-        self.get(&["triggers", project, name]).query(place).send().await
+        self.read(&["triggers", project, name], place).await
     }
 
     /// Makes a trigger or changes it.
@@ -79,7 +75,7 @@ impl Client {
 
     /// Dispatchers, in the order of their ids.
     pub async fn dispatchers(&self, query: &DispatcherQuery) -> Result<Page<Dispatcher>> {
-        self.get(&["dispatchers"]).query(query).send().await
+        self.read(&["dispatchers"], query).await
     }
 
     /// One dispatcher.
@@ -89,14 +85,11 @@ impl Client {
 
     /// What happened to a dispatcher, newest first.
     pub async fn dispatcher_history(&self, id: &str, query: &PageQuery) -> Result<Page<DispatcherEvent>> {
-        self.get(&["dispatchers", id, "history"])
-            .query(query)
-            .send()
-            .await
+        self.read(&["dispatchers", id, "history"], query).await
     }
 
     /// Removes what a crash left behind, or only looks.
     pub async fn reconcile_dispatchers(&self, how: &Reconcile) -> Result<Reconciled> {
-        self.post(&["dispatchers", "reconcile"]).json(how).send().await
+        self.ask(&["dispatchers", "reconcile"], how).await
     }
 }

@@ -17,6 +17,8 @@ use crate::id::{ExecutionId, ItemId, ServerId, Token, WorkspaceId};
 use crate::retry::Backoff;
 use crate::task::{Next, Pass};
 
+/// How soon to look again while something of a lost server is left.
+const SOON: Duration = Duration::from_secs(1);
 /// How often to look for leases that ran out while their server lives. That a server is lost is told by a bell.
 const EVERY: Duration = Duration::from_secs(10);
 /// Of the time, a scan for leases that ran out may take one part in this many: a table that is large, or full of what a held
@@ -61,8 +63,7 @@ impl Pass for Recover {
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         let Some((lock, exclusive)) = &mut self.exclusive else {
-            let more = self.recover(Duration::ZERO).await?;
-            return Ok(if more { Next::Now } else { Next::After(EVERY) });
+            return self.recover(Duration::ZERO).await;
         };
         let Exclusive {
             recovery_interval,
@@ -74,7 +75,7 @@ impl Pass for Recover {
         };
         let recovered = loop {
             let recovered = self.recover(stale_after).await;
-            if !matches!(recovered, Ok(true)) || !held.is_held() {
+            if !matches!(recovered, Ok(Next::Now)) || !held.is_held() {
                 break recovered;
             }
         };
@@ -99,10 +100,10 @@ impl Recover {
         }
     }
 
-    /// One scan for claims that are at least this old. Answers whether there may be more.
-    async fn recover(&mut self, stale_after: Duration) -> Result<bool, db::Error> {
+    /// One scan for claims that are at least this old.
+    async fn recover(&mut self, stale_after: Duration) -> Result<Next, db::Error> {
         let Some(me) = self.shared.presence.holder() else {
-            return Ok(false);
+            return Ok(Next::After(SOON));
         };
         let dead: Vec<(ServerId, String)> = sqlx::query_as(statement!("servers/dead"))
             .all(&self.shared.database)
@@ -135,6 +136,8 @@ impl Recover {
         if full {
             self.scan_at = began;
         }
+        // What could not be resolved now is adopted for a moment only.
+        let is_left = !orphans.is_empty() || !dead.is_empty();
         if !orphans.is_empty() {
             self.resolve(orphans).await?;
         } else if !dead.is_empty() {
@@ -148,7 +151,11 @@ impl Recover {
             }
         }
         self.fail_orphans().await?;
-        Ok(full)
+        Ok(match (full, is_left) {
+            (true, _) => Next::Now,
+            (false, true) => Next::After(SOON),
+            (false, false) => Next::After(EVERY),
+        })
     }
 
     async fn resolve(&self, orphans: Vec<Orphan>) -> Result<(), db::Error> {

@@ -6,21 +6,69 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use uuid::Uuid;
 
+use super::Context;
 use crate::config;
-use crate::failure::Refusal;
+use crate::failure::{Kind, Refusal};
 
-/// For commands that destroy.
+/// For commands that destroy; one that does not delete has its own words for `dry_run`.
 #[derive(Debug, Args)]
-pub(crate) struct Deletion {
+pub(crate) struct Caution {
     /// Do not ask
     #[arg(long)]
     pub(super) yes: bool,
     /// Only say what would be deleted
     #[arg(long, conflicts_with = "yes")]
     pub(super) dry_run: bool,
+}
+
+impl Caution {
+    /// Deletes what a person agrees to, and answers what was done or would be.
+    pub(super) async fn delete(
+        &self,
+        what: &str,
+        then: &str,
+        delete: impl Future<Output = stationmaster_client::Result<()>>,
+    ) -> Result<String> {
+        if self.dry_run {
+            return Ok(format!("Would delete {what}. Then {then}."));
+        }
+        Context::confirm(&format!("Delete {what}? Then {then}."), self.yes)?;
+        delete.await?;
+        Ok(format!("Deleted {what}."))
+    }
+}
+
+/// What was to be made is there.
+pub(super) fn already_there(noun: &str, id: Uuid) -> Refusal {
+    let advice = format!("Change it: stationmaster {noun}s set {id}");
+    Refusal::new(Kind::Conflict, format!("there is a {noun} {id} already"), advice)
+}
+
+/// One of these words, which mean what they mean on the wire; there some are written in capitals.
+pub(super) fn word_of<T>(words: impl Into<PossibleValuesParser>) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let words: PossibleValuesParser = words.into();
+    words.try_map(|word| {
+        let capitals = serde_json::from_value(word.to_uppercase().into());
+        capitals.or_else(|_| serde_json::from_value(word.to_lowercase().into()))
+    })
+}
+
+/// Words and what they mean, for [`word_of`].
+pub(super) fn explained(words: &[(&'static str, &'static str)]) -> PossibleValuesParser {
+    let words = words.iter();
+    words
+        .map(|(word, help)| PossibleValue::new(word).help(*help))
+        .collect::<Vec<_>>()
+        .into()
 }
 
 /// An id: the whole UUID. A part of one would become ambiguous as soon as there is more work.
@@ -72,6 +120,19 @@ pub(super) fn json(what: &str, text: &str) -> Result<Box<RawValue>> {
         )
     };
     Ok(serde_json::from_str(text).map_err(wrong)?)
+}
+
+/// JSON that was given here or in a file; or not at all.
+pub(super) fn json_given(
+    what: &str,
+    here: Option<String>,
+    file: Option<&str>,
+) -> Result<Option<Box<RawValue>>> {
+    let text = match (here, file) {
+        (None, Some(path)) => Some(read(path)?),
+        (here, _) => here,
+    };
+    text.map(|text| json(what, &text)).transpose()
 }
 
 #[cfg(test)]

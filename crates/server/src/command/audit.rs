@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use comfy_table::Cell;
+use stationmaster_client::Client;
 use stationmaster_client::wire::{AuditEntry, AuditQuery};
 use uuid::Uuid;
 
 use super::Context;
 use super::arguments::{id, text};
-use super::pages::{listed, say_where_it_ends};
-use crate::output::{cell, maybe, moment, short, table};
+use super::pages::Newest;
+use crate::output::{Column, Described, cell, column, maybe, moment, short};
 
 /// What to do with the audit.
 #[derive(Debug, Subcommand)]
@@ -33,12 +33,8 @@ pub(crate) struct ListArgs {
     /// Only about this thing: an id, or a name
     #[arg(long, value_parser = text)]
     subject: Option<String>,
-    /// At most so many, the newest first
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    limit: u32,
-    /// Go on where the list before ended: what it said, with --json as `next_cursor` on stderr
-    #[arg(long, value_name = "PLACE")]
-    before: Option<String>,
+    #[command(flatten)]
+    part: Newest<10_000>,
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
@@ -51,32 +47,16 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         ..AuditQuery::default()
     };
     let client = context.client().await?;
-    let lines = listed(args.limit, args.before.as_deref(), async |limit, cursor| {
-        let query = AuditQuery {
-            limit,
-            cursor,
-            ..query.clone()
-        };
-        client.audit(&query).await
-    })
-    .await?;
-    context.format.print(&lines.rows[..], |lines| {
-        table(
-            &["AT", "BY", "ACTION", "SUBJECT", "WORKSPACE", "DETAIL"],
-            lines.iter().map(row),
-        )
-    })?;
-    say_where_it_ends("--before", lines.next.as_deref(), context.format);
-    Ok(())
+    context.list(&client, args.part, query, Client::audit).await
 }
 
-fn row(line: &AuditEntry) -> Vec<Cell> {
-    vec![
-        cell(moment(line.at)),
-        cell(&line.actor),
-        cell(&line.action),
-        cell(&line.subject),
-        maybe(line.workspace_id),
-        short(Some(&line.detail.to_string())),
-    ]
+impl Described for AuditEntry {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("AT", |line| cell(moment(line.at))),
+        column("BY", |line| cell(&line.actor)),
+        column("ACTION", |line| cell(&line.action)),
+        column("SUBJECT", |line| cell(&line.subject)),
+        column("WORKSPACE", |line| maybe(line.workspace_id)),
+        column("DETAIL", |line| short(Some(&line.detail.to_string()))),
+    ];
 }

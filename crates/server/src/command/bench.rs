@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use stationmaster_bench::fixture::Load;
 use stationmaster_bench::scenario::{self, Progress};
 use stationmaster_bench::{claim_cost, horizon, idle};
+use stationmaster_core::db::Database;
 use stationmaster_core::executions::Settings;
 use stationmaster_postgres::{Afterwards, Binaries, Server};
 use stationmaster_temporal::TemporalEngine;
@@ -23,6 +24,9 @@ use crate::output::Format;
 use crate::wiring;
 
 mod alarms;
+
+/// What an execution takes where work is done.
+const WORK: Duration = Duration::from_millis(400);
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -86,34 +90,6 @@ enum Scenario {
     All,
 }
 
-impl Scenario {
-    const EACH: [Self; 8] = [
-        Self::Noop,
-        Self::Limits,
-        Self::Tenants,
-        Self::Many,
-        Self::Claim,
-        Self::Temporal,
-        Self::Idle,
-        Self::Horizon,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Noop => "noop",
-            Self::Limits => "limits",
-            Self::Tenants => "tenants",
-            Self::Many => "many",
-            Self::Claim => "claim",
-            Self::Temporal => "temporal",
-            Self::Idle => "idle",
-            Self::Horizon => "horizon",
-            Self::Custom => "custom",
-            Self::All => "all",
-        }
-    }
-}
-
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     let config = context.settings()?.config;
     let args = match command {
@@ -121,19 +97,61 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         Command::Alarms(args) => return alarms::run(&args, &config, context).await,
         Command::Api(args) => return bench_api::run(&args, context).await,
     };
-    let bench = Bench::start(&config, args, context.format).await?;
-    let scenarios = if bench.args.scenario == Scenario::All {
-        Scenario::EACH.to_vec()
+    let settings = config.executions().unwrap_or_default();
+    let one = async |scenario, url: &str, bar: &mut Bar| match scenario {
+        Scenario::Temporal => temporal(&config, url, args.items.unwrap_or(2_000), &settings, bar).await,
+        scenario => args.measure(scenario, url, &settings, bar).await,
+    };
+    let left_out = [Scenario::Custom, Scenario::All];
+    measure_each(
+        args.scenario,
+        &left_out,
+        args.on.as_deref(),
+        &config,
+        context,
+        one,
+    )
+    .await
+}
+
+/// Measures the chosen scenario, or all but those that are left out, and prints what came of them.
+async fn measure_each<S: ValueEnum + PartialEq + 'static>(
+    chosen: S,
+    left_out: &[S],
+    on: Option<&str>,
+    config: &Config,
+    context: &Context,
+    one: impl AsyncFn(S, &str, &mut Bar) -> Result<Value>,
+) -> Result<()> {
+    let (url, server) = if let Some(url) = on {
+        (url.to_owned(), None)
     } else {
-        vec![bench.args.scenario]
+        let server = private_postgres(config).await?;
+        (server.url("postgres"), Some(server))
+    };
+    Database::new(&url, 2)?.migrate().await?;
+    // The last one that is left out is the word for all.
+    let scenarios = if left_out.last() == Some(&chosen) {
+        let each = S::value_variants().iter();
+        each.filter(|scenario| !left_out.contains(scenario))
+            .cloned()
+            .collect()
+    } else {
+        vec![chosen]
     };
     let mut results = serde_json::Map::new();
     for scenario in scenarios {
-        results.insert(scenario.name().to_owned(), bench.scenario(scenario).await?);
+        let value = scenario.to_possible_value();
+        let name = value.map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let mut bar = Bar::new(&name, context.format);
+        let figures = one(scenario, &url, &mut bar).await?;
+        results.insert(name, figures);
     }
-    let results = Value::Object(results);
-    context.format.print(&results, table)?;
-    bench.stop().await
+    context.print(&Value::Object(results), table)?;
+    if let Some(server) = server {
+        tokio::task::spawn_blocking(move || server.stop()).await?;
+    }
+    Ok(())
 }
 
 /// One row for each figure.
@@ -173,153 +191,69 @@ fn flatten(prefix: &str, value: &Value, rows: &mut Vec<(String, String)>) {
     }
 }
 
-struct Bench<'a> {
-    config: &'a Config,
-    args: ExecutionsArgs,
-    format: Format,
-    url: String,
-    server: Option<Server>,
-}
-
-impl<'a> Bench<'a> {
-    async fn start(config: &'a Config, args: ExecutionsArgs, format: Format) -> Result<Self> {
-        let (url, server) = if let Some(url) = &args.on {
-            (url.clone(), None)
-        } else {
-            let server = private_postgres(config).await?;
-            (server.url("postgres"), Some(server))
+impl ExecutionsArgs {
+    async fn measure(
+        &self,
+        scenario: Scenario,
+        url: &str,
+        settings: &Settings,
+        bar: &mut Bar,
+    ) -> Result<Value> {
+        let items = |usual| self.items.unwrap_or(usual);
+        let (limits, work, many, servers) = match scenario {
+            Scenario::Noop | Scenario::Horizon => (self.limits(), Duration::ZERO, 200_000, self.servers),
+            Scenario::Custom => (self.limits(), self.work.unwrap_or_default(), 10_000, self.servers),
+            Scenario::Limits => (vec![1, 1, 1, 5, 20], WORK, 1_400, 6),
+            Scenario::Tenants => (vec![5; 200], WORK, 30_000, 4),
+            Scenario::Many => (vec![1; 10_000], WORK, 100_000, 4),
+            Scenario::Claim => {
+                let part = |part: &str| bar.part(part, 1);
+                let cost = claim_cost::measure(url, 20_000, items(1_000_000), 10_000, part).await?;
+                return Ok(json!(cost));
+            }
+            Scenario::Idle => return Ok(json!(idle::idle(url, items(50), settings, bar).await?)),
+            // Not a load of its own.
+            Scenario::Temporal | Scenario::All => return Ok(Value::Null),
         };
-        stationmaster_core::db::Database::new(&url, 2)?.migrate().await?;
-        Ok(Self {
-            config,
-            args,
-            format,
-            url,
-            server,
+        let load = Load {
+            limits,
+            work,
+            items: items(many),
+            by_limit: !matches!(scenario, Scenario::Noop | Scenario::Horizon),
+        };
+        Ok(if scenario == Scenario::Horizon {
+            json!(horizon::horizon(url, &load, servers, settings, bar).await?)
+        } else {
+            json!(scenario::embedded(url, &load, servers, settings, bar).await?)
         })
     }
 
-    async fn scenario(&self, scenario: Scenario) -> Result<Value> {
-        let settings = self.config.executions().unwrap_or_default();
-        let items = |usual: usize| self.args.items.unwrap_or(usual);
-        let work = Duration::from_millis(400);
-        match scenario {
-            Scenario::Noop => {
-                let load = Load {
-                    limits: self.limits(),
-                    work: Duration::ZERO,
-                    items: items(200_000),
-                    by_limit: false,
-                };
-                self.embedded(scenario, load, self.args.servers, &settings).await
-            }
-            Scenario::Custom => {
-                let load = Load {
-                    limits: self.limits(),
-                    work: self.args.work.unwrap_or_default(),
-                    items: items(10_000),
-                    by_limit: true,
-                };
-                self.embedded(scenario, load, self.args.servers, &settings).await
-            }
-            Scenario::Limits => {
-                let load = Load {
-                    limits: vec![1, 1, 1, 5, 20],
-                    work,
-                    items: items(1_400),
-                    by_limit: true,
-                };
-                self.embedded(scenario, load, 6, &settings).await
-            }
-            Scenario::Tenants => {
-                let load = Load {
-                    limits: vec![5; 200],
-                    work,
-                    items: items(30_000),
-                    by_limit: true,
-                };
-                self.embedded(scenario, load, 4, &settings).await
-            }
-            Scenario::Many => {
-                let load = Load {
-                    limits: vec![1; 10_000],
-                    work,
-                    items: items(100_000),
-                    by_limit: true,
-                };
-                self.embedded(scenario, load, 4, &settings).await
-            }
-            Scenario::Claim => {
-                let mut bar = Bar::new(scenario.name(), self.format);
-                let cost = claim_cost::measure(&self.url, 20_000, items(1_000_000), 10_000, |part| {
-                    bar.part(part, 1);
-                })
-                .await?;
-                Ok(json!(cost))
-            }
-            Scenario::Temporal => self.temporal(items(2_000), &settings).await,
-            Scenario::Idle => {
-                let mut bar = Bar::new(scenario.name(), self.format);
-                let waits = idle::idle(&self.url, items(50), &settings, &mut bar).await?;
-                Ok(json!(waits))
-            }
-            Scenario::Horizon => {
-                let load = Load {
-                    limits: self.limits(),
-                    work: Duration::ZERO,
-                    items: items(200_000),
-                    by_limit: false,
-                };
-                let mut bar = Bar::new(scenario.name(), self.format);
-                let servers = self.args.servers;
-                let horizon = horizon::horizon(&self.url, &load, servers, &settings, &mut bar).await?;
-                Ok(json!(horizon))
-            }
-            Scenario::All => Ok(Value::Null),
-        }
-    }
-
     fn limits(&self) -> Vec<i32> {
-        (0..self.args.workspaces)
-            .map(|n| self.args.limits[n % self.args.limits.len()])
-            .collect()
+        let limits = self.limits.iter().cycle();
+        limits.take(self.workspaces).copied().collect()
     }
+}
 
-    async fn embedded(
-        &self,
-        scenario: Scenario,
-        load: Load,
-        servers: usize,
-        settings: &Settings,
-    ) -> Result<Value> {
-        let mut bar = Bar::new(scenario.name(), self.format);
-        let ran = scenario::embedded(&self.url, &load, servers, settings, &mut bar).await?;
-        Ok(json!(ran))
-    }
-
-    async fn temporal(&self, items: usize, settings: &Settings) -> Result<Value> {
-        let mut bar = Bar::new(Scenario::Temporal.name(), self.format);
-        let mut temporal = wiring::temporal(&self.config.temporal, "bench")?;
-        // A dev server of its own where its program is at hand; otherwise the one that is configured.
-        let _child = match bench_surroundings().1 {
-            Some(program) => {
-                let (child, address) = temporal_dev_server(&program).await?;
-                temporal.address = address;
-                Some(child)
-            }
-            None => None,
-        };
-        let engine = Arc::new(TemporalEngine::new(&temporal)?);
-        let starts = scenario::starts(&self.url, engine, items, settings, &mut bar).await?;
-        Ok(json!(starts))
-    }
-
-    async fn stop(self) -> Result<()> {
-        if let Some(server) = self.server {
-            tokio::task::spawn_blocking(move || server.stop()).await?;
+async fn temporal(
+    config: &Config,
+    url: &str,
+    items: usize,
+    settings: &Settings,
+    bar: &mut Bar,
+) -> Result<Value> {
+    let mut temporal = wiring::temporal(&config.temporal, "bench")?;
+    // A dev server of its own where its program is at hand; otherwise the one that is configured.
+    let _child = match bench_surroundings().1 {
+        Some(program) => {
+            let (child, address) = temporal_dev_server(&program).await?;
+            temporal.address = address;
+            Some(child)
         }
-        Ok(())
-    }
+        None => None,
+    };
+    let engine = Arc::new(TemporalEngine::new(&temporal)?);
+    let starts = scenario::starts(url, engine, items, settings, bar).await?;
+    Ok(json!(starts))
 }
 
 /// A PostgreSQL of its own with durable commits, removed afterwards.
@@ -370,12 +304,12 @@ async fn temporal_dev_server(program: &PathBuf) -> Result<(tokio::process::Child
 
 /// A progress bar on a terminal, nothing otherwise.
 struct Bar {
-    scenario: &'static str,
+    scenario: String,
     bar: ProgressBar,
 }
 
 impl Bar {
-    fn new(scenario: &'static str, format: Format) -> Self {
+    fn new(scenario: &str, format: Format) -> Self {
         let bar = if format == Format::People {
             ProgressBar::new(1)
         } else {
@@ -384,7 +318,10 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{msg:32} {wide_bar} {pos}/{len} {elapsed}") {
             bar.set_style(style);
         }
-        Self { scenario, bar }
+        Self {
+            scenario: scenario.to_owned(),
+            bar,
+        }
     }
 }
 

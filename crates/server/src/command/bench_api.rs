@@ -7,8 +7,10 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use stationmaster_bench::lists::{self, Record};
-use stationmaster_client::Client;
-use stationmaster_client::wire::{ExecutionQuery, ExecutionStatus, ItemStatus, OverviewQuery, QueueQuery};
+use stationmaster_client::wire::{
+    ExecutionQuery, ExecutionStatus, ItemStatus, OverviewQuery, Page, QueueQuery,
+};
+use stationmaster_client::{Client, Paged};
 use stationmaster_core::access::{self, NewToken, Role};
 use stationmaster_core::db::Database;
 use stationmaster_core::id::WorkspaceId;
@@ -33,7 +35,7 @@ pub(crate) struct ApiArgs {
 pub(crate) async fn run(args: &ApiArgs, context: &Context) -> Result<()> {
     let mut config = context.settings()?.config;
     // Nothing is dispatched: the rows stay as they are while they are listed.
-    config.executions.enabled = false;
+    config.executions_enabled = false;
     let server = private_postgres(&config).await?;
     let database = Database::new(&server.url("postgres"), config.database_pool)?;
     database.migrate().await?;
@@ -46,7 +48,7 @@ pub(crate) async fn run(args: &ApiArgs, context: &Context) -> Result<()> {
     let all = client(&database, &address, Scope::All).await?;
     let scoped = client(&database, &address, Scope::Only(vec![WorkspaceId(record.small)])).await?;
     let results = measure(args.requests, &record, &all, &scoped).await?;
-    context.format.print(&json!({ "api": results }), table)?;
+    context.print(&json!({ "api": results }), table)?;
     running.shut_down(Duration::from_secs(5)).await?;
     database.pool().close().await;
     tokio::task::spawn_blocking(move || server.stop()).await?;
@@ -104,16 +106,8 @@ async fn measure(requests: usize, record: &Record, all: &Client, scoped: &Client
         ("queue_scoped", scoped, queue()),
     ];
     for (name, client, query) in queues {
-        let mut times = Vec::new();
-        let mut query = query;
-        for _ in 0..requests {
-            let began = Instant::now();
-            let page = client.queue(&query).await?;
-            times.push(began.elapsed());
-            // Deeper with every request, and from the top again at the end.
-            query.cursor = page.next_cursor;
-        }
-        results.insert(name.to_owned(), percentiles(times));
+        let times = time_pages(requests, client, query, Client::queue).await?;
+        results.insert(name.to_owned(), times);
     }
     let lists = [
         ("executions", all, executions()),
@@ -144,15 +138,9 @@ async fn measure(requests: usize, record: &Record, all: &Client, scoped: &Client
         ),
         ("executions_scoped", scoped, executions()),
     ];
-    for (name, client, mut query) in lists {
-        let mut times = Vec::new();
-        for _ in 0..requests {
-            let began = Instant::now();
-            let page = client.executions(&query).await?;
-            times.push(began.elapsed());
-            query.cursor = page.next_cursor;
-        }
-        results.insert(name.to_owned(), percentiles(times));
+    for (name, client, query) in lists {
+        let times = time_pages(requests, client, query, Client::executions).await?;
+        results.insert(name.to_owned(), times);
     }
     for (name, client) in [("overview", all), ("overview_scoped", scoped)] {
         let mut times = Vec::new();
@@ -164,6 +152,23 @@ async fn measure(requests: usize, record: &Record, all: &Client, scoped: &Client
         results.insert(name.to_owned(), percentiles(times));
     }
     Ok(Value::Object(results))
+}
+
+/// Deeper with every request, and from the top again at the end.
+async fn time_pages<Q: Paged, T>(
+    requests: usize,
+    client: &Client,
+    mut query: Q,
+    read: impl AsyncFn(&Client, &Q) -> stationmaster_client::Result<Page<T>>,
+) -> Result<Value> {
+    let mut times = Vec::new();
+    for _ in 0..requests {
+        let began = Instant::now();
+        let page = read(client, &query).await?;
+        times.push(began.elapsed());
+        *query.cursor() = page.next_cursor;
+    }
+    Ok(percentiles(times))
 }
 
 /// In milliseconds.

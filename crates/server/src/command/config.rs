@@ -5,7 +5,7 @@ use clap::Subcommand;
 
 use super::Context;
 use crate::config::Effective;
-use crate::output::{cell, maybe, table};
+use crate::output::{Column, Described, cell, column, maybe};
 
 /// What to show.
 #[derive(Debug, Subcommand)]
@@ -16,14 +16,14 @@ pub(crate) enum Command {
 
 pub(crate) fn run(command: &Command, context: &Context) -> Result<()> {
     match command {
-        Command::Show => {
-            let values = context.settings()?.values;
-            context.format.print(&values[..], |values| {
-                let row = |value: &Effective| {
-                    vec![cell(value.key), maybe(value.value.as_ref()), cell(&value.origin)]
-                };
-                table(&["SETTING", "VALUE", "FROM"], values.iter().map(row))
-            })
-        }
+        Command::Show => context.show_all(&context.settings()?.values),
     }
+}
+
+impl Described for Effective {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("SETTING", |value| cell(value.key)),
+        column("VALUE", |value| maybe(value.value.as_ref())),
+        column("FROM", |value| cell(&value.origin)),
+    ];
 }

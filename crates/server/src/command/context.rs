@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::unistd::{Uid, User};
+use serde::Serialize;
 use sqlx::{ConnectOptions as _, Connection as _};
 use stationmaster_client::{Client, ClientBuilder, Retries};
 use stationmaster_core::db::{self, Database};
@@ -12,7 +13,7 @@ use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::session::Scope;
 
-use crate::config::{Api, Complaints, Flags, Loaded, Target, TargetFlags, load, target};
+use crate::config::{Complaints, Flags, Loaded, Stored, Target, TargetFlags, load, target};
 use crate::failure::{Kind, Refusal};
 use crate::output::{Format, ask};
 use crate::{http, wiring};
@@ -47,6 +48,25 @@ impl Context {
         }
     }
 
+    /// Prints a result.
+    pub(super) fn print<T: Serialize + ?Sized>(
+        &self,
+        value: &T,
+        for_people: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<()> {
+        self.format.print(value, for_people)
+    }
+
+    /// Says what was done: an answer for programs, words for people.
+    pub(super) fn say(&self, answer: &impl Serialize, words: String) -> anyhow::Result<()> {
+        self.format.print(answer, |_| words)
+    }
+
+    /// Tells people something beside the result.
+    pub(super) fn hint(&self, text: &str) {
+        self.format.hint(text);
+    }
+
     /// Where this command works.
     pub(crate) fn target(&self) -> anyhow::Result<Target> {
         target(&self.target, &self.flags)
@@ -55,7 +75,7 @@ impl Context {
     /// What this command works through: a server, or the same API on a database alone.
     pub(super) async fn client(&self) -> anyhow::Result<Client> {
         match self.target()? {
-            Target::Api(api) => Self::client_of(&api),
+            Target::Api(api) => Self::client_of(&api.server),
             Target::Database => self.client_on(&self.database().await?),
         }
     }
@@ -71,19 +91,19 @@ impl Context {
     }
 
     /// A client of that server.
-    pub(crate) fn client_of(api: &Api) -> anyhow::Result<Client> {
+    pub(crate) fn client_of(server: &Stored) -> anyhow::Result<Client> {
         let mut builder = builder();
-        if let Some(token) = &api.token {
+        if let Some(token) = &server.token {
             builder = builder.token(token);
         }
-        if let Some(path) = &api.ca_file {
+        if let Some(path) = &server.ca_file {
             let pem = std::fs::read(path).map_err(|error| {
                 let message = format!("the file {} cannot be read: {error}", path.display());
                 Refusal::usage(message, "Name a certificate in PEM by --ca-file")
             })?;
             builder = builder.authority(pem);
         }
-        Ok(builder.build(&api.url)?)
+        Ok(builder.build(&server.url)?)
     }
 
     /// The settings, checked.
@@ -109,7 +129,7 @@ impl Context {
         if let Target::Api(api) = self.target()? {
             let message = format!(
                 "this works only directly on a database, and {} says to work through {}",
-                api.origin, api.url
+                api.origin, api.server.url
             );
             return Err(Refusal::usage(message, "Give --database-url").into());
         }

@@ -11,7 +11,7 @@ use super::Context;
 use super::arguments::{read, text};
 use crate::config::{Contexts, Stored, no_context, token_of_the_environment};
 use crate::failure::Refusal;
-use crate::output::{cell, printable, table};
+use crate::output::{Column, Described, cell, column, maybe, printable};
 
 /// What to do with contexts.
 #[derive(Debug, Subcommand)]
@@ -56,6 +56,15 @@ struct Shown {
     current: bool,
 }
 
+impl Described for Shown {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("NAME", |shown| cell(&shown.name)),
+        column("URL", |shown| cell(&shown.url)),
+        column("TOKEN", |shown| maybe(shown.token.then_some("yes"))),
+        column("CURRENT", |shown| maybe(shown.current.then_some("yes"))),
+    ];
+}
+
 pub(crate) fn run(command: Command, context: &Context) -> Result<()> {
     let mut contexts = Contexts::load()?;
     match command {
@@ -63,26 +72,13 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<()> {
         Command::List => {
             let names: Vec<String> = contexts.contexts.keys().cloned().collect();
             let shown: Vec<Shown> = names.iter().map(|name| shown(&contexts, name)).collect();
-            context.format.print(&shown[..], |shown| {
-                let mark = |truth: bool, word: &'static str| if truth { word } else { "-" };
-                table(
-                    &["NAME", "URL", "TOKEN", "CURRENT"],
-                    shown.iter().map(|shown| {
-                        vec![
-                            cell(&shown.name),
-                            cell(&shown.url),
-                            cell(mark(shown.token, "yes")),
-                            cell(mark(shown.current, "yes")),
-                        ]
-                    }),
-                )
-            })
+            context.show_all(&shown)
         }
         Command::Use { name } => {
             known(&contexts, &name)?;
             contexts.current = Some(name.clone());
             contexts.save()?;
-            context.format.print(&shown(&contexts, &name), |shown| {
+            context.print(&shown(&contexts, &name), |shown| {
                 format!(
                     "Commands work through {} ({}) from now on.",
                     printable(&shown.name),
@@ -98,7 +94,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<()> {
                 contexts.current = None;
             }
             contexts.save()?;
-            context.format.print(&before, |shown| {
+            context.print(&before, |shown| {
                 format!("Forgot {} and its token.", printable(&shown.name))
             })
         }
@@ -136,7 +132,7 @@ fn add(args: &AddArgs, mut contexts: Contexts, context: &Context) -> Result<()> 
     contexts.contexts.insert(args.name.clone(), stored);
     contexts.current.get_or_insert_with(|| args.name.clone());
     contexts.save()?;
-    context.format.print(&shown(&contexts, &args.name), |shown| {
+    context.print(&shown(&contexts, &args.name), |shown| {
         let token = if shown.token {
             "with its token"
         } else {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use comfy_table::Cell;
 use futures::TryStreamExt as _;
 use serde::Serialize;
 use serde_json::json;
@@ -19,7 +18,10 @@ use stationmaster_core::id::DispatcherId;
 use super::Context;
 use super::arguments::text;
 use crate::config::Target;
-use crate::output::{age, cell, fields, maybe, moment, short, status, table, word};
+use crate::output::{
+    Column, Described, cell, column, details, fields, in_details, in_table, maybe, moment, rows, short,
+    status, time, word,
+};
 use crate::wiring;
 
 /// Events that are shown with a dispatcher.
@@ -65,29 +67,49 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             };
             let client = context.client().await?;
             let found: Vec<Dispatcher> = client.all_dispatchers(query).try_collect().await?;
-            context.format.print(&found[..], |found| {
-                let header = [
-                    "ID", "STATE", "OWNER", "EPOCH", "SINCE", "WAITING", "OLDEST", "ENGINE",
-                ];
-                table(&header, found.iter().map(row))
-            })
+            context.show_all(&found)
         }
         Command::Show { id } => show(&id, &context.client().await?, context).await,
         Command::Reconcile(args) => reconcile(&args, &context.client().await?, context).await,
     }
 }
 
-fn row(dispatcher: &Dispatcher) -> Vec<Cell> {
-    vec![
-        cell(&dispatcher.id),
-        status(&word(&dispatcher.state)),
-        maybe(owner(dispatcher)),
-        cell(dispatcher.epoch),
-        maybe(dispatcher.taken_at.map(age)),
-        cell(dispatcher.waiting),
-        maybe(dispatcher.oldest_waiting_at.map(age)),
-        maybe(dispatcher.engine.as_ref()),
-    ]
+impl Described for Dispatcher {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("ID", |dispatcher| cell(&dispatcher.id)),
+        column("STATE", |dispatcher| status(&word(&dispatcher.state))),
+        in_details(column("PROJECT", |dispatcher| cell(&dispatcher.project))),
+        in_details(column("TASK QUEUE", |dispatcher| cell(&dispatcher.task_queue))),
+        column("OWNER", |dispatcher| maybe(owner(dispatcher))),
+        column("EPOCH", |dispatcher| cell(dispatcher.epoch)),
+        in_details(time("LEASE UNTIL", |dispatcher| dispatcher.lease_until)),
+        in_table(time("SINCE", |dispatcher| dispatcher.taken_at)),
+        in_details(time("TAKEN", |dispatcher| dispatcher.taken_at)),
+        in_details(time("HEARTBEAT", |dispatcher| dispatcher.heartbeat_at)),
+        in_details(column("RUN", |dispatcher| maybe(dispatcher.run_id.as_ref()))),
+        column("WAITING", |dispatcher| cell(dispatcher.waiting)),
+        in_table(time("OLDEST", |dispatcher| dispatcher.oldest_waiting_at)),
+        in_table(column("ENGINE", |dispatcher| maybe(dispatcher.engine.as_ref()))),
+    ];
+}
+
+impl Described for DispatcherEvent {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("AT", |event| cell(moment(event.at))),
+        column("EVENT", |event| cell(&event.event)),
+        column("EPOCH", |event| maybe(event.epoch)),
+        column("BY", |event| cell(&event.actor)),
+        column("DETAIL", |event| short(Some(&json!(event.detail).to_string()))),
+    ];
+}
+
+impl Described for DispatcherFinding {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("DISPATCHER", |finding| cell(&finding.dispatcher_id)),
+        column("CLASS", |finding| status(&finding.class)),
+        column("TO DO", |finding| maybe(act(&finding.act))),
+        column("WHY", |finding| cell(&finding.reason)),
+    ];
 }
 
 /// The name of the owner when its server is known, its id otherwise.
@@ -119,7 +141,7 @@ async fn show(id: &str, client: &Client, context: &Context) -> Result<()> {
         events: client.dispatcher_history(id, &lately).await?.items,
         dispatcher,
     };
-    context.format.print(&shown, for_people)
+    context.print(&shown, for_people)
 }
 
 /// What the run of a dispatcher tells of itself. Only a run on the engine of our own settings can be asked, and it need not
@@ -143,38 +165,16 @@ fn for_people(shown: &Shown) -> String {
         run,
         events,
     } = shown;
-    let mut rows = vec![
-        ("ID", cell(&dispatcher.id)),
-        ("STATE", status(&word(&dispatcher.state))),
-        ("PROJECT", cell(&dispatcher.project)),
-        ("TASK QUEUE", cell(&dispatcher.task_queue)),
-        ("OWNER", maybe(owner(dispatcher))),
-        ("EPOCH", cell(dispatcher.epoch)),
-        ("LEASE UNTIL", maybe(dispatcher.lease_until.map(moment))),
-        ("TAKEN", maybe(dispatcher.taken_at.map(moment))),
-        ("HEARTBEAT", maybe(dispatcher.heartbeat_at.map(moment))),
-        ("RUN", maybe(dispatcher.run_id.as_ref())),
-        ("WAITING", cell(dispatcher.waiting)),
-    ];
+    let mut parts = details(dispatcher);
     if let Some(run) = run {
-        rows.extend([
+        parts.extend([
             ("ROUTED", cell(run.routed)),
             ("DEAD", cell(run.dead)),
             ("EVICTED", cell(run.evicted)),
             ("SERVERS", cell(run.servers.len())),
         ]);
     }
-    let event = |event: &DispatcherEvent| {
-        vec![
-            cell(moment(event.at)),
-            cell(&event.event),
-            maybe(event.epoch),
-            cell(&event.actor),
-            short(Some(&json!(event.detail).to_string())),
-        ]
-    };
-    let header = ["AT", "EVENT", "EPOCH", "BY", "DETAIL"];
-    format!("{}\n\n{}", fields(rows), table(&header, events.iter().map(event)))
+    format!("{}\n\n{}", fields(parts), rows(events))
 }
 
 async fn reconcile(args: &ReconcileArgs, client: &Client, context: &Context) -> Result<()> {
@@ -183,20 +183,11 @@ async fn reconcile(args: &ReconcileArgs, client: &Client, context: &Context) -> 
         legacy: args.legacy,
     };
     let report = client.reconcile_dispatchers(&how).await?;
-    context.format.print(&report, told)
+    context.print(&report, told)
 }
 
 fn told(report: &Reconciled) -> String {
-    let finding = |finding: &DispatcherFinding| {
-        vec![
-            cell(&finding.dispatcher_id),
-            status(&finding.class),
-            maybe(act(&finding.act)),
-            cell(&finding.reason),
-        ]
-    };
-    let header = ["DISPATCHER", "CLASS", "TO DO", "WHY"];
-    let mut parts = vec![table(&header, report.findings.iter().map(finding))];
+    let mut parts = vec![rows(&report.findings)];
     let unseen = |problem: &String| format!("Not everything could be seen: {problem}");
     parts.extend(report.problems.iter().map(unseen));
     let failed = report.done.iter().filter(|deed| deed.error.is_some()).count();

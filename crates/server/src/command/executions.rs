@@ -1,8 +1,7 @@
 //! `stationmaster executions`: what runs or has run.
 
 use anyhow::Result;
-use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::Cell;
+use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::Client;
@@ -12,14 +11,16 @@ use stationmaster_client::wire::{
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{id, instant, json};
+use super::arguments::{id, instant, json, json_given, word_of};
 use super::follow::{self, FollowArgs};
-use super::inspection::{Page, history, json_cell, names};
-use super::pages::listed;
+use super::inspection::{Page, history, json_cell};
 use super::queue::cancel::{CancelArgs, cancel};
-use super::watch::{View, WatchArgs};
+use super::watch::WatchArgs;
 use crate::failure::Refusal;
-use crate::output::{age, cell, fields, maybe, moment, short, status, table, word};
+use crate::output::{
+    Column, Described, cell, column, details, fields, in_details, in_table, long, maybe, status, time, word,
+    workflow,
+};
 
 /// What to do with executions.
 #[derive(Debug, Subcommand)]
@@ -46,8 +47,8 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     page: Page,
     /// Only in this status
-    #[arg(long, value_enum, ignore_case = true)]
-    status: Option<Status>,
+    #[arg(long, value_parser = word_of::<ExecutionStatus>(STATUSES), ignore_case = true)]
+    status: Option<ExecutionStatus>,
     /// Only what ended at this time or later
     #[arg(long, value_name = "TIME", value_parser = instant)]
     ended_after: Option<Timestamp>,
@@ -58,33 +59,16 @@ pub(crate) struct ListArgs {
     watch: WatchArgs,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum Status {
-    Pending,
-    Starting,
-    Running,
-    Completed,
-    Failed,
-    Cancelled,
-    Terminated,
-    TimedOut,
-}
-
-impl From<Status> for ExecutionStatus {
-    fn from(status: Status) -> Self {
-        match status {
-            Status::Pending => Self::Pending,
-            Status::Starting => Self::Starting,
-            Status::Running => Self::Running,
-            Status::Completed => Self::Completed,
-            Status::Failed => Self::Failed,
-            Status::Cancelled => Self::Cancelled,
-            Status::Terminated => Self::Terminated,
-            Status::TimedOut => Self::TimedOut,
-        }
-    }
-}
+const STATUSES: [&str; 8] = [
+    "pending",
+    "starting",
+    "running",
+    "completed",
+    "failed",
+    "cancelled",
+    "terminated",
+    "timed_out",
+];
 
 /// How it ended.
 #[derive(Debug, Args)]
@@ -93,8 +77,8 @@ pub(crate) struct CompleteArgs {
     #[arg(value_parser = id::<Uuid>)]
     id: Uuid,
     /// How it ended; completed when left out, failed when there is an error
-    #[arg(long, value_enum, ignore_case = true)]
-    status: Option<End>,
+    #[arg(long, value_parser = word_of::<CompleteStatus>(STATUSES[3..].to_vec()), ignore_case = true)]
+    status: Option<CompleteStatus>,
     /// Its result, as JSON
     #[arg(long, value_name = "JSON")]
     output: Option<String>,
@@ -103,31 +87,9 @@ pub(crate) struct CompleteArgs {
     error: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum End {
-    Completed,
-    Failed,
-    Cancelled,
-    Terminated,
-    TimedOut,
-}
-
-impl From<End> for CompleteStatus {
-    fn from(end: End) -> Self {
-        match end {
-            End::Completed => Self::Completed,
-            End::Failed => Self::Failed,
-            End::Cancelled => Self::Cancelled,
-            End::Terminated => Self::Terminated,
-            End::TimedOut => Self::TimedOut,
-        }
-    }
-}
-
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
-        Command::List(args) => list(&args, &context.client().await?, context).await,
+        Command::List(args) => list(args, context).await,
         Command::Show { id } => show(id, &context.client().await?, context).await,
         Command::Watch(args) => follow::run(&args, context).await,
         Command::Cancel(args) => cancel(&args, &context.client().await?, context).await,
@@ -135,68 +97,21 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     }
 }
 
-async fn list(args: &ListArgs, client: &Client, context: &Context) -> Result<()> {
+async fn list(args: ListArgs, context: &Context) -> Result<()> {
+    let (workspace, page) = (args.page.workspace, args.page);
     let query = ExecutionQuery {
-        workspace_id: args.page.workspace,
-        workflow_definition_id: args.page.workflow,
-        status: args.status.map(ExecutionStatus::from),
+        workspace_id: workspace,
+        workflow_definition_id: page.workflow,
+        status: args.status,
         completed_after: args.ended_after,
         completed_before: args.ended_before,
-        search: args.page.search.clone(),
+        search: page.search,
         ..ExecutionQuery::default()
     };
-    let draw = async || view(args, &query, client, context).await;
-    let watch = &args.watch;
+    let watch = args.watch;
     watch
-        .show(client, args.page.workspace, context.format, draw)
+        .list(context, workspace, page.part, query, Client::executions)
         .await
-}
-
-async fn view(args: &ListArgs, query: &ExecutionQuery, client: &Client, context: &Context) -> Result<View> {
-    let again = args.watch.watch;
-    let executions = listed(
-        args.page.limit,
-        args.page.before.as_deref(),
-        async |limit, cursor| {
-            let query = ExecutionQuery {
-                limit,
-                cursor,
-                ..query.clone()
-            };
-            client.executions(&query).await
-        },
-    )
-    .await?;
-    let workflows = executions
-        .rows
-        .iter()
-        .map(|execution| execution.workflow_definition_id);
-    let names = names(client, workflows, context.format).await?;
-    let text = context.format.view(&executions.rows[..], again, |executions| {
-        let header = ["ID", "STATUS", "WORKFLOW", "STARTED", "ENDED", "TRIES", "REASON"];
-        table(
-            &header,
-            executions
-                .iter()
-                .map(|execution| row(execution, &names[&execution.workflow_definition_id])),
-        )
-    })?;
-    Ok(View {
-        text,
-        next: executions.next,
-    })
-}
-
-fn row(execution: &Execution, workflow: &str) -> Vec<Cell> {
-    vec![
-        cell(execution.id),
-        status(&word(&execution.status)),
-        cell(workflow),
-        maybe(execution.started_at.map(age)),
-        maybe(execution.completed_at.map(age)),
-        cell(execution.attempts),
-        short(execution.reason.as_deref()),
-    ]
 }
 
 #[derive(Serialize)]
@@ -209,69 +124,61 @@ struct Shown {
 async fn show(id: Uuid, client: &Client, context: &Context) -> Result<()> {
     let execution = client.execution(id).await?;
     let history = client.queue_history(execution.queue_item_id).await?.items;
-    context.format.print(&Shown { execution, history }, |shown| {
-        format!(
-            "{}\n\n{}",
-            details(&shown.execution),
-            self::history(&shown.history)
-        )
+    context.print(&Shown { execution, history }, |shown| {
+        let details = fields(details(&shown.execution));
+        format!("{details}\n\n{}", self::history(&shown.history))
     })
 }
 
-fn details(execution: &Execution) -> String {
-    fields([
-        ("ID", cell(execution.id)),
-        ("STATUS", status(&word(&execution.status))),
-        ("REASON", maybe(execution.reason.as_ref())),
-        ("QUEUE ITEM", cell(execution.queue_item_id)),
-        ("WORKSPACE", cell(execution.workspace_id)),
-        ("WORKFLOW", cell(execution.workflow_definition_id)),
-        ("VERSION ID", maybe(execution.workflow_definition_version_id)),
-        ("ENGINE", maybe(execution.engine.as_ref())),
-        ("RUN", maybe(execution.run_id.as_ref())),
-        ("CLAIMED", maybe(execution.claimed_at.map(moment))),
-        ("STARTED", maybe(execution.started_at.map(moment))),
-        ("ENDED", maybe(execution.completed_at.map(moment))),
-        ("REFUSED STARTS", cell(execution.attempts)),
-        ("LOST SERVERS", cell(execution.recoveries)),
-        ("INPUT", json_cell(execution.input.as_deref())),
-        ("OUTPUT", json_cell(execution.output.as_deref())),
-        ("ERROR", json_cell(execution.error.as_deref())),
-    ])
-}
-
-#[derive(Serialize)]
-struct Completed {
-    id: Uuid,
-    status: CompleteStatus,
+impl Described for Execution {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("ID", |execution| cell(execution.id)),
+        column("STATUS", |execution| status(&word(&execution.status))),
+        in_details(long("REASON", |execution| execution.reason.as_deref())),
+        in_details(column("QUEUE ITEM", |execution| cell(execution.queue_item_id))),
+        in_details(column("WORKSPACE", |execution| cell(execution.workspace_id))),
+        workflow("WORKFLOW", |execution| execution.workflow_definition_id),
+        in_details(column("VERSION ID", |execution| {
+            maybe(execution.workflow_definition_version_id)
+        })),
+        in_details(column("ENGINE", |execution| maybe(execution.engine.as_ref()))),
+        in_details(column("RUN", |execution| maybe(execution.run_id.as_ref()))),
+        in_details(time("CLAIMED", |execution| execution.claimed_at)),
+        time("STARTED", |execution| execution.started_at),
+        time("ENDED", |execution| execution.completed_at),
+        in_table(column("TRIES", |execution| cell(execution.attempts))),
+        in_table(long("REASON", |execution| execution.reason.as_deref())),
+        in_details(column("REFUSED STARTS", |execution| cell(execution.attempts))),
+        in_details(column("LOST SERVERS", |execution| cell(execution.recoveries))),
+        in_details(column("INPUT", |execution| json_cell(execution.input.as_deref()))),
+        in_details(column("OUTPUT", |execution| {
+            json_cell(execution.output.as_deref())
+        })),
+        in_details(column("ERROR", |execution| json_cell(execution.error.as_deref()))),
+    ];
 }
 
 /// What is wrong with the arguments is told before the database is needed.
 async fn complete(args: CompleteArgs, context: &Context) -> Result<()> {
-    let end = args.status.unwrap_or(if args.error.is_some() {
-        End::Failed
-    } else {
-        End::Completed
-    });
-    if end == End::Completed && args.error.is_some() {
+    let usual = match args.error {
+        Some(_) => CompleteStatus::Failed,
+        None => CompleteStatus::Completed,
+    };
+    let status = args.status.unwrap_or(usual);
+    if status == CompleteStatus::Completed && args.error.is_some() {
         let message = "what completed has no error";
         return Err(Refusal::usage(message, "Leave out --error, or give another --status").into());
     }
-    let status = CompleteStatus::from(end);
     let error = args
         .error
-        .map(|message| serde_json::json!({ "message": message }).to_string());
+        .map(|message| serde_json::json!({ "message": message }));
+    let error = error.map(|error| json("the error", &error.to_string()));
     let completion = Complete {
         status,
-        output: args
-            .output
-            .map(|output| json("the output", &output))
-            .transpose()?,
-        error: error.map(|error| json("the error", &error)).transpose()?,
+        output: json_given("the output", args.output, None)?,
+        error: error.transpose()?,
     };
     context.client().await?.complete(args.id, &completion).await?;
-    let completed = Completed { id: args.id, status };
-    context.format.print(&completed, |completed| {
-        format!("Execution {} is {}.", completed.id, word(&completed.status))
-    })
+    let words = format!("Execution {} is {}.", args.id, word(&status));
+    context.say(&serde_json::json!({ "id": args.id, "status": status }), words)
 }

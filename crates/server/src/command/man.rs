@@ -33,7 +33,7 @@ pub(crate) fn run(args: ManArgs, context: &Context) -> Result<()> {
         .with_context(cannot)?
         .filter(|entry| entry.as_ref().is_ok_and(ours))
         .count();
-    context.format.print(&Written { folder, pages }, |written| {
+    context.print(&Written { folder, pages }, |written| {
         format!("{} pages are in {}.", written.pages, written.folder.display())
     })
 }

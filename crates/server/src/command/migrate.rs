@@ -110,7 +110,7 @@ pub(crate) async fn run(args: &MigrateArgs, context: &Context) -> Result<()> {
     };
     let lock_table = lock_table(args, &database, context).await?;
     if let Some(problem) = &lock_table {
-        context.format.hint(problem);
+        context.hint(problem);
     }
     let versions = match difference {
         Some(Difference::Tables { found, needed }) => Some((found, needed)),
@@ -123,7 +123,7 @@ pub(crate) async fn run(args: &MigrateArgs, context: &Context) -> Result<()> {
         parts,
         lock_table,
     };
-    context.format.print(&migrated, |_| {
+    context.print(&migrated, |_| {
         difference.map_or_else(
             || "The tables are up to date.".to_owned(),
             |difference| difference.mended(),

@@ -3,6 +3,9 @@
 //! It holds no SQL and decides nothing about work. Errors go up as they are: `failure` turns them into words and
 //! exit codes.
 //!
+//! What is seen of a thing, in a table or alone, are its columns ([`Described`](crate::output::Described)); lists go through
+//! `pages`, and arguments that commands share stand in `arguments`.
+//!
 //! To add a command: a module here, a variant in [`cli::Command`](crate::cli::Command), a line in [`run`].
 
 use crate::cli::{Cli, Command};

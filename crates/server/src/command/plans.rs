@@ -6,7 +6,7 @@ use stationmaster_client::wire::{Plan, PlanChange};
 
 use super::Context;
 use super::arguments::text;
-use crate::output::{cell, table};
+use crate::output::{Column, Described, cell, column};
 
 /// What to do with plans.
 #[derive(Debug, Subcommand)]
@@ -38,20 +38,14 @@ fn weight(text: &str) -> Result<f64, String> {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     let client = context.client().await?;
     match command {
-        Command::List => {
-            let plans = client.plans().await?;
-            context.format.print(&plans[..], |plans| {
-                let row = |plan: &Plan| vec![cell(&plan.name), cell(plan.max_concurrent), cell(plan.weight)];
-                table(&["NAME", "LIMIT", "WEIGHT"], plans.iter().map(row))
-            })
-        }
+        Command::List => context.show_all(&client.plans().await?),
         Command::Set { name, limit, weight } => {
             let change = PlanChange {
                 max_concurrent: limit,
                 weight,
             };
             let plan = client.put_plan(&name, &change, None).await?;
-            context.format.print(&plan, |plan| {
+            context.print(&plan, |plan| {
                 format!(
                     "Plan {} allows {} executions at once, with weight {}.",
                     plan.name, plan.max_concurrent, plan.weight
@@ -59,4 +53,12 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             })
         }
     }
+}
+
+impl Described for Plan {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("NAME", |plan| cell(&plan.name)),
+        column("LIMIT", |plan| cell(plan.max_concurrent)),
+        column("WEIGHT", |plan| cell(plan.weight)),
+    ];
 }

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use stationmaster_client::wire::Server;
 
 use super::Context;
-use crate::output::{age, cell, status, table};
+use crate::output::{Column, Described, age, cell, column, status};
 
 /// What to do with servers.
 #[derive(Debug, Subcommand)]
@@ -16,28 +16,20 @@ pub(crate) enum Command {
 
 pub(crate) async fn run(command: &Command, context: &Context) -> Result<()> {
     match command {
-        Command::List => {
-            let servers = context.client().await?.servers().await?;
-            context.format.print(&servers[..], |servers| {
-                table(
-                    &["ID", "NAME", "STATE", "ENGINE", "VERSION", "UP FOR", "SEEN"],
-                    servers.iter().map(row),
-                )
-            })
-        }
+        Command::List => context.show_all(&context.client().await?.servers().await?),
     }
 }
 
-fn row(server: &Server) -> Vec<comfy_table::Cell> {
-    vec![
-        cell(server.id),
-        cell(&server.name),
-        status(state(server)),
-        cell(&server.engine),
-        cell(&server.version),
-        cell(age(server.started_at)),
-        cell(format!("{} ago", age(server.seen_at))),
-    ]
+impl Described for Server {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("ID", |server| cell(server.id)),
+        column("NAME", |server| cell(&server.name)),
+        column("STATE", |server| status(state(server))),
+        column("ENGINE", |server| cell(&server.engine)),
+        column("VERSION", |server| cell(&server.version)),
+        column("UP FOR", |server| cell(age(server.started_at))),
+        column("SEEN", |server| cell(format!("{} ago", age(server.seen_at)))),
+    ];
 }
 
 fn state(server: &Server) -> &'static str {

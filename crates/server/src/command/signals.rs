@@ -1,19 +1,21 @@
 //! `stationmaster signals`: events that came in.
 
 use anyhow::Result;
-use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::Cell;
+use clap::{Args, Subcommand};
 use serde::Serialize;
+use serde_json::json;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{BulkReplay, NewSignal, Signal, SignalQuery, SignalStatus};
 use stationmaster_core::signals::{DEFAULT_TASK_QUEUE, DeadReason};
 use stationmaster_core::words::UnknownWord;
 
 use super::Context;
-use super::arguments::{json, read, text};
+use super::arguments::{json_given, text, word_of};
 use super::inspection::json_cell;
-use super::pages::{listed, say_where_it_ends};
-use crate::output::{age, cell, counted, fields, maybe, moment, short, status, table, word};
+use super::pages::Newest;
+use crate::output::{
+    Column, Described, cell, column, counted, in_details, in_table, long, maybe, moment, status, time, word,
+};
 
 /// What to do with signals.
 #[derive(Debug, Subcommand)]
@@ -28,7 +30,7 @@ pub(crate) enum Command {
         id: String,
     },
     /// The dead letters: signals that could not be routed, with the reason
-    Dead(DeadArgs),
+    Dead(Page),
     /// Put dead letters back into the inbox: one, or all that match
     Replay(ReplayArgs),
 }
@@ -71,12 +73,8 @@ pub(crate) struct Page {
     /// Only with this name
     #[arg(long, value_parser = text)]
     name: Option<String>,
-    /// At most so many, the newest first
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    limit: u32,
-    /// Go on where the list before ended: what it said, with --json as `next_cursor` on stderr
-    #[arg(long, value_name = "PLACE")]
-    before: Option<String>,
+    #[command(flatten)]
+    part: Newest,
 }
 
 /// Which signals, in which status.
@@ -85,15 +83,8 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     page: Page,
     /// Only in this status
-    #[arg(long, value_enum, ignore_case = true)]
-    status: Option<Status>,
-}
-
-/// Which dead letters.
-#[derive(Debug, Args)]
-pub(crate) struct DeadArgs {
-    #[command(flatten)]
-    page: Page,
+    #[arg(long, value_parser = word_of::<SignalStatus>(["pending", "routed", "dead"]), ignore_case = true)]
+    status: Option<SignalStatus>,
 }
 
 /// Which dead letters to put back.
@@ -122,23 +113,6 @@ pub(crate) struct ReplayArgs {
     dry_run: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Status {
-    Pending,
-    Routed,
-    Dead,
-}
-
-impl From<Status> for SignalStatus {
-    fn from(status: Status) -> Self {
-        match status {
-            Status::Pending => Self::Pending,
-            Status::Routed => Self::Routed,
-            Status::Dead => Self::Dead,
-        }
-    }
-}
-
 fn reason(text: &str) -> Result<String, UnknownWord> {
     text.parse::<DeadReason>().map(|reason| reason.to_string())
 }
@@ -146,18 +120,9 @@ fn reason(text: &str) -> Result<String, UnknownWord> {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::Send(args) => send_one(args, context).await,
-        Command::List(args) => {
-            let status = args.status.map(SignalStatus::from);
-            list(args.page, status, &context.client().await?, context).await
-        }
-        Command::Dead(args) => {
-            let status = Some(SignalStatus::Dead);
-            list(args.page, status, &context.client().await?, context).await
-        }
-        Command::Show { id } => {
-            let shown = context.client().await?.signal(&id).await?;
-            context.format.print(&shown, for_people)
-        }
+        Command::List(args) => list(args.page, args.status, context).await,
+        Command::Dead(page) => list(page, Some(SignalStatus::Dead), context).await,
+        Command::Show { id } => context.show(&context.client().await?.signal(&id).await?),
         Command::Replay(args) => put_back(args, context).await,
     }
 }
@@ -170,15 +135,10 @@ struct Acknowledged {
 }
 
 async fn send_one(args: SendArgs, context: &Context) -> Result<()> {
-    let payload = match (args.payload, args.payload_file) {
-        (Some(payload), _) => Some(payload),
-        (None, Some(path)) => Some(read(&path)?),
-        (None, None) => None,
-    };
     let signal = NewSignal {
         id: args.id,
         task_queue: Some(args.task_queue),
-        payload: payload.map(|text| json("the payload", &text)).transpose()?,
+        payload: json_given("the payload", args.payload, args.payload_file.as_deref())?,
         correlation_id: args.correlation_id,
         ..NewSignal::new(&args.project, &args.name)
     };
@@ -187,7 +147,7 @@ async fn send_one(args: SendArgs, context: &Context) -> Result<()> {
         id: sent.id,
         created: !sent.duplicate,
     };
-    context.format.print(&answer, |answer| {
+    context.print(&answer, |answer| {
         if answer.created {
             format!("Sent {}.", answer.id)
         } else {
@@ -196,7 +156,7 @@ async fn send_one(args: SendArgs, context: &Context) -> Result<()> {
     })
 }
 
-async fn list(page: Page, status: Option<SignalStatus>, client: &Client, context: &Context) -> Result<()> {
+async fn list(page: Page, status: Option<SignalStatus>, context: &Context) -> Result<()> {
     let query = SignalQuery {
         project: page.project,
         task_queue: page.task_queue,
@@ -204,75 +164,34 @@ async fn list(page: Page, status: Option<SignalStatus>, client: &Client, context
         status,
         ..SignalQuery::default()
     };
-    let signals = listed(page.limit, page.before.as_deref(), async |limit, cursor| {
-        let query = SignalQuery {
-            limit,
-            cursor,
-            ..query.clone()
-        };
-        client.signals(&query).await
-    })
-    .await?;
-    context.format.print(&signals.rows[..], |signals| {
-        let header = [
-            "ID",
-            "STATUS",
-            "PROJECT",
-            "TASK QUEUE",
-            "NAME",
-            "AGE",
-            "EXECUTION",
-            "REASON",
-            "DETAIL",
-        ];
-        table(&header, signals.iter().map(row))
-    })?;
-    say_where_it_ends("--before", signals.next.as_deref(), context.format);
-    Ok(())
+    let client = context.client().await?;
+    context.list(&client, page.part, query, Client::signals).await
 }
 
-fn row(signal: &Signal) -> Vec<Cell> {
-    vec![
-        cell(&signal.id),
-        status(&word(&signal.status)),
-        cell(&signal.project),
-        cell(&signal.task_queue),
-        cell(&signal.name),
-        cell(age(signal.received_at)),
-        maybe(signal.execution_id),
-        maybe(signal.reason.as_ref()),
-        short(signal.detail.as_deref()),
-    ]
-}
-
-fn for_people(signal: &Signal) -> String {
-    fields([
-        ("ID", cell(&signal.id)),
-        ("STATUS", status(&word(&signal.status))),
-        ("PROJECT", cell(&signal.project)),
-        ("TASK QUEUE", cell(&signal.task_queue)),
-        ("NAME", cell(&signal.name)),
-        (
-            "RECEIVED",
-            cell(format!("{} from {}", moment(signal.received_at), signal.sent_by)),
-        ),
-        ("SETTLED", maybe(signal.settled_at.map(moment))),
-        ("BY", cell(&signal.dispatcher_id)),
-        ("EPOCH", maybe(signal.epoch)),
-        ("ITEM", maybe(signal.queue_item_id)),
-        ("EXECUTION", maybe(signal.execution_id)),
-        ("REASON", maybe(signal.reason.as_ref())),
-        ("DETAIL", maybe(signal.detail.as_ref())),
-        ("REPLAYED", cell(signal.replays)),
-        ("CORRELATION ID", maybe(signal.correlation_id.as_ref())),
-        ("PAYLOAD", json_cell(signal.payload.as_deref())),
-    ])
-}
-
-#[derive(Serialize)]
-struct Replayed {
-    matching: u64,
-    replayed: u64,
+impl Described for Signal {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("ID", |signal| cell(&signal.id)),
+        column("STATUS", |signal| status(&word(&signal.status))),
+        column("PROJECT", |signal| cell(&signal.project)),
+        column("TASK QUEUE", |signal| cell(&signal.task_queue)),
+        column("NAME", |signal| cell(&signal.name)),
+        in_table(time("AGE", |signal| Some(signal.received_at))),
+        in_details(column("RECEIVED", |signal| {
+            cell(format!("{} from {}", moment(signal.received_at), signal.sent_by))
+        })),
+        in_details(time("SETTLED", |signal| signal.settled_at)),
+        in_details(column("BY", |signal| cell(&signal.dispatcher_id))),
+        in_details(column("EPOCH", |signal| maybe(signal.epoch))),
+        in_details(column("ITEM", |signal| maybe(signal.queue_item_id))),
+        column("EXECUTION", |signal| maybe(signal.execution_id)),
+        column("REASON", |signal| maybe(signal.reason.as_ref())),
+        long("DETAIL", |signal| signal.detail.as_deref()),
+        in_details(column("REPLAYED", |signal| cell(signal.replays))),
+        in_details(column("CORRELATION ID", |signal| {
+            maybe(signal.correlation_id.as_ref())
+        })),
+        in_details(column("PAYLOAD", |signal| json_cell(signal.payload.as_deref()))),
+    ];
 }
 
 /// One call puts some back; calls follow while there is more. What dies again meanwhile is not put back once more.
@@ -290,15 +209,10 @@ async fn replay_at_most(dead: u64, which: &BulkReplay, client: &Client) -> Resul
 
 async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
     let client = context.client().await?;
+    let one = "One signal is back in the inbox.".to_owned();
     if let Some(id) = args.id {
         client.replay_signal(&id).await?;
-        let one = Replayed {
-            matching: 1,
-            replayed: 1,
-        };
-        return context
-            .format
-            .print(&one, |_| "One signal is back in the inbox.".to_owned());
+        return context.say(&json!({ "matching": 1, "replayed": 1 }), one);
     }
     let mut which = BulkReplay {
         workspace_id: None,
@@ -310,24 +224,14 @@ async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
     };
     let matching = client.replay_all(&which, None).await?.items;
     which.dry_run = false;
-    let answer = if args.dry_run {
-        Replayed {
-            matching,
-            replayed: 0,
-        }
-    } else {
-        let replayed = replay_at_most(matching, &which, &client).await?;
-        Replayed {
-            matching: replayed,
-            replayed,
-        }
-    };
-    context.format.print(&answer, |answer| match answer.replayed {
-        _ if args.dry_run => {
-            let signals = counted(answer.matching, "signal");
-            format!("{signals} would go back into the inbox.")
-        }
-        1 => "One signal is back in the inbox.".to_owned(),
+    if args.dry_run {
+        let words = format!("{} would go back into the inbox.", counted(matching, "signal"));
+        return context.say(&json!({ "matching": matching, "replayed": 0 }), words);
+    }
+    let replayed = replay_at_most(matching, &which, &client).await?;
+    let words = match replayed {
+        1 => one,
         count => format!("{} are back in the inbox.", counted(count, "signal")),
-    })
+    };
+    context.say(&json!({ "matching": replayed, "replayed": replayed }), words)
 }

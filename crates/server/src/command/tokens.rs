@@ -2,7 +2,7 @@
 //! lets anybody in.
 
 use anyhow::Result;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use futures::TryStreamExt as _;
 use futures::future::ready;
 use jiff::Timestamp;
@@ -11,9 +11,9 @@ use stationmaster_client::{Client, Error};
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{duration, id, text};
+use super::arguments::{duration, id, text, word_of};
 use crate::failure::{Kind, Refusal};
-use crate::output::{age, cell, maybe, printable, status, table, word};
+use crate::output::{Column, Described, cell, column, printable, status, time, word};
 
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
@@ -36,21 +36,14 @@ pub(crate) struct CreateArgs {
     #[arg(value_parser = text)]
     name: String,
     /// What it may do
-    #[arg(long, value_enum)]
-    role: RoleArg,
+    #[arg(long, value_parser = word_of::<Role>(["viewer", "operator", "admin"]))]
+    role: Role,
     /// Only in this workspace; may be repeated, and left out for all
     #[arg(long = "workspace", value_name = "ID", value_parser = id::<Uuid>)]
     workspaces: Vec<Uuid>,
     /// How long it opens the door, as in 90d; for ever when left out
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     expires_in: Option<std::time::Duration>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum RoleArg {
-    Viewer,
-    Operator,
-    Admin,
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
@@ -63,41 +56,22 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 .transpose()?;
             let new = NewToken {
                 name: args.name,
-                role: match args.role {
-                    RoleArg::Viewer => Role::Viewer,
-                    RoleArg::Operator => Role::Operator,
-                    RoleArg::Admin => Role::Admin,
-                },
+                role: args.role,
                 workspaces: (!args.workspaces.is_empty()).then_some(args.workspaces),
                 expires_at,
             };
             let made = client.make_token(&new).await?;
-            context.format.print(&made, |made| made.secret.clone())?;
-            context
-                .format
-                .hint("Keep it now: it is stored nowhere and cannot be shown again.");
+            context.print(&made, |made| made.secret.clone())?;
+            context.hint("Keep it now: it is stored nowhere and cannot be shown again.");
             Ok(())
         }
         Command::List => {
             let tokens: Vec<Token> = client.all_tokens().try_collect().await?;
-            context.format.print(&tokens[..], |tokens| {
-                let header = [
-                    "ID",
-                    "NAME",
-                    "STATE",
-                    "ROLE",
-                    "WORKSPACES",
-                    "ENDS WITH",
-                    "AGE",
-                    "EXPIRES",
-                    "LAST USED",
-                ];
-                table(&header, tokens.iter().map(row))
-            })
+            context.show_all(&tokens)
         }
         Command::Revoke { token } => {
             let revoked = revoke(&token, &client).await?;
-            context.format.print(&revoked, |revoked| {
+            context.print(&revoked, |revoked| {
                 format!("Token {} opens no door any more.", printable(&revoked.name))
             })
         }
@@ -128,28 +102,27 @@ async fn revoke(which: &str, client: &Client) -> Result<Token> {
     }
 }
 
-fn row(token: &Token) -> Vec<comfy_table::Cell> {
-    let state = match token {
-        Token { active: true, .. } => "up",
-        Token {
-            revoked_at: Some(_), ..
-        } => "revoked",
-        _ => "expired",
-    };
-    vec![
-        cell(token.id),
-        cell(&token.name),
-        status(state),
-        cell(word(&token.role)),
-        cell(
-            token
-                .workspaces
-                .as_ref()
-                .map_or("all".to_owned(), |ids| ids.len().to_string()),
-        ),
-        cell(format!("…{}", token.hint)),
-        cell(age(token.created_at)),
-        maybe(token.expires_at.map(age)),
-        maybe(token.last_used_at.map(age)),
-    ]
+impl Described for Token {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("ID", |token| cell(token.id)),
+        column("NAME", |token| cell(&token.name)),
+        column("STATE", |token| status(state(token))),
+        column("ROLE", |token| cell(word(&token.role))),
+        column("WORKSPACES", |token| {
+            let workspaces = token.workspaces.as_ref();
+            workspaces.map_or_else(|| cell("all"), |ids| cell(ids.len()))
+        }),
+        column("ENDS WITH", |token| cell(format!("…{}", token.hint))),
+        time("AGE", |token| Some(token.created_at)),
+        time("EXPIRES", |token| token.expires_at),
+        time("LAST USED", |token| token.last_used_at),
+    ];
+}
+
+fn state(token: &Token) -> &'static str {
+    match (token.active, token.revoked_at) {
+        (true, _) => "up",
+        (false, Some(_)) => "revoked",
+        (false, None) => "expired",
+    }
 }

@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use comfy_table::Cell;
 use serde::Serialize;
+use stationmaster_client::Client;
 use stationmaster_client::wire::{Trigger, TriggerChange, TriggerPlace, TriggerQuery};
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{id, json, read, text};
-use super::pages::listed;
-use crate::output::{age, cell, maybe, table};
+use super::arguments::{id, json_given, text};
+use super::pages::{Part, listed};
+use crate::output::{Column, Described, age, cell, column, maybe};
 
 /// What to do with triggers.
 #[derive(Debug, Subcommand)]
@@ -96,31 +96,10 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 ..TriggerQuery::default()
             };
             let client = context.client().await?;
-            let found = listed(limit, None, async |limit, cursor| {
-                let query = TriggerQuery {
-                    limit,
-                    cursor,
-                    ..query.clone()
-                };
-                client.triggers(&query).await
-            })
-            .await?;
-            context.format.print(&found.rows[..], |found| {
-                let header = [
-                    "PROJECT",
-                    "TASK QUEUE",
-                    "SIGNAL",
-                    "WORKFLOW",
-                    "SCHEMA",
-                    "PRIORITY",
-                    "CHANGED",
-                ];
-                table(&header, found.iter().map(row))
-            })?;
+            let found = listed(&client, &Part::first(limit), query, Client::triggers).await?;
+            context.show_all(&found.rows)?;
             if found.next.is_some() {
-                context
-                    .format
-                    .hint("There are more: give a larger --limit, or a --project");
+                context.hint("There are more: give a larger --limit, or a --project");
             }
             Ok(())
         }
@@ -135,7 +114,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 name: which.name,
                 removed: true,
             };
-            context.format.print(&answer, |answer| {
+            context.print(&answer, |answer| {
                 format!(
                     "Signals {:?} of project {:?} start nothing any more.",
                     answer.name, answer.project
@@ -146,18 +125,16 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 }
 
 async fn set(args: SetArgs, context: &Context) -> Result<()> {
-    let payload_schema = args.schema.map(|path| read(&path)).transpose()?;
-    let payload_schema = payload_schema.map(|text| json("the schema", &text)).transpose()?;
     let change = TriggerChange {
         workflow_definition_id: args.workflow,
-        payload_schema,
+        payload_schema: json_given("the schema", None, args.schema.as_deref())?,
         priority: args.priority,
     };
     let (which, client) = (args.which, context.client().await?);
     let set = client
         .put_trigger(&which.project, &which.name, &which.place(), &change)
         .await?;
-    context.format.print(&set, |set| {
+    context.print(&set, |set| {
         format!(
             "Signals {:?} of project {:?} start workflow {}.",
             set.name, set.project, set.workflow_definition_id
@@ -165,14 +142,20 @@ async fn set(args: SetArgs, context: &Context) -> Result<()> {
     })
 }
 
-fn row(trigger: &Trigger) -> Vec<Cell> {
-    vec![
-        cell(&trigger.project),
-        cell(trigger.task_queue.as_deref().unwrap_or("(every)")),
-        cell(&trigger.name),
-        cell(trigger.workflow_definition_id),
-        maybe(trigger.payload_schema.as_ref().map(|_| "yes")),
-        cell(trigger.priority),
-        cell(format!("{} ago", age(trigger.updated_at))),
-    ]
+impl Described for Trigger {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("PROJECT", |trigger| cell(&trigger.project)),
+        column("TASK QUEUE", |trigger| {
+            cell(trigger.task_queue.as_deref().unwrap_or("(every)"))
+        }),
+        column("SIGNAL", |trigger| cell(&trigger.name)),
+        column("WORKFLOW", |trigger| cell(trigger.workflow_definition_id)),
+        column("SCHEMA", |trigger| {
+            maybe(trigger.payload_schema.as_ref().map(|_| "yes"))
+        }),
+        column("PRIORITY", |trigger| cell(trigger.priority)),
+        column("CHANGED", |trigger| {
+            cell(format!("{} ago", age(trigger.updated_at)))
+        }),
+    ];
 }

@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use stationmaster_client::wire::EventQuery;
-use stationmaster_client::{Client, Listening, Told};
+use serde::Serialize;
+use stationmaster_client::wire::{EventQuery, Page};
+use stationmaster_client::{Client, Listening, Paged, Told};
 use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
+use super::Context;
 use super::arguments::duration;
-use super::pages::say_where_it_ends;
+use super::pages::{Part, view};
 use crate::failure::is_away;
-use crate::output::Format;
+use crate::output::{Described, Format};
 
 /// Much may happen at once; it is shown together.
 const TOGETHER: Duration = Duration::from_millis(200);
@@ -31,21 +33,23 @@ pub(super) struct WatchArgs {
 }
 
 impl WatchArgs {
-    /// Shows a view once, or again and again. `draw` tells what there is to see now.
-    pub(super) async fn show(
+    /// Shows a list once, or again and again.
+    pub(super) async fn list<Q: Paged + Clone, T: Described + Serialize>(
         &self,
-        client: &Client,
+        context: &Context,
         workspace: Option<Uuid>,
-        format: Format,
-        draw: impl AsyncFn() -> Result<View>,
+        part: impl Into<Part>,
+        query: Q,
+        read: impl AsyncFn(&Client, &Q) -> stationmaster_client::Result<Page<T>>,
     ) -> Result<()> {
-        let View { mut text, next } = draw().await?;
+        let (client, format) = (context.client().await?, context.format);
         if !self.watch {
-            writeln!(io::stdout().lock(), "{text}")?;
-            say_where_it_ends("--before", next.as_deref(), format);
-            return Ok(());
+            return context.list(&client, part, query, read).await;
         }
-        let mut pulse = Pulse::new(client, workspace, self.every);
+        let part = part.into();
+        let draw = async || view(&client, &part, query.clone(), &read, (format, true)).await;
+        let mut text = draw().await?.text;
+        let mut pulse = Pulse::new(&client, workspace, self.every);
         let mut shown = String::new();
         loop {
             if text != shown {
@@ -67,12 +71,6 @@ impl WatchArgs {
             };
         }
     }
-}
-
-/// What is shown of a list, and where it goes on.
-pub(super) struct View {
-    pub(super) text: String,
-    pub(super) next: Option<String>,
 }
 
 /// On a terminal in place of the last view; else below it.

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use comfy_table::Cell;
 use serde::Serialize;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
@@ -12,10 +11,10 @@ use stationmaster_core::graph::Graph;
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{Deletion, id, read, text};
-use super::pages::{listed, say_where_it_ends};
-use crate::failure::{Kind, Refusal};
-use crate::output::{age, cell, fields, maybe, moment, printable, status, table};
+use super::arguments::{Caution, already_there, id, read, text};
+use super::pages::{InOrder, Part, listed};
+use crate::failure::Refusal;
+use crate::output::{Column, Described, cell, column, in_details, in_table, maybe, printable, status, time};
 
 /// What to do with workflows.
 #[derive(Debug, Subcommand)]
@@ -27,65 +26,53 @@ pub(crate) enum Command {
         /// Only of this workspace
         #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
         workspace: Option<Uuid>,
-        /// At most so many
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-        limit: u32,
-        /// Go on where the list before ended: what it said, with --json as `next_cursor` on stderr
-        #[arg(long, value_name = "PLACE")]
-        after: Option<String>,
+        #[command(flatten)]
+        part: InOrder,
     },
     /// One workflow
-    Show {
-        /// The workflow
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Show(One),
     /// Change a workflow
     Set {
-        /// The workflow
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
+        #[command(flatten)]
+        one: One,
         #[command(flatten)]
         change: Change,
     },
     /// Choose the version that new items get
     Publish {
-        /// The workflow
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
+        #[command(flatten)]
+        one: One,
         /// The number of the version
         #[arg(value_parser = clap::value_parser!(i32).range(1..))]
         version: i32,
     },
     /// Add a version; unless another one was published, new items get it
     AddVersion {
-        /// The workflow
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
+        #[command(flatten)]
+        one: One,
         /// The file that holds the graph as JSON; - for the standard input
         #[arg(long, value_name = "FILE")]
         graph: String,
     },
     /// Start nothing more of a workflow; what runs goes on
-    Pause {
-        /// The workflow
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Pause(One),
     /// Start again
-    Resume {
-        /// The workflow
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Resume(One),
     /// Delete a workflow and its versions; what waits fails, what runs goes on to its end
     Delete {
-        /// The workflow
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
         #[command(flatten)]
-        deletion: Deletion,
+        one: One,
+        #[command(flatten)]
+        caution: Caution,
     },
+}
+
+/// Which one.
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// The workflow
+    #[arg(value_parser = id::<Uuid>)]
+    id: Uuid,
 }
 
 /// A new workflow.
@@ -137,133 +124,73 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     let client = context.client().await?;
     match command {
         Command::Create(args) => create(args, &client, context).await,
-        Command::List {
-            workspace,
-            limit,
-            after,
-        } => list(workspace, limit, after, &client, context).await,
-        Command::Show { id } => {
-            let workflow = client.workflow(id).await?;
-            context.format.print(&workflow, details)
+        Command::List { workspace, part } => {
+            let query = WorkflowQuery {
+                workspace_id: workspace,
+                ..WorkflowQuery::default()
+            };
+            context.list(&client, part, query, Client::workflows).await
         }
-        Command::Set { id, change } => {
-            let Change { name, how } = change;
-            alter(
-                id,
-                |workspace| workflow_change(workspace, name, how),
-                "Changed",
-                &client,
-                context,
-            )
-            .await
+        Command::Show(One { id }) => context.show(&client.workflow(id).await?),
+        Command::Set { one, change } => {
+            let change = |workspace| change.how.change(workspace, change.name);
+            say("Changed", &alter(one.id, change, &client).await?, context)
         }
-        Command::Publish { id, version } => {
+        Command::Publish { one, version } => {
             let change = |workspace| WorkflowChange {
                 published_version: Some(version),
                 ..WorkflowChange::of(workspace)
             };
-            alter(id, change, "Published", &client, context).await
+            say("Published", &alter(one.id, change, &client).await?, context)
         }
-        Command::AddVersion { id, graph } => add_version(id, &graph, &client, context).await,
-        Command::Pause { id } => pause(id, true, "Paused", &client, context).await,
-        Command::Resume { id } => pause(id, false, "Resumed", &client, context).await,
-        Command::Delete { id, deletion } => delete(id, &deletion, &client, context).await,
+        Command::AddVersion { one, graph } => add_version(one.id, &graph, &client, context).await,
+        Command::Pause(One { id }) => say("Paused", &client.pause_workflow(id).await?, context),
+        Command::Resume(One { id }) => say("Resumed", &client.resume_workflow(id).await?, context),
+        Command::Delete { one, caution } => delete(one.id, &caution, &client, context).await,
     }
 }
 
-async fn pause(id: Uuid, paused: bool, what: &str, client: &Client, context: &Context) -> Result<()> {
-    let workflow = if paused {
-        client.pause_workflow(id).await?
-    } else {
-        client.resume_workflow(id).await?
-    };
-    context
-        .format
-        .print(&workflow, |workflow| sentence(what, workflow))
+fn say(what: &str, workflow: &Workflow, context: &Context) -> Result<()> {
+    context.print(workflow, |workflow| sentence(what, workflow))
 }
 
-fn workflow_change(workspace: Uuid, name: Option<String>, how: How) -> WorkflowChange {
-    let How {
-        task_queue,
-        workflow_type,
-        max_attempts,
-    } = how;
-    WorkflowChange {
-        name,
-        task_queue,
-        workflow_type,
-        max_attempts,
-        ..WorkflowChange::of(workspace)
+impl How {
+    fn change(self, workspace: Uuid, name: Option<String>) -> WorkflowChange {
+        WorkflowChange {
+            name,
+            task_queue: self.task_queue,
+            workflow_type: self.workflow_type,
+            max_attempts: self.max_attempts,
+            ..WorkflowChange::of(workspace)
+        }
     }
 }
 
 async fn create(args: CreateArgs, client: &Client, context: &Context) -> Result<()> {
     let id = args.id.unwrap_or_else(Uuid::now_v7);
     if args.id.is_some() && client.workflow(id).await.is_ok() {
-        let advice = format!("Change it: stationmaster workflows set {id}");
-        return Err(Refusal::new(
-            Kind::Conflict,
-            format!("there is a workflow {id} already"),
-            advice,
-        )
-        .into());
+        return Err(already_there("workflow", id).into());
     }
     // Looked at before anything is stored, so that a bad graph leaves no workflow behind.
     let graph = args.graph.as_deref().map(version).transpose()?;
-    let change = workflow_change(args.workspace, Some(args.name), args.how);
+    let change = args.how.change(args.workspace, Some(args.name));
     client.put_workflow(id, &change, None).await?;
     if let Some(graph) = &graph {
         client.add_version(id, graph, None).await?;
     }
-    let workflow = client.workflow(id).await?;
-    context
-        .format
-        .print(&workflow, |workflow| sentence("Created", workflow))?;
+    say("Created", &client.workflow(id).await?, context)?;
     if graph.is_none() {
-        context.format.hint(&format!(
+        context.hint(&format!(
             "It cannot run yet. Add a version: stationmaster workflows add-version {id} --graph FILE"
         ));
     }
     Ok(())
 }
 
-async fn list(
-    workspace: Option<Uuid>,
-    limit: u32,
-    after: Option<String>,
-    client: &Client,
-    context: &Context,
-) -> Result<()> {
-    let workflows = listed(limit, after.as_deref(), async |limit, cursor| {
-        let query = WorkflowQuery {
-            workspace_id: workspace,
-            limit,
-            cursor,
-        };
-        client.workflows(&query).await
-    })
-    .await?;
-    context.format.print(&workflows.rows[..], |workflows| {
-        let header = ["ID", "NAME", "VERSION", "TASK QUEUE", "STATE", "AGE"];
-        table(&header, workflows.iter().map(row))
-    })?;
-    say_where_it_ends("--after", workflows.next.as_deref(), context.format);
-    Ok(())
-}
-
 /// Changes a workflow that is there; one that is not would be made.
-async fn alter(
-    id: Uuid,
-    change: impl FnOnce(Uuid) -> WorkflowChange,
-    what: &str,
-    client: &Client,
-    context: &Context,
-) -> Result<()> {
+async fn alter(id: Uuid, change: impl FnOnce(Uuid) -> WorkflowChange, client: &Client) -> Result<Workflow> {
     let workspace = client.workflow(id).await?.workspace_id;
-    let workflow = client.put_workflow(id, &change(workspace), None).await?;
-    context
-        .format
-        .print(&workflow, |workflow| sentence(what, workflow))
+    Ok(client.put_workflow(id, &change(workspace), None).await?)
 }
 
 /// The version that a file holds.
@@ -294,7 +221,7 @@ async fn add_version(id: Uuid, graph: &str, client: &Client, context: &Context) 
         version,
         current_version,
     };
-    context.format.print(&added, |added| match added.current_version {
+    context.print(&added, |added| match added.current_version {
         Some(current) if current != version => {
             format!("Added version {version}. New items still get version {current}, which was published.")
         }
@@ -310,43 +237,26 @@ struct Answer {
     waiting: usize,
 }
 
-async fn delete(id: Uuid, deletion: &Deletion, client: &Client, context: &Context) -> Result<()> {
+async fn delete(id: Uuid, caution: &Caution, client: &Client, context: &Context) -> Result<()> {
+    const MOST: u32 = 1_000;
     let workflow = client.workflow(id).await?;
-    let waiting = listed(1_000, None, async |limit, cursor| {
-        let query = QueueQuery {
-            workflow_definition_id: Some(id),
-            status: Some(ItemStatus::Pending),
-            limit,
-            cursor,
-            ..QueueQuery::default()
-        };
-        client.queue(&query).await
-    })
-    .await?;
-    let waiting = waiting.rows.len();
-    let count = if waiting < 1_000 {
-        waiting.to_string()
-    } else {
-        "1000 or more".to_owned()
+    let query = QueueQuery {
+        workflow_definition_id: Some(id),
+        status: Some(ItemStatus::Pending),
+        ..QueueQuery::default()
     };
+    let waiting = listed(client, &Part::first(MOST), query, Client::queue).await?;
+    let waiting = waiting.rows.len();
+    let more = if waiting < MOST as usize { "" } else { " or more" };
     let what = format!("workflow {} ({id}) with its versions", printable(&workflow.name));
-    let then = format!("waiting items fail: {count}");
-    if !deletion.dry_run {
-        Context::confirm(&format!("Delete {what}? Then {then}."), deletion.yes)?;
-        client.delete_workflow(id).await?;
-    }
+    let then = format!("waiting items fail: {waiting}{more}");
+    let done = caution.delete(&what, &then, client.delete_workflow(id)).await?;
     let answer = Answer {
-        deleted: !deletion.dry_run,
+        deleted: !caution.dry_run,
         workflow,
         waiting,
     };
-    context.format.print(&answer, |answer| {
-        if answer.deleted {
-            format!("Deleted {what}.")
-        } else {
-            format!("Would delete {what}. Then {then}.")
-        }
-    })
+    context.say(&answer, done)
 }
 
 fn sentence(what: &str, workflow: &Workflow) -> String {
@@ -367,47 +277,33 @@ fn state(workflow: &Workflow) -> &'static str {
     if workflow.paused { "paused" } else { "open" }
 }
 
-fn row(workflow: &Workflow) -> Vec<Cell> {
-    vec![
-        cell(workflow.id),
-        cell(&workflow.name),
-        maybe(workflow.current_version),
-        maybe(workflow.task_queue.as_ref()),
-        status(state(workflow)),
-        cell(age(workflow.created_at)),
-    ]
+impl Described for Workflow {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("ID", |workflow| cell(workflow.id)),
+        column("NAME", |workflow| cell(&workflow.name)),
+        in_details(column("STATE", |workflow| status(state(workflow)))),
+        in_details(column("WORKSPACE", |workflow| cell(workflow.workspace_id))),
+        column("VERSION", |workflow| maybe(workflow.current_version)),
+        in_details(column("PUBLISHED", |workflow| {
+            let published = workflow.published_version;
+            published.map_or_else(|| cell("the newest"), cell)
+        })),
+        column("TASK QUEUE", |workflow| maybe(workflow.task_queue.as_ref())),
+        in_details(column("WORKFLOW TYPE", |workflow| {
+            maybe(workflow.workflow_type.as_ref())
+        })),
+        in_details(column("MAX ATTEMPTS", |workflow| maybe(workflow.max_attempts))),
+        in_details(column("NODES IN ORDER", |workflow| maybe(nodes(workflow)))),
+        in_table(column("STATE", |workflow| status(state(workflow)))),
+        in_table(time("AGE", |workflow| Some(workflow.created_at))),
+        in_details(time("CREATED", |workflow| Some(workflow.created_at))),
+        in_details(time("CHANGED", |workflow| Some(workflow.updated_at))),
+    ];
 }
 
-fn details(workflow: &Workflow) -> String {
-    let graph = workflow
-        .graph
-        .as_deref()
-        .and_then(|graph| Graph::parse(graph.get()).ok());
-    let nodes = graph.map(|graph| {
-        let nodes: Vec<String> = graph
-            .nodes()
-            .iter()
-            .map(|node| format!("{} ({})", node.id, node.kind))
-            .collect();
-        nodes.join(", ")
-    });
-    fields([
-        ("ID", cell(workflow.id)),
-        ("NAME", cell(&workflow.name)),
-        ("STATE", status(state(workflow))),
-        ("WORKSPACE", cell(workflow.workspace_id)),
-        ("VERSION", maybe(workflow.current_version)),
-        (
-            "PUBLISHED",
-            workflow
-                .published_version
-                .map_or_else(|| cell("the newest"), cell),
-        ),
-        ("TASK QUEUE", maybe(workflow.task_queue.as_ref())),
-        ("WORKFLOW TYPE", maybe(workflow.workflow_type.as_ref())),
-        ("MAX ATTEMPTS", maybe(workflow.max_attempts)),
-        ("NODES IN ORDER", maybe(nodes)),
-        ("CREATED", cell(moment(workflow.created_at))),
-        ("CHANGED", cell(moment(workflow.updated_at))),
-    ])
+fn nodes(workflow: &Workflow) -> Option<String> {
+    let graph = Graph::parse(workflow.graph.as_deref()?.get()).ok()?;
+    let nodes = graph.nodes().iter();
+    let nodes: Vec<String> = nodes.map(|node| format!("{} ({})", node.id, node.kind)).collect();
+    Some(nodes.join(", "))
 }

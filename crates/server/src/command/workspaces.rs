@@ -2,17 +2,17 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use comfy_table::Cell;
 use serde::Serialize;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{PageQuery, WorkflowQuery, Workspace, WorkspaceChange};
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{Deletion, id, text};
-use super::pages::{listed, say_where_it_ends};
-use crate::failure::{Kind, Refusal};
-use crate::output::{age, cell, counted, fields, maybe, moment, printable, status, table};
+use super::arguments::{Caution, already_there, id, text};
+use super::pages::{InOrder, Part, listed};
+use crate::output::{
+    Column, Described, cell, column, counted, in_details, in_table, maybe, printable, status, time,
+};
 
 /// What to do with workspaces.
 #[derive(Debug, Subcommand)]
@@ -20,48 +20,35 @@ pub(crate) enum Command {
     /// Make a workspace
     Create(CreateArgs),
     /// The workspaces there are, with how much of their limits is used
-    List {
-        /// At most so many
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-        limit: u32,
-        /// Go on where the list before ended: what it said, with --json as `next_cursor` on stderr
-        #[arg(long, value_name = "PLACE")]
-        after: Option<String>,
-    },
+    List(InOrder),
     /// One workspace
-    Show {
-        /// The workspace
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Show(One),
     /// Change a workspace
     Set {
-        /// The workspace
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
+        #[command(flatten)]
+        one: One,
         #[command(flatten)]
         change: Change,
     },
     /// Start nothing more for a workspace; what runs goes on
-    Pause {
-        /// The workspace
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Pause(One),
     /// Start again
-    Resume {
-        /// The workspace
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Resume(One),
     /// Delete a workspace and its workflows; what waits fails, what runs goes on to its end
     Delete {
-        /// The workspace
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
         #[command(flatten)]
-        deletion: Deletion,
+        one: One,
+        #[command(flatten)]
+        caution: Caution,
     },
+}
+
+/// Which one.
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// The workspace
+    #[arg(value_parser = id::<Uuid>)]
+    id: Uuid,
 }
 
 /// A new workspace.
@@ -102,53 +89,27 @@ pub(crate) struct Change {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     let client = context.client().await?;
     match command {
-        Command::Create(args) => create(args, &client, context).await,
-        Command::List { limit, after } => list(limit, after, &client, context).await,
-        Command::Show { id } => {
-            let workspace = client.workspace(id).await?;
-            context.format.print(&workspace, details)
+        Command::Create(args) => say("Created", &create(args, &client).await?, context),
+        Command::List(part) => {
+            let query = PageQuery::default();
+            context.list(&client, part, query, Client::workspaces).await
         }
-        Command::Set { id, change } => {
-            let max_concurrent = if change.no_limit {
-                Some(None)
-            } else {
-                change.limit.map(Some)
-            };
-            let change = WorkspaceChange {
-                name: change.name,
-                plan: change.plan,
-                max_concurrent,
-                ..WorkspaceChange::default()
-            };
-            alter(id, change, "Changed", &client, context).await
-        }
-        Command::Pause { id } => pause(id, true, "Paused", &client, context).await,
-        Command::Resume { id } => pause(id, false, "Resumed", &client, context).await,
-        Command::Delete { id, deletion } => delete(id, &deletion, &client, context).await,
+        Command::Show(One { id }) => context.show(&client.workspace(id).await?),
+        Command::Set { one, change } => say("Changed", &alter(one.id, change, &client).await?, context),
+        Command::Pause(One { id }) => say("Paused", &client.pause_workspace(id).await?, context),
+        Command::Resume(One { id }) => say("Resumed", &client.resume_workspace(id).await?, context),
+        Command::Delete { one, caution } => delete(one.id, &caution, &client, context).await,
     }
 }
 
-async fn pause(id: Uuid, paused: bool, what: &str, client: &Client, context: &Context) -> Result<()> {
-    let workspace = if paused {
-        client.pause_workspace(id).await?
-    } else {
-        client.resume_workspace(id).await?
-    };
-    context
-        .format
-        .print(&workspace, |workspace| sentence(what, workspace))
+fn say(what: &str, workspace: &Workspace, context: &Context) -> Result<()> {
+    context.print(workspace, |workspace| sentence(what, workspace))
 }
 
-async fn create(args: CreateArgs, client: &Client, context: &Context) -> Result<()> {
+async fn create(args: CreateArgs, client: &Client) -> Result<Workspace> {
     let id = args.id.unwrap_or_else(Uuid::now_v7);
     if args.id.is_some() && client.workspace(id).await.is_ok() {
-        let advice = format!("Change it: stationmaster workspaces set {id}");
-        return Err(Refusal::new(
-            Kind::Conflict,
-            format!("there is a workspace {id} already"),
-            advice,
-        )
-        .into());
+        return Err(already_there("workspace", id).into());
     }
     let change = WorkspaceChange {
         name: Some(args.name),
@@ -156,38 +117,24 @@ async fn create(args: CreateArgs, client: &Client, context: &Context) -> Result<
         max_concurrent: args.limit.map(Some),
         paused: None,
     };
-    let workspace = client.put_workspace(id, &change, None).await?;
-    context
-        .format
-        .print(&workspace, |workspace| sentence("Created", workspace))
-}
-
-async fn list(limit: u32, after: Option<String>, client: &Client, context: &Context) -> Result<()> {
-    let workspaces = listed(limit, after.as_deref(), async |limit, cursor| {
-        client.workspaces(&PageQuery { limit, cursor }).await
-    })
-    .await?;
-    context.format.print(&workspaces.rows[..], |workspaces| {
-        let header = ["ID", "NAME", "PLAN", "SLOTS", "READY", "STATE", "AGE"];
-        table(&header, workspaces.iter().map(row))
-    })?;
-    say_where_it_ends("--after", workspaces.next.as_deref(), context.format);
-    Ok(())
+    Ok(client.put_workspace(id, &change, None).await?)
 }
 
 /// Changes a workspace that is there; one that is not would be made.
-async fn alter(
-    id: Uuid,
-    change: WorkspaceChange,
-    what: &str,
-    client: &Client,
-    context: &Context,
-) -> Result<()> {
+async fn alter(id: Uuid, change: Change, client: &Client) -> Result<Workspace> {
+    let max_concurrent = if change.no_limit {
+        Some(None)
+    } else {
+        change.limit.map(Some)
+    };
+    let change = WorkspaceChange {
+        name: change.name,
+        plan: change.plan,
+        max_concurrent,
+        ..WorkspaceChange::default()
+    };
     client.workspace(id).await?;
-    let workspace = client.put_workspace(id, &change, None).await?;
-    context
-        .format
-        .print(&workspace, |workspace| sentence(what, workspace))
+    Ok(client.put_workspace(id, &change, None).await?)
 }
 
 #[derive(Serialize)]
@@ -197,44 +144,25 @@ struct Answer {
     workflows: usize,
 }
 
-async fn delete(id: Uuid, deletion: &Deletion, client: &Client, context: &Context) -> Result<()> {
+async fn delete(id: Uuid, caution: &Caution, client: &Client, context: &Context) -> Result<()> {
     let workspace = client.workspace(id).await?;
-    let workflows = listed(10_000, None, async |limit, cursor| {
-        let query = WorkflowQuery {
-            workspace_id: Some(id),
-            limit,
-            cursor,
-        };
-        client.workflows(&query).await
-    })
-    .await?;
+    let query = WorkflowQuery {
+        workspace_id: Some(id),
+        ..WorkflowQuery::default()
+    };
+    let workflows = listed(client, &Part::first(10_000), query, Client::workflows).await?;
     let workflows = workflows.rows.len();
-    let what = format!(
-        "workspace {} ({id}) with {}",
-        printable(&workspace.name),
-        counted(workflows, "workflow")
-    );
-    let then = format!(
-        "{} items fail, {} executions run to their end",
-        ready(&workspace),
-        workspace.active
-    );
-    if !deletion.dry_run {
-        Context::confirm(&format!("Delete {what}? Then {then}."), deletion.yes)?;
-        client.delete_workspace(id).await?;
-    }
+    let name = printable(&workspace.name);
+    let what = format!("workspace {name} ({id}) with {}", counted(workflows, "workflow"));
+    let (ready, active) = (ready(&workspace), workspace.active);
+    let then = format!("{ready} items fail, {active} executions run to their end");
+    let done = caution.delete(&what, &then, client.delete_workspace(id)).await?;
     let answer = Answer {
-        deleted: !deletion.dry_run,
+        deleted: !caution.dry_run,
         workspace,
         workflows,
     };
-    context.format.print(&answer, |answer| {
-        if answer.deleted {
-            format!("Deleted {what}.")
-        } else {
-            format!("Would delete {what}. Then {then}.")
-        }
-    })
+    context.say(&answer, done)
 }
 
 fn sentence(what: &str, workspace: &Workspace) -> String {
@@ -250,20 +178,30 @@ fn sentence(what: &str, workspace: &Workspace) -> String {
     format!("{what} workspace {name} ({id}): plan {plan}, {limit} at once{paused}.")
 }
 
-fn state(workspace: &Workspace) -> &'static str {
-    if workspace.paused { "paused" } else { "open" }
+impl Described for Workspace {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("ID", |workspace| cell(workspace.id)),
+        column("NAME", |workspace| cell(&workspace.name)),
+        in_details(column("STATE", |workspace| status(state(workspace)))),
+        column("PLAN", |workspace| cell(&workspace.plan)),
+        in_details(column("LIMIT", |workspace| cell(workspace.limit))),
+        in_details(column("OWN LIMIT", |workspace| maybe(workspace.max_concurrent))),
+        in_details(column("WEIGHT", |workspace| cell(workspace.weight))),
+        in_details(column("SLOTS IN USE", |workspace| cell(workspace.active))),
+        in_details(column("READY ITEMS", |workspace| cell(ready(workspace)))),
+        in_table(column("SLOTS", |workspace| {
+            cell(format!("{}/{}", workspace.active, workspace.limit))
+        })),
+        in_table(column("READY", |workspace| cell(ready(workspace)))),
+        in_table(column("STATE", |workspace| status(state(workspace)))),
+        in_table(time("AGE", |workspace| Some(workspace.created_at))),
+        in_details(time("CREATED", |workspace| Some(workspace.created_at))),
+        in_details(time("CHANGED", |workspace| Some(workspace.updated_at))),
+    ];
 }
 
-fn row(workspace: &Workspace) -> Vec<Cell> {
-    vec![
-        cell(workspace.id),
-        cell(&workspace.name),
-        cell(&workspace.plan),
-        cell(format!("{}/{}", workspace.active, workspace.limit)),
-        cell(ready(workspace)),
-        status(state(workspace)),
-        cell(age(workspace.created_at)),
-    ]
+fn state(workspace: &Workspace) -> &'static str {
+    if workspace.paused { "paused" } else { "open" }
 }
 
 /// The core stops counting there.
@@ -273,20 +211,4 @@ fn ready(workspace: &Workspace) -> String {
     } else {
         workspace.ready.to_string()
     }
-}
-
-fn details(workspace: &Workspace) -> String {
-    fields([
-        ("ID", cell(workspace.id)),
-        ("NAME", cell(&workspace.name)),
-        ("STATE", status(state(workspace))),
-        ("PLAN", cell(&workspace.plan)),
-        ("LIMIT", cell(workspace.limit)),
-        ("OWN LIMIT", maybe(workspace.max_concurrent)),
-        ("WEIGHT", cell(workspace.weight)),
-        ("SLOTS IN USE", cell(workspace.active)),
-        ("READY ITEMS", cell(ready(workspace))),
-        ("CREATED", cell(moment(workspace.created_at))),
-        ("CHANGED", cell(moment(workspace.updated_at))),
-    ])
 }

@@ -17,6 +17,22 @@ pub(crate) struct Complaint {
     pub(crate) remedy: String,
 }
 
+impl Complaint {
+    pub(super) fn new(
+        setting: impl Into<String>,
+        origin: impl fmt::Display,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            setting: setting.into(),
+            origin: origin.to_string(),
+            problem: problem.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

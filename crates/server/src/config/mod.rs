@@ -13,14 +13,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stationmaster_core::alarms;
-use stationmaster_core::dispatchers;
-use stationmaster_core::executions::Settings;
 use stationmaster_core::executions::exclusive::Exclusive;
 use stationmaster_core::locks::{LockTable, Terms};
-use stationmaster_core::retry::Backoff;
 use stationmaster_core::wake::guard::{Allowed, Guard};
 use stationmaster_core::wake::signature::Secret;
+use stationmaster_core::{alarms, dispatchers, executions};
 
 mod complaint;
 mod contexts;
@@ -41,7 +38,7 @@ pub(crate) use contexts::{Contexts, Stored};
 pub(crate) use flags::Flags;
 pub(crate) use parse::duration;
 pub(crate) use reference::reference;
-pub(crate) use target::{Api, Target, TargetFlags, no_context, target, token_of_the_environment};
+pub(crate) use target::{Target, TargetFlags, no_context, target, token_of_the_environment};
 pub(crate) use value::Effective;
 #[cfg(test)]
 use value::Origin;
@@ -70,8 +67,12 @@ pub(crate) struct Config {
     pub(crate) traces: Traces,
     /// Where Temporal is and who we are to it.
     pub(crate) temporal: Temporal,
-    /// The lane of executions.
-    pub(crate) executions: Executions,
+    /// Dispatch executions on this server at all.
+    pub(crate) executions_enabled: bool,
+    /// The lane of executions, but for its exclusive mode; whoever runs it asks [`Config::executions()`].
+    pub(crate) executions: executions::Settings,
+    /// One server at a time.
+    pub(crate) exclusive: ExclusiveMode,
     /// Named locks.
     pub(crate) locks: Locks,
     /// For the heartbeats of dispatchers.
@@ -79,9 +80,17 @@ pub(crate) struct Config {
     /// Where dispatchers write their heartbeats.
     pub(crate) heartbeats: Heartbeats,
     /// The lane of dispatchers and signals.
-    pub(crate) dispatchers: Dispatchers,
-    /// The lane of alarms.
-    pub(crate) alarms: Alarms,
+    pub(crate) dispatchers: dispatchers::Settings,
+    /// What the supervisor's times must fit in.
+    pub(crate) dispatchers_sla: Duration,
+    /// Where events of dispatchers are posted; there is one whenever there is a secret.
+    pub(crate) webhook_url: Option<String>,
+    /// What signs them.
+    pub(crate) webhook_secret: Option<Secret>,
+    /// Fire alarms on this server at all.
+    pub(crate) alarms_enabled: bool,
+    /// The lane of alarms; whoever runs it asks [`Config::alarms()`].
+    pub(crate) alarms: alarms::Settings,
     /// What `stationmaster dev` needs to know.
     pub(crate) dev: Dev,
 }
@@ -180,33 +189,16 @@ pub(crate) struct Temporal {
     pub(crate) tls_server_name: Option<String>,
 }
 
-/// The lane of executions. The fields are those of [`Settings`], where they are explained.
+/// One server at a time; the rest means something only when it is on.
 #[derive(Debug, Default)]
-pub(crate) struct Executions {
-    /// Dispatch executions on this server at all.
-    pub(crate) enabled: bool,
-    pub(crate) poll_interval: Duration,
-    pub(crate) batch_size: usize,
-    pub(crate) max_attempts: u32,
-    pub(crate) max_recoveries: u32,
-    pub(crate) claim_lease: Duration,
-    pub(crate) start_timeout: Duration,
-    pub(crate) start_concurrency: usize,
-    pub(crate) retry_base: Duration,
-    pub(crate) retry_cap: Duration,
-    pub(crate) task_queue: String,
-    pub(crate) workflow_type: String,
-    pub(crate) retention: Duration,
-    pub(crate) reconcile_interval: Duration,
-    pub(crate) close_interval: Duration,
-    /// One server at a time; the rest means something only then.
-    pub(crate) exclusive: bool,
-    pub(crate) exclusive_at_most: Duration,
-    pub(crate) exclusive_at_least: Duration,
-    pub(crate) exclusive_recovery_interval: Duration,
-    pub(crate) exclusive_recovery_at_most: Duration,
-    pub(crate) exclusive_recovery_at_least: Duration,
-    pub(crate) exclusive_stale_after: Duration,
+pub(crate) struct ExclusiveMode {
+    pub(crate) on: bool,
+    pub(crate) at_most: Duration,
+    pub(crate) at_least: Duration,
+    pub(crate) recovery_interval: Duration,
+    pub(crate) recovery_at_most: Duration,
+    pub(crate) recovery_at_least: Duration,
+    pub(crate) stale_after: Duration,
 }
 
 /// Named locks.
@@ -224,53 +216,6 @@ pub(crate) enum Heartbeats {
     Postgres,
     /// Redis; then there is a `redis_url`.
     Redis,
-}
-
-/// The lane of dispatchers and signals. The fields are those of [`stationmaster_core::dispatchers::Settings`].
-#[derive(Debug, Default)]
-pub(crate) struct Dispatchers {
-    pub(crate) enabled: bool,
-    pub(crate) projects: Vec<(String, String)>,
-    pub(crate) lease: Duration,
-    pub(crate) heartbeat_interval: Duration,
-    pub(crate) stale_after: Duration,
-    pub(crate) scan_interval: Duration,
-    pub(crate) second_look: Duration,
-    pub(crate) cleanup_timeout: Duration,
-    /// What the four before it must fit in.
-    pub(crate) sla: Duration,
-    pub(crate) check_interval: Duration,
-    pub(crate) poll_interval: Duration,
-    pub(crate) batch_size: usize,
-    pub(crate) evict_batch: usize,
-    pub(crate) continue_after: u32,
-    pub(crate) retention: Duration,
-    /// Where events are posted; there is one whenever there is a secret.
-    pub(crate) webhook_url: Option<String>,
-    /// What signs them.
-    pub(crate) webhook_secret: Option<Secret>,
-}
-
-/// The lane of alarms. The fields are those of [`alarms::Settings`], where they are explained. Secrets hide themselves.
-#[derive(Debug, Default)]
-pub(crate) struct Alarms {
-    /// Fire alarms on this server at all.
-    pub(crate) enabled: bool,
-    /// Where wakes go that name no target.
-    pub(crate) router_url: Option<String>,
-    pub(crate) tick: Duration,
-    pub(crate) lease: Duration,
-    pub(crate) batch_size: usize,
-    pub(crate) concurrency: usize,
-    pub(crate) per_target: usize,
-    pub(crate) delivery_timeout: Duration,
-    pub(crate) max_failures: u32,
-    pub(crate) misfire_grace: Duration,
-    pub(crate) misfire_window: Duration,
-    pub(crate) allow_targets: Vec<Allowed>,
-    pub(crate) signing_secret: Option<Secret>,
-    pub(crate) previous_signing_secret: Option<Secret>,
-    pub(crate) retention: Duration,
 }
 
 /// What `stationmaster dev` needs to know.
@@ -299,54 +244,40 @@ impl Config {
             log: Log::default(),
             traces: Traces::default(),
             temporal: Temporal::default(),
-            executions: Executions::default(),
+            executions_enabled: false,
+            executions: executions::Settings::default(),
+            exclusive: ExclusiveMode::default(),
             locks: Locks::default(),
             redis_url: None,
             heartbeats: Heartbeats::default(),
-            dispatchers: Dispatchers::default(),
-            alarms: Alarms::default(),
+            dispatchers: dispatchers::Settings::default(),
+            dispatchers_sla: Duration::ZERO,
+            webhook_url: None,
+            webhook_secret: None,
+            alarms_enabled: false,
+            alarms: alarms::Settings::default(),
             dev: Dev::default(),
         }
     }
 
     /// How the lane of executions behaves; `None` when it is switched off.
-    pub(crate) fn executions(&self) -> Option<Settings> {
-        let given = &self.executions;
-        given.enabled.then(|| Settings {
-            poll_interval: given.poll_interval,
-            batch_size: given.batch_size,
-            max_attempts: given.max_attempts,
-            max_recoveries: given.max_recoveries,
-            claim_lease: given.claim_lease,
-            start_timeout: given.start_timeout,
-            start_concurrency: given.start_concurrency,
-            retry: Backoff {
-                base: given.retry_base,
-                cap: given.retry_cap,
-            },
-            task_queue: given.task_queue.clone(),
-            workflow_type: given.workflow_type.clone(),
-            retention: given.retention,
-            reconcile_interval: given.reconcile_interval,
-            close_interval: given.close_interval,
+    pub(crate) fn executions(&self) -> Option<executions::Settings> {
+        self.executions_enabled.then(|| executions::Settings {
             exclusive: self.exclusive(),
+            ..self.executions.clone()
         })
     }
 
     /// How the exclusive mode behaves; `None` when all servers work at once.
     fn exclusive(&self) -> Option<Exclusive> {
-        let given = &self.executions;
+        let given = &self.exclusive;
         // Terms that cannot be kept were complained about.
-        let terms = |at_most, at_least| Terms::new(at_most, at_least).ok();
-        given.exclusive.then_some(Exclusive {
+        given.on.then_some(Exclusive {
             table: self.locks.table.clone(),
-            turn: terms(given.exclusive_at_most, given.exclusive_at_least)?,
-            recovery: terms(
-                given.exclusive_recovery_at_most,
-                given.exclusive_recovery_at_least,
-            )?,
-            recovery_interval: given.exclusive_recovery_interval,
-            stale_after: given.exclusive_stale_after,
+            turn: Terms::new(given.at_most, given.at_least).ok()?,
+            recovery: Terms::new(given.recovery_at_most, given.recovery_at_least).ok()?,
+            recovery_interval: given.recovery_interval,
+            stale_after: given.stale_after,
         })
     }
 
@@ -357,53 +288,13 @@ impl Config {
 
     /// How the lane of alarms behaves; `None` when it is switched off.
     pub(crate) fn alarms(&self) -> Option<alarms::Settings> {
-        let given = &self.alarms;
-        given.enabled.then(|| alarms::Settings {
-            // It was read as a URL before.
-            router_url: given.router_url.as_deref().and_then(|url| url.parse().ok()),
-            tick: given.tick,
-            lease: given.lease,
-            batch_size: given.batch_size,
-            concurrency: given.concurrency,
-            per_target: given.per_target,
-            delivery_timeout: given.delivery_timeout,
-            max_failures: given.max_failures,
-            misfire_grace: given.misfire_grace,
-            misfire_window: given.misfire_window,
-            allow_targets: given.allow_targets.clone(),
-            signing_secret: given.signing_secret.clone(),
-            previous_secret: given.previous_signing_secret.clone(),
-            retention: given.retention,
-        })
+        self.alarms_enabled.then(|| self.alarms.clone())
     }
 
     /// Where wakes may go, whether or not this server sends them.
     pub(crate) fn wake_guard(&self) -> Guard {
-        let given = &self.alarms;
-        let router = given.router_url.as_deref().and_then(|url| url.parse().ok());
-        let router = router.as_ref().and_then(Allowed::origin_of);
-        Guard::new(given.allow_targets.iter().cloned().chain(router).collect())
-    }
-
-    /// How the lane of dispatchers behaves.
-    pub(crate) fn dispatchers(&self) -> dispatchers::Settings {
-        let given = &self.dispatchers;
-        dispatchers::Settings {
-            enabled: given.enabled,
-            projects: given.projects.clone(),
-            lease: given.lease,
-            heartbeat_interval: given.heartbeat_interval,
-            stale_after: given.stale_after,
-            scan_interval: given.scan_interval,
-            second_look: given.second_look,
-            cleanup_timeout: given.cleanup_timeout,
-            check_interval: given.check_interval,
-            poll_interval: given.poll_interval,
-            batch_size: given.batch_size,
-            evict_batch: given.evict_batch,
-            continue_after: given.continue_after,
-            retention: given.retention,
-        }
+        let router = self.alarms.router_url.as_ref().and_then(Allowed::origin_of);
+        Guard::new(self.alarms.allow_targets.iter().cloned().chain(router).collect())
     }
 
     /// What this server is called: as configured, or the name of its host.

@@ -74,7 +74,7 @@ fn section_of(setting: &Setting) -> &'static str {
 }
 
 fn row(setting: &Setting) -> String {
-    let Setting { key, form, help, .. } = setting;
+    let (key, form, help) = (setting.key, setting.form(), setting.help);
     let default = setting
         .default
         .map(|default| format!("`{default}`"))

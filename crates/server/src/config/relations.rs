@@ -11,34 +11,34 @@ use super::{Complaint, Config, Heartbeats};
 /// What a claim must hold longer than a start may take: time to renew it, and to write down what came of the start.
 const MARGIN: Duration = Duration::from_secs(5);
 
-struct Relation {
-    between: &'static [&'static str],
-    /// What is wrong, and what to do.
-    check: fn(&Config) -> Option<(String, String)>,
+/// Settings, and what is wrong between them, and what to do.
+type Relation = (&'static [&'static str], fn(&Config) -> Option<(String, String)>);
+
+/// What is wrong and what to do, if it is wrong.
+fn refuse(wrong: bool, problem: impl Into<String>, remedy: impl Into<String>) -> Option<(String, String)> {
+    wrong.then(|| (problem.into(), remedy.into()))
 }
 
 static RELATIONS: &[Relation] = &[
-    Relation {
-        between: &["executions.claim_lease", "executions.start_timeout"],
-        check: |config| {
+    (
+        &["executions.claim_lease", "executions.start_timeout"],
+        |config| {
             let needed = config.executions.start_timeout + MARGIN;
-            (config.executions.claim_lease < needed).then(|| {
-                let problem = "a claim could run out while its start is still under way".to_owned();
-                (
-                    problem,
-                    format!("Give claim_lease at least {needed:?}, which is start_timeout and {MARGIN:?}."),
-                )
-            })
+            refuse(
+                config.executions.claim_lease < needed,
+                "a claim could run out while its start is still under way",
+                format!("Give claim_lease at least {needed:?}, which is start_timeout and {MARGIN:?}."),
+            )
         },
-    },
-    Relation {
-        between: &[
+    ),
+    (
+        &[
             "executions.exclusive",
             "executions.claim_lease",
             "executions.batch_size",
             "executions.start_timeout",
         ],
-        check: |config| {
+        |config| {
             let executions = &config.executions;
             let starts = u32::try_from(executions.batch_size).unwrap_or(u32::MAX);
             let needed = executions
@@ -46,220 +46,173 @@ static RELATIONS: &[Relation] = &[
                 .saturating_mul(starts)
                 .saturating_add(MARGIN);
             let single = executions.start_timeout.saturating_add(MARGIN);
-            // A lease that is too short for a single start is complained about above.
-            (executions.exclusive && (single..needed).contains(&executions.claim_lease)).then(|| {
-                let problem =
-                    "in the exclusive mode items are started one after another, and the claims of the last \
-                               could run out before their turn"
-                        .to_owned();
-                (
-                    problem,
-                    format!(
-                        "Give claim_lease at least {needed:?}, or a smaller batch_size or start_timeout."
-                    ),
-                )
-            })
+            refuse(
+                // A lease that is too short for a single start is complained about above.
+                config.exclusive.on && (single..needed).contains(&executions.claim_lease),
+                "in the exclusive mode items are started one after another, and the claims of the last \
+                 could run out before their turn",
+                format!("Give claim_lease at least {needed:?}, or a smaller batch_size or start_timeout."),
+            )
         },
-    },
-    Relation {
-        between: &["alarms.lease", "alarms.delivery_timeout"],
-        check: |config| {
-            let needed = config.alarms.delivery_timeout + MARGIN;
-            (config.alarms.lease < needed).then(|| {
-                let problem = "a claim could run out while its wake is still under way".to_owned();
-                (
-                    problem,
-                    format!("Give lease at least {needed:?}, which is delivery_timeout and {MARGIN:?}."),
-                )
-            })
-        },
-    },
-    Relation {
-        between: &["executions.exclusive_at_most", "executions.exclusive_at_least"],
-        check: |config| {
-            let executions = &config.executions;
-            unkeepable(executions.exclusive_at_most, executions.exclusive_at_least)
-        },
-    },
-    Relation {
-        between: &[
+    ),
+    (&["alarms.lease", "alarms.delivery_timeout"], |config| {
+        let needed = config.alarms.delivery_timeout + MARGIN;
+        refuse(
+            config.alarms.lease < needed,
+            "a claim could run out while its wake is still under way",
+            format!("Give lease at least {needed:?}, which is delivery_timeout and {MARGIN:?}."),
+        )
+    }),
+    (
+        &["executions.exclusive_at_most", "executions.exclusive_at_least"],
+        |config| unkeepable(config.exclusive.at_most, config.exclusive.at_least),
+    ),
+    (
+        &[
             "executions.exclusive_recovery_at_most",
             "executions.exclusive_recovery_at_least",
         ],
-        check: |config| {
-            let executions = &config.executions;
-            unkeepable(
-                executions.exclusive_recovery_at_most,
-                executions.exclusive_recovery_at_least,
+        |config| {
+            let mode = &config.exclusive;
+            unkeepable(mode.recovery_at_most, mode.recovery_at_least)
+        },
+    ),
+    (&["alarms.per_target", "alarms.concurrency"], |config| {
+        refuse(
+            config.alarms.per_target > config.alarms.concurrency,
+            "one target could have more wakes under way than there are in all",
+            "Give per_target at most what concurrency says.",
+        )
+    }),
+    (
+        &["alarms.signing_secret", "alarms.previous_signing_secret"],
+        |config| {
+            refuse(
+                config.alarms.previous_secret.is_some() && config.alarms.signing_secret.is_none(),
+                "a secret before means nothing without the one of now",
+                "Give signing_secret as well, or neither.",
             )
         },
-    },
-    Relation {
-        between: &["alarms.per_target", "alarms.concurrency"],
-        check: |config| {
-            (config.alarms.per_target > config.alarms.concurrency).then(|| {
-                let problem = "one target could have more wakes under way than there are in all".to_owned();
-                (
-                    problem,
-                    "Give per_target at most what concurrency says.".to_owned(),
-                )
-            })
+    ),
+    (&["executions.retry_base", "executions.retry_cap"], |config| {
+        refuse(
+            config.executions.retry.base > config.executions.retry.cap,
+            "the first wait is longer than the longest",
+            "Give retry_base at most what retry_cap says.",
+        )
+    }),
+    (
+        &["dispatchers.heartbeat_interval", "dispatchers.lease"],
+        |config| {
+            refuse(
+                config.dispatchers.heartbeat_interval >= config.dispatchers.lease,
+                "an owner would write its heartbeat less often than its lease ends",
+                "Give heartbeat_interval less than what lease says.",
+            )
         },
-    },
-    Relation {
-        between: &["alarms.signing_secret", "alarms.previous_signing_secret"],
-        check: |config| {
-            let alarms = &config.alarms;
-            (alarms.previous_signing_secret.is_some() && alarms.signing_secret.is_none()).then(|| {
-                let problem = "a secret before means nothing without the one of now".to_owned();
-                (problem, "Give signing_secret as well, or neither.".to_owned())
-            })
-        },
-    },
-    Relation {
-        between: &["executions.retry_base", "executions.retry_cap"],
-        check: |config| {
-            (config.executions.retry_base > config.executions.retry_cap).then(|| {
-                let problem = "the first wait is longer than the longest".to_owned();
-                (problem, "Give retry_base at most what retry_cap says.".to_owned())
-            })
-        },
-    },
-    Relation {
-        between: &["dispatchers.heartbeat_interval", "dispatchers.lease"],
-        check: |config| {
-            let lane = &config.dispatchers;
-            (lane.heartbeat_interval >= lane.lease).then(|| {
-                let problem = "an owner would write its heartbeat less often than its lease ends".to_owned();
-                (
-                    problem,
-                    "Give heartbeat_interval less than what lease says.".to_owned(),
-                )
-            })
-        },
-    },
-    Relation {
-        between: &[
+    ),
+    (
+        &[
             "dispatchers.stale_after",
             "dispatchers.lease",
             "dispatchers.heartbeat_interval",
         ],
-        check: |config| {
+        |config| {
             let lane = &config.dispatchers;
             let needed = lane.lease.max(lane.heartbeat_interval * 2);
-            (lane.stale_after < needed).then(|| {
-                let problem = "a healthy dispatcher could look stale".to_owned();
-                (
-                    problem,
-                    format!("Give stale_after at least {needed:?}: the lease, and two heartbeats."),
-                )
-            })
+            refuse(
+                lane.stale_after < needed,
+                "a healthy dispatcher could look stale",
+                format!("Give stale_after at least {needed:?}: the lease, and two heartbeats."),
+            )
         },
-    },
-    Relation {
-        between: &[
+    ),
+    (
+        &[
             "dispatchers.sla",
             "dispatchers.stale_after",
             "dispatchers.scan_interval",
             "dispatchers.second_look",
             "dispatchers.cleanup_timeout",
         ],
-        check: |config| {
-            let lane = &config.dispatchers;
+        |config| {
+            let (lane, sla) = (&config.dispatchers, config.dispatchers_sla);
             let sum = lane.stale_after + lane.scan_interval + lane.second_look + lane.cleanup_timeout;
-            (sum > lane.sla).then(|| {
-                let problem = format!("what a killed server leaves could stay for {sum:?}, and {:?} are allowed", lane.sla);
-                let remedy = "Shorten stale_after, scan_interval, second_look or cleanup_timeout, or allow more by sla.";
-                (problem, remedy.to_owned())
-            })
+            refuse(
+                sum > sla,
+                format!("what a killed server leaves could stay for {sum:?}, and {sla:?} are allowed"),
+                "Shorten stale_after, scan_interval, second_look or cleanup_timeout, or allow more by sla.",
+            )
         },
-    },
-    Relation {
-        between: &["dispatchers.webhook_secret", "dispatchers.webhook_url"],
-        check: |config| {
-            let lane = &config.dispatchers;
-            (lane.webhook_secret.is_some() && lane.webhook_url.is_none()).then(|| {
-                let problem = "a key signs nothing while nothing is posted".to_owned();
-                (problem, "Give webhook_url, or take the secret out.".to_owned())
-            })
+    ),
+    (
+        &["dispatchers.webhook_secret", "dispatchers.webhook_url"],
+        |config| {
+            refuse(
+                config.webhook_secret.is_some() && config.webhook_url.is_none(),
+                "a key signs nothing while nothing is posted",
+                "Give webhook_url, or take the secret out.",
+            )
         },
-    },
-    Relation {
-        between: &["temporal.tls_cert_file", "temporal.tls_key_file"],
-        check: |config| {
-            (config.temporal.tls_cert_file.is_some() != config.temporal.tls_key_file.is_some()).then(|| {
-                let problem = "a certificate and its key only work together".to_owned();
-                (problem, "Give both of them, or neither.".to_owned())
-            })
-        },
-    },
-    Relation {
-        between: &["temporal.tls", "temporal.tls_server_name"],
-        check: |config| {
-            let temporal = &config.temporal;
-            let speaks_tls =
-                temporal.tls || temporal.tls_ca_file.is_some() || temporal.tls_cert_file.is_some();
-            (temporal.tls_server_name.is_some() && !speaks_tls).then(|| {
-                let problem = "a name to expect in a certificate means nothing without TLS".to_owned();
-                (
-                    problem,
-                    "Set temporal.tls to true, or take the name out.".to_owned(),
-                )
-            })
-        },
-    },
-    Relation {
-        between: &["http.open", "listen"],
-        check: |config| {
-            (config.http.open && !config.listen.ip().is_loopback()).then(|| {
-                let problem = "whoever reaches this address could do everything".to_owned();
-                (
-                    problem,
-                    "Set http.open to false, or listen on a loopback address.".to_owned(),
-                )
-            })
-        },
-    },
-    Relation {
-        between: &["http.tls_cert", "http.tls_key"],
-        check: |config| {
-            (config.http.tls_cert.is_some() != config.http.tls_key.is_some()).then(|| {
-                let problem = "a certificate and its key only work together".to_owned();
-                (problem, "Give both of them, or neither.".to_owned())
-            })
-        },
-    },
-    Relation {
-        between: &["heartbeats", "redis_url"],
-        check: |config| {
-            (config.heartbeats == Heartbeats::Redis && config.redis_url.is_none()).then(|| {
-                let problem = "heartbeats go to Redis, but nobody says where it is".to_owned();
-                (
-                    problem,
-                    "Give redis_url, or set heartbeats to postgres.".to_owned(),
-                )
-            })
-        },
-    },
+    ),
+    (&["temporal.tls_cert_file", "temporal.tls_key_file"], |config| {
+        let temporal = &config.temporal;
+        half_a_pair(temporal.tls_cert_file.is_some(), temporal.tls_key_file.is_some())
+    }),
+    (&["temporal.tls", "temporal.tls_server_name"], |config| {
+        let temporal = &config.temporal;
+        let speaks_tls = temporal.tls || temporal.tls_ca_file.is_some() || temporal.tls_cert_file.is_some();
+        refuse(
+            temporal.tls_server_name.is_some() && !speaks_tls,
+            "a name to expect in a certificate means nothing without TLS",
+            "Set temporal.tls to true, or take the name out.",
+        )
+    }),
+    (&["http.open", "listen"], |config| {
+        refuse(
+            config.http.open && !config.listen.ip().is_loopback(),
+            "whoever reaches this address could do everything",
+            "Set http.open to false, or listen on a loopback address.",
+        )
+    }),
+    (&["http.tls_cert", "http.tls_key"], |config| {
+        half_a_pair(config.http.tls_cert.is_some(), config.http.tls_key.is_some())
+    }),
+    (&["heartbeats", "redis_url"], |config| {
+        refuse(
+            config.heartbeats == Heartbeats::Redis && config.redis_url.is_none(),
+            "heartbeats go to Redis, but nobody says where it is",
+            "Give redis_url, or set heartbeats to postgres.",
+        )
+    }),
 ];
 
 /// Can a lock be held on these terms?
 fn unkeepable(at_most: Duration, at_least: Duration) -> Option<(String, String)> {
     let refusal = Terms::new(at_most, at_least).err()?;
-    Some((
+    refuse(
+        true,
         refusal.to_string(),
-        "Give at_least at most what at_most says, and both at most ten years.".to_owned(),
-    ))
+        "Give at_least at most what at_most says, and both at most ten years.",
+    )
+}
+
+fn half_a_pair(certificate: bool, key: bool) -> Option<(String, String)> {
+    refuse(
+        certificate != key,
+        "a certificate and its key only work together",
+        "Give both of them, or neither.",
+    )
 }
 
 /// What works, but costs more than one may think.
 pub(super) fn warnings(config: &Config) -> Vec<String> {
-    let executions = &config.executions;
+    let (executions, mode) = (&config.executions, &config.exclusive);
     let mut warnings = Vec::new();
-    if !(executions.enabled && executions.exclusive) {
+    if !(config.executions_enabled && mode.on) {
         return warnings;
     }
-    let (least, poll) = (executions.exclusive_at_least, executions.poll_interval);
+    let (least, poll) = (mode.at_least, executions.poll_interval);
     if least > poll {
         let polls = polls_for(least, poll);
         warnings.push(format!(
@@ -271,10 +224,7 @@ pub(super) fn warnings(config: &Config) -> Vec<String> {
             every = poll.saturating_mul(polls),
         ));
     }
-    let (least, interval) = (
-        executions.exclusive_recovery_at_least,
-        executions.exclusive_recovery_interval,
-    );
+    let (least, interval) = (mode.recovery_at_least, mode.recovery_interval);
     if least > interval {
         let scans = polls_for(least, interval);
         warnings.push(format!(
@@ -296,24 +246,14 @@ fn polls_for(least: Duration, poll: Duration) -> u32 {
 pub(super) fn check(config: &Config, values: &[Effective], wrong: &[&str]) -> Vec<Complaint> {
     let readable = RELATIONS
         .iter()
-        .filter(|relation| !relation.between.iter().any(|key| wrong.contains(key)));
-    let broken = readable.filter_map(|relation| Some((relation, (relation.check)(config)?)));
+        .filter(|(between, _)| !between.iter().any(|key| wrong.contains(key)));
+    let broken = readable.filter_map(|(between, check)| Some((between, check(config)?)));
     broken
-        .map(|(relation, (problem, remedy))| {
-            let origin = |key: &&str| {
-                values
-                    .iter()
-                    .find(|value| value.key == *key)
-                    .map(|value| value.origin.to_string())
-            };
-            let origins: Vec<String> = relation.between.iter().filter_map(origin).collect();
-            let setting = relation.between.join(", ");
-            Complaint {
-                setting,
-                origin: origins.join(", "),
-                problem,
-                remedy,
-            }
+        .map(|(between, (problem, remedy))| {
+            let origin = |key: &&str| values.iter().find(|value| value.key == *key);
+            let origins = between.iter().filter_map(origin);
+            let origins: Vec<String> = origins.map(|value| value.origin.to_string()).collect();
+            Complaint::new(between.join(", "), origins.join(", "), problem, remedy)
         })
         .collect()
 }

@@ -1,5 +1,7 @@
 //! The table: every setting there is, once. A new setting is a field of [`Config`] and a row here.
 
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use stationmaster_core::wake::signature::Secret;
@@ -18,50 +20,73 @@ pub(super) struct Setting {
     pub(super) key: &'static str,
     /// Its value when nobody says anything; none: it may be left out.
     pub(super) default: Option<&'static str>,
-    /// What may be given, to follow the word "give".
-    pub(super) form: &'static str,
     /// What it is for, in a line.
     pub(super) help: &'static str,
     /// What of it must not be shown.
     pub(super) secrecy: Secrecy,
-    apply: fn(&mut Config, &str) -> Parsed<()>,
+    value: Value,
 }
 
-const DURATION: &str = "a duration, as in 250ms, 5s, 1m or 7d";
-const BOOLEAN: &str = "true or false";
-const NAME: &str = "a name";
-const PATH: &str = "a path";
+/// Where a value goes.
+type Field<T> = fn(&mut Config) -> &mut T;
 
-const fn setting(
-    key: &'static str,
-    default: &'static str,
-    form: &'static str,
-    help: &'static str,
-    apply: fn(&mut Config, &str) -> Parsed<()>,
-) -> Setting {
-    Setting {
-        key,
-        default: Some(default),
-        form,
-        help,
-        secrecy: Secrecy::Open,
-        apply,
+/// What kind of value it is and where it goes: from that follows what may be given, and how it is read.
+enum Value {
+    Boolean(Field<bool>),
+    Time(Field<Duration>),
+    Number(RangeInclusive<u32>, Field<u32>),
+    Size(RangeInclusive<usize>, Field<usize>),
+    Name(Field<String>),
+    MaybeName(Field<Option<String>>),
+    Path(Field<Option<PathBuf>>),
+    /// With its form and its schemes.
+    Url(&'static str, &'static [&'static str], Field<Option<String>>),
+    /// With its form and a way of its own.
+    Other(&'static str, fn(&mut Config, &str) -> Parsed<()>),
+}
+
+use Value::{Boolean, MaybeName, Name, Number, Other, Path, Size, Time, Url};
+
+impl Value {
+    fn form(&self) -> String {
+        match self {
+            Boolean(_) => "true or false".to_owned(),
+            Time(_) => "a duration, as in 250ms, 5s, 1m or 7d".to_owned(),
+            Number(range, _) => format!("a number from {} to {}", range.start(), range.end()),
+            Size(range, _) => format!("a number from {} to {}", range.start(), range.end()),
+            Name(_) | MaybeName(_) => "a name".to_owned(),
+            Path(_) => "a path".to_owned(),
+            Url(form, ..) | Other(form, _) => (*form).to_owned(),
+        }
+    }
+
+    fn apply(&self, config: &mut Config, text: &str) -> Parsed<()> {
+        match self {
+            Boolean(field) => put(field(config), boolean(text)),
+            Time(field) => put(field(config), duration(text)),
+            Number(range, field) => put(field(config), number(text, range.clone())),
+            Size(range, field) => put(field(config), number(text, range.clone())),
+            Name(field) => put(field(config), words(text)),
+            MaybeName(field) => put(field(config), words(text).map(Some)),
+            Path(field) => put(field(config), path(text).map(Some)),
+            Url(_, schemes, field) => put(field(config), url(text, schemes).map(Some)),
+            Other(_, apply) => apply(config, text),
+        }
     }
 }
 
-const fn optional(
+const fn setting(
     key: &'static str,
-    form: &'static str,
+    default: Option<&'static str>,
+    value: Value,
     help: &'static str,
-    apply: fn(&mut Config, &str) -> Parsed<()>,
 ) -> Setting {
     Setting {
         key,
-        default: None,
-        form,
+        default,
         help,
         secrecy: Secrecy::Open,
-        apply,
+        value,
     }
 }
 
@@ -70,300 +95,226 @@ fn put<T>(place: &mut T, value: Parsed<T>) -> Parsed<()> {
     Ok(())
 }
 
-/// Every setting, in the order in which they are shown. Laid out by hand: a row is key, default and form; help; place.
+/// Every setting, in the order in which they are shown. Laid out by hand: a row is key, default and value; help.
 #[rustfmt::skip]
 pub(super) static SETTINGS: &[Setting] = &[
-    Setting { secrecy: Secrecy::Password, ..optional("database_url", "a URL like postgres://user:password@host:5432/database",
-        "Where PostgreSQL is. `dev` brings its own; everything else needs it",
-        |c, t| put(&mut c.database_url, url(t, &["postgres", "postgresql"]).map(Some))) },
-    setting("database_pool", "16", "a number from 2 to 500",
-        "Connections to PostgreSQL at most, beside the one that listens",
-        |c, t| put(&mut c.database_pool, number(t, 2..=500))),
-    setting("migrate_at_start", "true", BOOLEAN,
-        "Apply migrations when a server starts; otherwise run `stationmaster migrate` before",
-        |c, t| put(&mut c.migrate_at_start, boolean(t))),
-    setting("engine", "embedded", "embedded or temporal",
-        "Where executions run",
+    Setting { secrecy: Secrecy::Password, ..setting("database_url", None, Url("a URL like postgres://user:password@host:5432/database", &["postgres", "postgresql"],
+        |c| &mut c.database_url),
+        "Where PostgreSQL is. `dev` brings its own; everything else needs it") },
+    setting("database_pool", Some("16"), Number(2..=500, |c| &mut c.database_pool),
+        "Connections to PostgreSQL at most, beside the one that listens"),
+    setting("migrate_at_start", Some("true"), Boolean(|c| &mut c.migrate_at_start),
+        "Apply migrations when a server starts; otherwise run `stationmaster migrate` before"),
+    setting("engine", Some("embedded"), Other("embedded or temporal",
         |c, t| put(&mut c.engine, choice(t, &[("embedded", Engine::Embedded), ("temporal", Engine::Temporal)]))),
-    setting("listen", "127.0.0.1:7373", "an IP address and a port",
-        "Where the HTTP server listens. Beyond this machine only once there is a token: see `stationmaster tokens create`",
+        "Where executions run"),
+    setting("listen", Some("127.0.0.1:7373"), Other("an IP address and a port",
         |c, t| put(&mut c.listen, address(t))),
-    optional("server_name", NAME,
-        "What this server is called in lists and histories; the name of the host when left out",
-        |c, t| put(&mut c.server_name, words(t).map(Some))),
-    setting("shutdown_timeout", "30s", DURATION,
-        "How long an orderly end may take before what is left is covered by its leases",
-        |c, t| put(&mut c.shutdown_timeout, duration(t))),
-    Setting { secrecy: Secrecy::Password, ..optional("redis_url", "a URL like redis://:password@host:6379/0",
-        "Where Redis is, for the heartbeats of dispatchers",
-        |c, t| put(&mut c.redis_url, url(t, &["redis", "rediss"]).map(Some))) },
-    setting("heartbeats", "postgres", "postgres or redis",
-        "Where dispatchers write their heartbeats. They are never the fence: leases in PostgreSQL are",
+        "Where the HTTP server listens. Beyond this machine only once there is a token: see `stationmaster tokens create`"),
+    setting("server_name", None, MaybeName(|c| &mut c.server_name),
+        "What this server is called in lists and histories; the name of the host when left out"),
+    setting("shutdown_timeout", Some("30s"), Time(|c| &mut c.shutdown_timeout),
+        "How long an orderly end may take before what is left is covered by its leases"),
+    Setting { secrecy: Secrecy::Password, ..setting("redis_url", None, Url("a URL like redis://:password@host:6379/0", &["redis", "rediss"],
+        |c| &mut c.redis_url),
+        "Where Redis is, for the heartbeats of dispatchers") },
+    setting("heartbeats", Some("postgres"), Other("postgres or redis",
         |c, t| put(&mut c.heartbeats, choice(t, &[("postgres", Heartbeats::Postgres), ("redis", Heartbeats::Redis)]))),
+        "Where dispatchers write their heartbeats. They are never the fence: leases in PostgreSQL are"),
 
-    setting("log.format", "pretty", "pretty or json",
-        "Lines for people, or one JSON object a line",
+    setting("log.format", Some("pretty"), Other("pretty or json",
         |c, t| put(&mut c.log.format, choice(t, &[("pretty", LogFormat::Pretty), ("json", LogFormat::Json)]))),
-    setting("log.level", "info", "a level (error, warn, info, debug, trace) or a filter like info,stationmaster_core=debug",
-        "What is logged",
+        "Lines for people, or one JSON object a line"),
+    setting("log.level", Some("info"), Other("a level (error, warn, info, debug, trace) or a filter like info,stationmaster_core=debug",
         |c, t| put(&mut c.log.level, filter(t))),
+        "What is logged"),
 
-    optional("traces.otlp_endpoint", "a URL like http://localhost:4317",
-        "Where an OpenTelemetry collector takes traces, by OTLP over gRPC; left out, none are sent",
-        |c, t| put(&mut c.traces.otlp_endpoint, url(t, &["http", "https"]).map(Some))),
-    setting("traces.service_name", "stationmaster", NAME,
-        "What this service is called in traces",
-        |c, t| put(&mut c.traces.service_name, words(t))),
-    setting("traces.sample", "1", "a share from 0 to 1",
-        "The share of rounds that are traced",
-        |c, t| put(&mut c.traces.sample, share(t))),
+    setting("traces.otlp_endpoint", None, Url("a URL like http://localhost:4317", &["http", "https"],
+        |c| &mut c.traces.otlp_endpoint),
+        "Where an OpenTelemetry collector takes traces, by OTLP over gRPC; left out, none are sent"),
+    setting("traces.service_name", Some("stationmaster"), Name(|c| &mut c.traces.service_name),
+        "What this service is called in traces"),
+    setting("traces.sample", Some("1"), Other("a share from 0 to 1", |c, t| put(&mut c.traces.sample, share(t))),
+        "The share of rounds that are traced"),
 
-    setting("http.open", "false", BOOLEAN,
-        "Ask nobody for a token; only on a loopback address. `dev` does so",
-        |c, t| put(&mut c.http.open, boolean(t))),
-    optional("http.tls_cert", PATH,
-        "Our certificate and those that signed it, PEM: the server speaks TLS. Read at the start",
-        |c, t| put(&mut c.http.tls_cert, path(t).map(Some))),
-    optional("http.tls_key", PATH,
-        "The key of our certificate, PEM",
-        |c, t| put(&mut c.http.tls_key, path(t).map(Some))),
-    setting("http.body_limit", "262144", "a number of bytes from 1024 to 67108864",
-        "The largest body of a request",
+    setting("http.open", Some("false"), Boolean(|c| &mut c.http.open),
+        "Ask nobody for a token; only on a loopback address. `dev` does so"),
+    setting("http.tls_cert", None, Path(|c| &mut c.http.tls_cert),
+        "Our certificate and those that signed it, PEM: the server speaks TLS. Read at the start"),
+    setting("http.tls_key", None, Path(|c| &mut c.http.tls_key),
+        "The key of our certificate, PEM"),
+    setting("http.body_limit", Some("262144"), Other("a number of bytes from 1024 to 67108864",
         |c, t| put(&mut c.http.body_limit, number(t, 1_024..=67_108_864))),
-    setting("http.request_timeout", "30s", DURATION,
-        "How long a request may take; streams of events may take for ever",
-        |c, t| put(&mut c.http.request_timeout, duration(t))),
-    setting("http.max_connections", "1024", "a number from 1 to 100000",
-        "Connections at once; more wait to be accepted",
-        |c, t| put(&mut c.http.max_connections, number(t, 1..=100_000))),
-    setting("http.max_in_flight", "256", "a number from 1 to 100000",
-        "Requests under way at once; more are refused with 503",
-        |c, t| put(&mut c.http.max_in_flight, number(t, 1..=100_000))),
-    setting("http.max_streams", "256", "a number from 1 to 100000",
-        "Streams of events at once; more are refused with 503",
-        |c, t| put(&mut c.http.max_streams, number(t, 1..=100_000))),
-    setting("http.rate_limit", "500", "a number from 1 to 1000000",
-        "Requests a second for each token, on each server; more are refused with 429",
-        |c, t| put(&mut c.http.rate_limit, number(t, 1..=1_000_000))),
-    setting("http.auth_failures", "30", "a number from 1 to 1000000",
-        "Tokens a minute from one address that open no door; more are refused with 429",
-        |c, t| put(&mut c.http.auth_failures, number(t, 1..=1_000_000))),
-    setting("http.event_retention", "1d", DURATION,
-        "How long events are kept for listeners that come back",
-        |c, t| put(&mut c.http.event_retention, duration(t))),
-    setting("http.audit_retention", "400d", DURATION,
-        "How long lines of the audit are kept",
-        |c, t| put(&mut c.http.audit_retention, duration(t))),
-    setting("http.require_if_match", "false", BOOLEAN,
-        "Refuse PUT, PATCH and DELETE of what has a tag when they do not say what they expect (428)",
-        |c, t| put(&mut c.http.require_if_match, boolean(t))),
-    setting("http.protect_metrics", "false", BOOLEAN,
-        "Ask for a token at `/metrics` too",
-        |c, t| put(&mut c.http.protect_metrics, boolean(t))),
+        "The largest body of a request"),
+    setting("http.request_timeout", Some("30s"), Time(|c| &mut c.http.request_timeout),
+        "How long a request may take; streams of events may take for ever"),
+    setting("http.max_connections", Some("1024"), Size(1..=100_000, |c| &mut c.http.max_connections),
+        "Connections at once; more wait to be accepted"),
+    setting("http.max_in_flight", Some("256"), Size(1..=100_000, |c| &mut c.http.max_in_flight),
+        "Requests under way at once; more are refused with 503"),
+    setting("http.max_streams", Some("256"), Size(1..=100_000, |c| &mut c.http.max_streams),
+        "Streams of events at once; more are refused with 503"),
+    setting("http.rate_limit", Some("500"), Number(1..=1_000_000, |c| &mut c.http.rate_limit),
+        "Requests a second for each token, on each server; more are refused with 429"),
+    setting("http.auth_failures", Some("30"), Number(1..=1_000_000, |c| &mut c.http.auth_failures),
+        "Tokens a minute from one address that open no door; more are refused with 429"),
+    setting("http.event_retention", Some("1d"), Time(|c| &mut c.http.event_retention),
+        "How long events are kept for listeners that come back"),
+    setting("http.audit_retention", Some("400d"), Time(|c| &mut c.http.audit_retention),
+        "How long lines of the audit are kept"),
+    setting("http.require_if_match", Some("false"), Boolean(|c| &mut c.http.require_if_match),
+        "Refuse PUT, PATCH and DELETE of what has a tag when they do not say what they expect (428)"),
+    setting("http.protect_metrics", Some("false"), Boolean(|c| &mut c.http.protect_metrics),
+        "Ask for a token at `/metrics` too"),
 
-    setting("temporal.address", "127.0.0.1:7233", "host:port, or a URL that begins with http: or https:",
-        "Where Temporal is, for the engine `temporal`",
+    setting("temporal.address", Some("127.0.0.1:7233"), Other("host:port, or a URL that begins with http: or https:",
         |c, t| put(&mut c.temporal.address, words(t))),
-    setting("temporal.namespace", "default", NAME,
-        "The namespace that executions run in; it must exist",
-        |c, t| put(&mut c.temporal.namespace, words(t))),
-    Setting { secrecy: Secrecy::Whole, ..optional("temporal.api_key", "a key",
-        "Sent as a bearer token with every call",
-        |c, t| put(&mut c.temporal.api_key, words(t).map(Some))) },
-    setting("temporal.tls", "false", BOOLEAN,
-        "Speak TLS to Temporal; an authority or a certificate of our own turns it on as well",
-        |c, t| put(&mut c.temporal.tls, boolean(t))),
-    optional("temporal.tls_ca_file", PATH,
-        "The authority that signed Temporal's certificate, PEM; the system's authorities when left out",
-        |c, t| put(&mut c.temporal.tls_ca_file, path(t).map(Some))),
-    optional("temporal.tls_cert_file", PATH,
-        "Our certificate, PEM, where Temporal asks for one",
-        |c, t| put(&mut c.temporal.tls_cert_file, path(t).map(Some))),
-    optional("temporal.tls_key_file", PATH,
-        "The key of our certificate, PEM",
-        |c, t| put(&mut c.temporal.tls_key_file, path(t).map(Some))),
-    optional("temporal.tls_server_name", NAME,
-        "The name to expect in Temporal's certificate, when it is not the host of the address",
-        |c, t| put(&mut c.temporal.tls_server_name, words(t).map(Some))),
+        "Where Temporal is, for the engine `temporal`"),
+    setting("temporal.namespace", Some("default"), Name(|c| &mut c.temporal.namespace),
+        "The namespace that executions run in; it must exist"),
+    Setting { secrecy: Secrecy::Whole, ..setting("temporal.api_key", None, Other("a key",
+        |c, t| put(&mut c.temporal.api_key, words(t).map(Some))),
+        "Sent as a bearer token with every call") },
+    setting("temporal.tls", Some("false"), Boolean(|c| &mut c.temporal.tls),
+        "Speak TLS to Temporal; an authority or a certificate of our own turns it on as well"),
+    setting("temporal.tls_ca_file", None, Path(|c| &mut c.temporal.tls_ca_file),
+        "The authority that signed Temporal's certificate, PEM; the system's authorities when left out"),
+    setting("temporal.tls_cert_file", None, Path(|c| &mut c.temporal.tls_cert_file),
+        "Our certificate, PEM, where Temporal asks for one"),
+    setting("temporal.tls_key_file", None, Path(|c| &mut c.temporal.tls_key_file),
+        "The key of our certificate, PEM"),
+    setting("temporal.tls_server_name", None, MaybeName(|c| &mut c.temporal.tls_server_name),
+        "The name to expect in Temporal's certificate, when it is not the host of the address"),
 
-    setting("executions.enabled", "true", BOOLEAN,
-        "Dispatch executions on this server",
-        |c, t| put(&mut c.executions.enabled, boolean(t))),
-    setting("executions.poll_interval", "5s", DURATION,
-        "Look for work this often even when nobody says that there is any",
-        |c, t| put(&mut c.executions.poll_interval, duration(t))),
-    setting("executions.batch_size", "1000", "a number from 1 to 10000",
-        "The most that one claim takes; in the exclusive mode 10 when left out",
-        |c, t| put(&mut c.executions.batch_size, number(t, 1..=10_000))),
-    setting("executions.max_attempts", "3", "a number from 1 to 1000",
-        "Starts that the engine may refuse before an item fails for good; a workflow may have its own",
-        |c, t| put(&mut c.executions.max_attempts, number(t, 1..=1_000))),
-    setting("executions.max_recoveries", "10", "a number from 1 to 1000",
-        "Servers that may be lost with an item in their hands before it is put aside",
-        |c, t| put(&mut c.executions.max_recoveries, number(t, 1..=1_000))),
-    setting("executions.claim_lease", "30s", DURATION,
-        "How long a claim holds unless it is renewed; at least 5 s longer than a start may take (in the exclusive mode: than a batch of them, and 2m when left out)",
-        |c, t| put(&mut c.executions.claim_lease, duration(t))),
-    setting("executions.start_timeout", "10s", DURATION,
-        "How long one start may take",
-        |c, t| put(&mut c.executions.start_timeout, duration(t))),
-    setting("executions.start_concurrency", "64", "a number from 1 to 10000",
-        "Starts under way at once",
-        |c, t| put(&mut c.executions.start_concurrency, number(t, 1..=10_000))),
-    setting("executions.retry_base", "1s", DURATION,
-        "The first wait between starts that the engine refused; it doubles each time, with full jitter",
-        |c, t| put(&mut c.executions.retry_base, duration(t))),
-    setting("executions.retry_cap", "1m", DURATION,
-        "The longest such wait",
-        |c, t| put(&mut c.executions.retry_cap, duration(t))),
-    setting("executions.task_queue", "stationmaster", NAME,
-        "The task queue of workflows that name none",
-        |c, t| put(&mut c.executions.task_queue, words(t))),
-    setting("executions.workflow_type", "stationmaster-workflow", NAME,
-        "The workflow type of workflows that name none",
-        |c, t| put(&mut c.executions.workflow_type, words(t))),
-    setting("executions.retention", "7d", DURATION,
-        "How long finished executions are kept",
-        |c, t| put(&mut c.executions.retention, duration(t))),
-    setting("executions.reconcile_interval", "30s", DURATION,
-        "How often our rows and the engine's runs are compared",
-        |c, t| put(&mut c.executions.reconcile_interval, duration(t))),
-    setting("executions.close_interval", "250ms", DURATION,
-        "How often the engine is asked which runs have closed; less often while none has and it answers slowly",
-        |c, t| put(&mut c.executions.close_interval, duration(t))),
-    setting("executions.exclusive", "false", BOOLEAN,
-        "Let one server at a time work through the queue, in turns under the lock `processExecutionQueue`, one item after another",
-        |c, t| put(&mut c.executions.exclusive, boolean(t))),
-    setting("executions.exclusive_at_most", "4m", DURATION,
-        "In the exclusive mode: how long a turn's lock holds should its server be lost; a server that lives extends it",
-        |c, t| put(&mut c.executions.exclusive_at_most, duration(t))),
-    setting("executions.exclusive_at_least", "10s", DURATION,
-        "In the exclusive mode: how long a turn's lock stays held, however quick the turn was",
-        |c, t| put(&mut c.executions.exclusive_at_least, duration(t))),
-    setting("executions.exclusive_recovery_interval", "1m", DURATION,
-        "In the exclusive mode: time between two recoveries, under the lock `recoverStaleQueueItems`",
-        |c, t| put(&mut c.executions.exclusive_recovery_interval, duration(t))),
-    setting("executions.exclusive_recovery_at_most", "2m", DURATION,
-        "In the exclusive mode: how long the lock of a recovery holds should its server be lost",
-        |c, t| put(&mut c.executions.exclusive_recovery_at_most, duration(t))),
-    setting("executions.exclusive_recovery_at_least", "30s", DURATION,
-        "In the exclusive mode: how long the lock of a recovery stays held",
-        |c, t| put(&mut c.executions.exclusive_recovery_at_least, duration(t))),
-    setting("executions.exclusive_stale_after", "5m", DURATION,
-        "In the exclusive mode: a claim that nobody looks after any more is recovered when it is this old",
-        |c, t| put(&mut c.executions.exclusive_stale_after, duration(t))),
+    setting("executions.enabled", Some("true"), Boolean(|c| &mut c.executions_enabled),
+        "Dispatch executions on this server"),
+    setting("executions.poll_interval", Some("5s"), Time(|c| &mut c.executions.poll_interval),
+        "Look for work this often even when nobody says that there is any"),
+    setting("executions.batch_size", Some("1000"), Size(1..=10_000, |c| &mut c.executions.batch_size),
+        "The most that one claim takes; in the exclusive mode 10 when left out"),
+    setting("executions.max_attempts", Some("3"), Number(1..=1_000, |c| &mut c.executions.max_attempts),
+        "Starts that the engine may refuse before an item fails for good; a workflow may have its own"),
+    setting("executions.max_recoveries", Some("10"), Number(1..=1_000, |c| &mut c.executions.max_recoveries),
+        "Servers that may be lost with an item in their hands before it is put aside"),
+    setting("executions.claim_lease", Some("30s"), Time(|c| &mut c.executions.claim_lease),
+        "How long a claim holds unless it is renewed; at least 5 s longer than a start may take (in the exclusive mode: than a batch of them, and 2m when left out)"),
+    setting("executions.start_timeout", Some("10s"), Time(|c| &mut c.executions.start_timeout),
+        "How long one start may take"),
+    setting("executions.start_concurrency", Some("64"), Size(1..=10_000, |c| &mut c.executions.start_concurrency),
+        "Starts under way at once"),
+    setting("executions.retry_base", Some("1s"), Time(|c| &mut c.executions.retry.base),
+        "The first wait between starts that the engine refused; it doubles each time, with full jitter"),
+    setting("executions.retry_cap", Some("1m"), Time(|c| &mut c.executions.retry.cap),
+        "The longest such wait"),
+    setting("executions.task_queue", Some("stationmaster"), Name(|c| &mut c.executions.task_queue),
+        "The task queue of workflows that name none"),
+    setting("executions.workflow_type", Some("stationmaster-workflow"), Name(|c| &mut c.executions.workflow_type),
+        "The workflow type of workflows that name none"),
+    setting("executions.retention", Some("7d"), Time(|c| &mut c.executions.retention),
+        "How long finished executions are kept"),
+    setting("executions.reconcile_interval", Some("30s"), Time(|c| &mut c.executions.reconcile_interval),
+        "How often our rows and the engine's runs are compared"),
+    setting("executions.close_interval", Some("250ms"), Time(|c| &mut c.executions.close_interval),
+        "How often the engine is asked which runs have closed; less often while none has and it answers slowly"),
+    setting("executions.exclusive", Some("false"), Boolean(|c| &mut c.exclusive.on),
+        "Let one server at a time work through the queue, in turns under the lock `processExecutionQueue`, one item after another"),
+    setting("executions.exclusive_at_most", Some("4m"), Time(|c| &mut c.exclusive.at_most),
+        "In the exclusive mode: how long a turn's lock holds should its server be lost; a server that lives extends it"),
+    setting("executions.exclusive_at_least", Some("10s"), Time(|c| &mut c.exclusive.at_least),
+        "In the exclusive mode: how long a turn's lock stays held, however quick the turn was"),
+    setting("executions.exclusive_recovery_interval", Some("1m"), Time(|c| &mut c.exclusive.recovery_interval),
+        "In the exclusive mode: time between two recoveries, under the lock `recoverStaleQueueItems`"),
+    setting("executions.exclusive_recovery_at_most", Some("2m"), Time(|c| &mut c.exclusive.recovery_at_most),
+        "In the exclusive mode: how long the lock of a recovery holds should its server be lost"),
+    setting("executions.exclusive_recovery_at_least", Some("30s"), Time(|c| &mut c.exclusive.recovery_at_least),
+        "In the exclusive mode: how long the lock of a recovery stays held"),
+    setting("executions.exclusive_stale_after", Some("5m"), Time(|c| &mut c.exclusive.stale_after),
+        "In the exclusive mode: a claim that nobody looks after any more is recovered when it is this old"),
 
-    setting("locks.table", "shedlock", "the name of a table, with or without its schema, such as shedlock, jobs.shedlock or \"ShedLock\"",
-        "The table of named locks, which ShedLock applications may share; without a schema it is found by the search path",
+    setting("locks.table", Some("shedlock"), Other("the name of a table, with or without its schema, such as shedlock, jobs.shedlock or \"ShedLock\"",
         |c, t| put(&mut c.locks.table, t.parse())),
+        "The table of named locks, which ShedLock applications may share; without a schema it is found by the search path"),
 
-    setting("dispatchers.enabled", "true", BOOLEAN,
-        "Own dispatchers on this server, or stand by them; without it this server only supervises",
-        |c, t| put(&mut c.dispatchers.enabled, boolean(t))),
-    optional("dispatchers.projects", "project/task-queue, and more after commas",
-        "Dispatchers that exist from the start; others appear with their first trigger or signal",
+    setting("dispatchers.enabled", Some("true"), Boolean(|c| &mut c.dispatchers.enabled),
+        "Own dispatchers on this server, or stand by them; without it this server only supervises"),
+    setting("dispatchers.projects", None, Other("project/task-queue, and more after commas",
         |c, t| put(&mut c.dispatchers.projects, pairs(t))),
-    setting("dispatchers.lease", "15s", DURATION,
-        "How long an owner's lease holds unless it is renewed, which happens five times as often; a standby takes over after it",
-        |c, t| put(&mut c.dispatchers.lease, duration(t))),
-    setting("dispatchers.heartbeat_interval", "10s", DURATION,
-        "How often an owner writes its heartbeat; shorter than the lease",
-        |c, t| put(&mut c.dispatchers.heartbeat_interval, duration(t))),
-    setting("dispatchers.stale_after", "20s", DURATION,
-        "Heartbeats and servers that were not heard of for so long are stale; at least the lease and two heartbeats",
-        |c, t| put(&mut c.dispatchers.stale_after, duration(t))),
-    setting("dispatchers.scan_interval", "15s", DURATION,
-        "How often the supervisor compares leases, heartbeats and the engine's runs",
-        |c, t| put(&mut c.dispatchers.scan_interval, duration(t))),
-    setting("dispatchers.second_look", "2s", DURATION,
-        "How long the supervisor waits before it looks again at what seems left behind",
-        |c, t| put(&mut c.dispatchers.second_look, duration(t))),
-    setting("dispatchers.cleanup_timeout", "5s", DURATION,
-        "How long one act of the supervisor may take",
-        |c, t| put(&mut c.dispatchers.cleanup_timeout, duration(t))),
-    setting("dispatchers.sla", "2m", DURATION,
-        "Nothing of a killed server is left after this; stale_after, scan_interval, second_look and cleanup_timeout must fit in",
-        |c, t| put(&mut c.dispatchers.sla, duration(t))),
-    setting("dispatchers.check_interval", "10s", DURATION,
-        "How often a dispatcher checks itself and evicts servers that were not heard of",
-        |c, t| put(&mut c.dispatchers.check_interval, duration(t))),
-    setting("dispatchers.poll_interval", "1s", DURATION,
-        "Look for signals this often even when nobody says that there are any",
-        |c, t| put(&mut c.dispatchers.poll_interval, duration(t))),
-    setting("dispatchers.batch_size", "500", "a number from 1 to 5000",
-        "The most signals that one statement routes",
-        |c, t| put(&mut c.dispatchers.batch_size, number(t, 1..=5_000))),
-    setting("dispatchers.evict_batch", "50", "a number from 1 to 1000",
-        "The most servers that one self-check evicts",
-        |c, t| put(&mut c.dispatchers.evict_batch, number(t, 1..=1_000))),
-    setting("dispatchers.continue_after", "4000", "a number from 50 to 40000",
-        "A dispatcher's workflow continues as new after so many events of history",
-        |c, t| put(&mut c.dispatchers.continue_after, number(t, 50..=40_000))),
-    setting("dispatchers.retention", "7d", DURATION,
-        "How long settled signals, dead letters among them, and the events of dispatchers are kept; ids are remembered as long",
-        |c, t| put(&mut c.dispatchers.retention, duration(t))),
-    optional("dispatchers.webhook_url", "a URL that begins with http: or https:",
-        "Takeovers, evictions and terminations are posted there",
-        |c, t| put(&mut c.dispatchers.webhook_url, url(t, &["http", "https"]).map(Some))),
-    Setting { secrecy: Secrecy::Whole, ..optional("dispatchers.webhook_secret", "a key of Standard Webhooks, as in whsec_<base64>",
-        "Signs what is posted",
-        |c, t| put(&mut c.dispatchers.webhook_secret, webhook_secret(t).map(Some))) },
+        "Dispatchers that exist from the start; others appear with their first trigger or signal"),
+    setting("dispatchers.lease", Some("15s"), Time(|c| &mut c.dispatchers.lease),
+        "How long an owner's lease holds unless it is renewed, which happens five times as often; a standby takes over after it"),
+    setting("dispatchers.heartbeat_interval", Some("10s"), Time(|c| &mut c.dispatchers.heartbeat_interval),
+        "How often an owner writes its heartbeat; shorter than the lease"),
+    setting("dispatchers.stale_after", Some("20s"), Time(|c| &mut c.dispatchers.stale_after),
+        "Heartbeats and servers that were not heard of for so long are stale; at least the lease and two heartbeats"),
+    setting("dispatchers.scan_interval", Some("15s"), Time(|c| &mut c.dispatchers.scan_interval),
+        "How often the supervisor compares leases, heartbeats and the engine's runs"),
+    setting("dispatchers.second_look", Some("2s"), Time(|c| &mut c.dispatchers.second_look),
+        "How long the supervisor waits before it looks again at what seems left behind"),
+    setting("dispatchers.cleanup_timeout", Some("5s"), Time(|c| &mut c.dispatchers.cleanup_timeout),
+        "How long one act of the supervisor may take"),
+    setting("dispatchers.sla", Some("2m"), Time(|c| &mut c.dispatchers_sla),
+        "Nothing of a killed server is left after this; stale_after, scan_interval, second_look and cleanup_timeout must fit in"),
+    setting("dispatchers.check_interval", Some("10s"), Time(|c| &mut c.dispatchers.check_interval),
+        "How often a dispatcher checks itself and evicts servers that were not heard of"),
+    setting("dispatchers.poll_interval", Some("1s"), Time(|c| &mut c.dispatchers.poll_interval),
+        "Look for signals this often even when nobody says that there are any"),
+    setting("dispatchers.batch_size", Some("500"), Size(1..=5_000, |c| &mut c.dispatchers.batch_size),
+        "The most signals that one statement routes"),
+    setting("dispatchers.evict_batch", Some("50"), Size(1..=1_000, |c| &mut c.dispatchers.evict_batch),
+        "The most servers that one self-check evicts"),
+    setting("dispatchers.continue_after", Some("4000"), Number(50..=40_000, |c| &mut c.dispatchers.continue_after),
+        "A dispatcher's workflow continues as new after so many events of history"),
+    setting("dispatchers.retention", Some("7d"), Time(|c| &mut c.dispatchers.retention),
+        "How long settled signals, dead letters among them, and the events of dispatchers are kept; ids are remembered as long"),
+    setting("dispatchers.webhook_url", None, Url("a URL that begins with http: or https:", &["http", "https"],
+        |c| &mut c.webhook_url),
+        "Takeovers, evictions and terminations are posted there"),
+    Setting { secrecy: Secrecy::Whole, ..setting("dispatchers.webhook_secret", None, Other("a key of Standard Webhooks, as in whsec_<base64>",
+        |c, t| put(&mut c.webhook_secret, webhook_secret(t).map(Some))),
+        "Signs what is posted") },
 
-    setting("alarms.enabled", "true", BOOLEAN,
-        "Fire alarms on this server",
-        |c, t| put(&mut c.alarms.enabled, boolean(t))),
-    optional("alarms.router_url", "a URL that begins with http: or https:",
-        "Where wakes go that name no target: to the path /internal/wake below it. It need not be public",
-        |c, t| put(&mut c.alarms.router_url, url(t, &["http", "https"]).map(Some))),
-    setting("alarms.tick", "1s", "a duration from 10ms to 10s",
-        "Look for due alarms this often even when none is known of",
+    setting("alarms.enabled", Some("true"), Boolean(|c| &mut c.alarms_enabled),
+        "Fire alarms on this server"),
+    setting("alarms.router_url", None, Other("a URL that begins with http: or https:",
+        |c, t| put(&mut c.alarms.router_url, url(t, &["http", "https"]).map(|url| url.parse().ok()))),
+        "Where wakes go that name no target: to the path /internal/wake below it. It need not be public"),
+    setting("alarms.tick", Some("1s"), Other("a duration from 10ms to 10s",
         |c, t| put(&mut c.alarms.tick, duration_between(t, Duration::from_millis(10)..=Duration::from_secs(10)))),
-    setting("alarms.lease", "2m", DURATION,
-        "How long a claim holds; at least 5 s longer than a delivery may take",
-        |c, t| put(&mut c.alarms.lease, duration(t))),
-    setting("alarms.batch_size", "100", "a number from 1 to 10000",
-        "What one claim takes; under a backlog, four times as much",
-        |c, t| put(&mut c.alarms.batch_size, number(t, 1..=10_000))),
-    setting("alarms.concurrency", "512", "a number from 1 to 10000",
-        "Wakes under way at once",
-        |c, t| put(&mut c.alarms.concurrency, number(t, 1..=10_000))),
-    setting("alarms.per_target", "32", "a number from 1 to 10000",
-        "Of these, to one target (scheme, host and port)",
-        |c, t| put(&mut c.alarms.per_target, number(t, 1..=10_000))),
-    setting("alarms.delivery_timeout", "30s", DURATION,
-        "How long one wake may take",
-        |c, t| put(&mut c.alarms.delivery_timeout, duration(t))),
-    setting("alarms.max_failures", "5", "a number from 1 to 100",
-        "Tries of an occurrence before it fails; an alarm may have its own",
-        |c, t| put(&mut c.alarms.max_failures, number(t, 1..=100))),
-    setting("alarms.misfire_grace", "30s", DURATION,
-        "An occurrence that is later than this is missed, and the misfire policy decides",
-        |c, t| put(&mut c.alarms.misfire_grace, duration(t))),
-    setting("alarms.misfire_window", "24h", DURATION,
-        "How far back missed occurrences of a series are made up for; an alarm may have its own",
-        |c, t| put(&mut c.alarms.misfire_window, duration(t))),
-    optional("alarms.allow_targets", "hosts, host:port or networks like 10.0.0.0/8, with commas between them",
-        "Targets, beside the router, that need not have public addresses",
+        "Look for due alarms this often even when none is known of"),
+    setting("alarms.lease", Some("2m"), Time(|c| &mut c.alarms.lease),
+        "How long a claim holds; at least 5 s longer than a delivery may take"),
+    setting("alarms.batch_size", Some("100"), Size(1..=10_000, |c| &mut c.alarms.batch_size),
+        "What one claim takes; under a backlog, four times as much"),
+    setting("alarms.concurrency", Some("512"), Size(1..=10_000, |c| &mut c.alarms.concurrency),
+        "Wakes under way at once"),
+    setting("alarms.per_target", Some("32"), Size(1..=10_000, |c| &mut c.alarms.per_target),
+        "Of these, to one target (scheme, host and port)"),
+    setting("alarms.delivery_timeout", Some("30s"), Time(|c| &mut c.alarms.delivery_timeout),
+        "How long one wake may take"),
+    setting("alarms.max_failures", Some("5"), Number(1..=100, |c| &mut c.alarms.max_failures),
+        "Tries of an occurrence before it fails; an alarm may have its own"),
+    setting("alarms.misfire_grace", Some("30s"), Time(|c| &mut c.alarms.misfire_grace),
+        "An occurrence that is later than this is missed, and the misfire policy decides"),
+    setting("alarms.misfire_window", Some("24h"), Time(|c| &mut c.alarms.misfire_window),
+        "How far back missed occurrences of a series are made up for; an alarm may have its own"),
+    setting("alarms.allow_targets", None, Other("hosts, host:port or networks like 10.0.0.0/8, with commas between them",
         |c, t| put(&mut c.alarms.allow_targets, list(t))),
-    Setting { secrecy: Secrecy::Whole, ..optional("alarms.signing_secret", "a secret like whsec_ and the base64 of 24 to 64 bytes",
-        "Signs wakes (Standard Webhooks); the secrets of targets are derived from it. Without it wakes are not signed",
-        |c, t| put(&mut c.alarms.signing_secret, Secret::parse(t).map(Some))) },
-    Setting { secrecy: Secrecy::Whole, ..optional("alarms.previous_signing_secret", "a secret like whsec_ and the base64 of 24 to 64 bytes",
-        "The signing secret before, which signs as well while receivers change over",
-        |c, t| put(&mut c.alarms.previous_signing_secret, Secret::parse(t).map(Some))) },
-    setting("alarms.retention", "30d", DURATION,
-        "How long settled occurrences and ended alarms are kept",
-        |c, t| put(&mut c.alarms.retention, duration(t))),
+        "Targets, beside the router, that need not have public addresses"),
+    Setting { secrecy: Secrecy::Whole, ..setting("alarms.signing_secret", None, Other("a secret like whsec_ and the base64 of 24 to 64 bytes",
+        |c, t| put(&mut c.alarms.signing_secret, Secret::parse(t).map(Some))),
+        "Signs wakes (Standard Webhooks); the secrets of targets are derived from it. Without it wakes are not signed") },
+    Setting { secrecy: Secrecy::Whole, ..setting("alarms.previous_signing_secret", None, Other("a secret like whsec_ and the base64 of 24 to 64 bytes",
+        |c, t| put(&mut c.alarms.previous_secret, Secret::parse(t).map(Some))),
+        "The signing secret before, which signs as well while receivers change over") },
+    setting("alarms.retention", Some("30d"), Time(|c| &mut c.alarms.retention),
+        "How long settled occurrences and ended alarms are kept"),
 
-    optional("dev.data_dir", PATH,
-        "Where `stationmaster dev` keeps its database",
-        |c, t| put(&mut c.dev.data_dir, path(t).map(Some))),
-    optional("dev.postgres_bin", PATH,
-        "The folder of PostgreSQL's programs (initdb, postgres) for `dev`; looked for when left out",
-        |c, t| put(&mut c.dev.postgres_bin, path(t).map(Some))),
-    setting("dev.example", "true", BOOLEAN,
-        "Begin `dev` with an example workspace and workflow",
-        |c, t| put(&mut c.dev.example, boolean(t))),
+    setting("dev.data_dir", None, Path(|c| &mut c.dev.data_dir),
+        "Where `stationmaster dev` keeps its database"),
+    setting("dev.postgres_bin", None, Path(|c| &mut c.dev.postgres_bin),
+        "The folder of PostgreSQL's programs (initdb, postgres) for `dev`; looked for when left out"),
+    setting("dev.example", Some("true"), Boolean(|c| &mut c.dev.example),
+        "Begin `dev` with an example workspace and workflow"),
 ];
 
 /// Settings that have another default in the exclusive mode.
@@ -372,7 +323,7 @@ const DEFAULTS_OF_EXCLUSIVE_MODE: [(&str, &str); 2] =
 
 /// Puts the defaults of the exclusive mode where nobody said anything else.
 pub(super) fn apply_defaults_of_exclusive_mode(config: &mut Config, values: &mut [Effective]) {
-    if !config.executions.exclusive {
+    if !config.exclusive.on {
         return;
     }
     for (key, default) in DEFAULTS_OF_EXCLUSIVE_MODE {
@@ -381,7 +332,7 @@ pub(super) fn apply_defaults_of_exclusive_mode(config: &mut Config, values: &mut
             .iter_mut()
             .find(|value| value.key == key && value.origin == Origin::Default);
         if let (Some(setting), Some(value)) = (setting, value) {
-            let applied = (setting.apply)(config, default);
+            let applied = setting.value.apply(config, default);
             debug_assert!(applied.is_ok(), "the default of {key} is not valid: {applied:?}");
             value.value = Some(default.to_owned());
         }
@@ -389,6 +340,11 @@ pub(super) fn apply_defaults_of_exclusive_mode(config: &mut Config, values: &mut
 }
 
 impl Setting {
+    /// What may be given, to follow the word "give".
+    pub(super) fn form(&self) -> String {
+        self.value.form()
+    }
+
     /// The environment variable that gives it.
     pub(super) fn variable(&self) -> String {
         format!(
@@ -405,7 +361,7 @@ impl Setting {
     /// Puts the default where the value goes.
     pub(super) fn apply_default(&self, config: &mut Config) {
         if let Some(default) = self.default {
-            let applied = (self.apply)(config, default);
+            let applied = self.value.apply(config, default);
             debug_assert!(
                 applied.is_ok(),
                 "the default of {} is not valid: {applied:?}",
@@ -416,29 +372,21 @@ impl Setting {
 
     /// Puts what was given where the value goes, and says what may be shown of it.
     pub(super) fn take(&self, given: Option<Given>, config: &mut Config) -> Result<Effective, Complaint> {
+        let effective = |value, origin| Effective {
+            key: self.key,
+            value,
+            origin,
+        };
         let Some(given) = given else {
-            let value = self.default.map(str::to_owned);
-            return Ok(Effective {
-                key: self.key,
-                value,
-                origin: Origin::Default,
-            });
+            return Ok(effective(self.default.map(str::to_owned), Origin::Default));
         };
         let text = self.read(&given)?;
         // An empty value takes an optional setting away, whatever weaker sources say.
         if self.default.is_none() && text.is_empty() {
-            return Ok(Effective {
-                key: self.key,
-                value: None,
-                origin: given.origin,
-            });
+            return Ok(effective(None, given.origin));
         }
-        match (self.apply)(config, &text) {
-            Ok(()) => Ok(Effective {
-                key: self.key,
-                value: Some(shown(&text, self.secrecy)),
-                origin: given.origin,
-            }),
+        match self.value.apply(config, &text) {
+            Ok(()) => Ok(effective(Some(shown(&text, self.secrecy)), given.origin)),
             Err(problem) => Err(self.complaint(&given.origin, problem)),
         }
     }
@@ -449,13 +397,12 @@ impl Setting {
             Text::InFile(path) => match std::fs::read_to_string(path) {
                 // Editors and `echo` end a file with a newline that is no part of the secret.
                 Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
-                Err(error) => Err(Complaint {
-                    setting: self.key.to_owned(),
-                    origin: given.origin.to_string(),
-                    problem: format!("the file {} cannot be read: {error}", path.display()),
-                    remedy: "Name a file that this user may read and that holds the value, nothing else."
-                        .to_owned(),
-                }),
+                Err(error) => {
+                    let problem = format!("the file {} cannot be read: {error}", path.display());
+                    let remedy =
+                        "Name a file that this user may read and that holds the value, nothing else.";
+                    Err(Complaint::new(self.key, &given.origin, problem, remedy))
+                }
             },
         }
     }
@@ -465,12 +412,7 @@ impl Setting {
             .default
             .map(|default| format!("; the default is {default}"))
             .unwrap_or_default();
-        let remedy = format!("Give {}{example}.", self.form);
-        Complaint {
-            setting: self.key.to_owned(),
-            origin: origin.to_string(),
-            problem,
-            remedy,
-        }
+        let remedy = format!("Give {}{example}.", self.form());
+        Complaint::new(self.key, origin, problem, remedy)
     }
 }

@@ -84,13 +84,8 @@ impl<'a> Source<'a> {
 
     fn say(&mut self, name: &str, text: String, origin: &Origin) {
         let Some((setting, in_file)) = self.find(name) else {
-            self.complain(
-                name,
-                origin,
-                "there is no such setting".to_owned(),
-                advice(name, self.spelling),
-            );
-            return;
+            let advice = advice(name, self.spelling);
+            return self.complain(name, origin, "there is no such setting", advice);
         };
         let text = if in_file {
             Text::InFile(text.into())
@@ -103,7 +98,7 @@ impl<'a> Source<'a> {
         };
         if let Some(before) = self.said.insert(setting.key, given) {
             let remedy = format!("Keep one of the two: this one, or {}.", before.origin);
-            self.complain(setting.key, origin, "it is given twice".to_owned(), remedy);
+            self.complain(setting.key, origin, "it is given twice", remedy);
         }
     }
 
@@ -116,14 +111,15 @@ impl<'a> Source<'a> {
         })
     }
 
-    fn complain(&mut self, setting: &str, origin: &Origin, problem: String, remedy: String) {
-        let setting = setting.to_owned();
-        self.complaints.push(Complaint {
-            setting,
-            origin: origin.to_string(),
-            problem,
-            remedy,
-        });
+    fn complain(
+        &mut self,
+        setting: &str,
+        origin: &Origin,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        let complaint = Complaint::new(setting, origin, problem, remedy);
+        self.complaints.push(complaint);
     }
 }
 
@@ -139,14 +135,11 @@ fn our_variables(
         {
             continue;
         }
-        match value.into_string() {
-            Ok(value) => drop(ours.insert(name, value)),
-            Err(_) => complaints.push(Complaint {
-                origin: Origin::Environment(name.clone()).to_string(),
-                setting: name,
-                problem: "its value is not UTF-8".to_owned(),
-                remedy: "Write it again, or unset it.".to_owned(),
-            }),
+        if let Ok(value) = value.into_string() {
+            ours.insert(name, value);
+        } else {
+            let (origin, remedy) = (Origin::Environment(name.clone()), "Write it again, or unset it.");
+            complaints.push(Complaint::new(name, origin, "its value is not UTF-8", remedy));
         }
     }
     ours
@@ -168,19 +161,15 @@ fn from_flags(flags: &Flags, complaints: &mut Vec<Complaint>) -> Gathered {
     for pair in &flags.set {
         match pair.split_once('=') {
             Some((key, value)) => {
-                source.say(
-                    key.trim(),
-                    value.to_owned(),
-                    &Origin::Flag(format!("--set {}", key.trim())),
-                );
+                let key = key.trim();
+                source.say(key, value.to_owned(), &Origin::Flag(format!("--set {key}")));
             }
             // What stands there may be a secret, so it is not repeated.
             None => source.complain(
                 "--set",
                 &Origin::Flag("--set".to_owned()),
-                "what follows has no equals sign".to_owned(),
-                "Write the key, an equals sign and the value, as in --set executions.batch_size=100."
-                    .to_owned(),
+                "what follows has no equals sign",
+                "Write the key, an equals sign and the value, as in --set executions.batch_size=100.",
             ),
         }
     }
@@ -193,13 +182,9 @@ fn from_file(path: &Path, complaints: &mut Vec<Complaint>) -> Gathered {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => {
-            let remedy = "Name a TOML file with --config or STATIONMASTER_CONFIG, or neither.".to_owned();
-            source.complain(
-                "--config",
-                &origin,
-                format!("the file cannot be read: {error}"),
-                remedy,
-            );
+            let problem = format!("the file cannot be read: {error}");
+            let remedy = "Name a TOML file with --config or STATIONMASTER_CONFIG, or neither.";
+            source.complain("--config", &origin, problem, remedy);
             return source.said;
         }
     };
@@ -211,7 +196,7 @@ fn from_file(path: &Path, complaints: &mut Vec<Complaint>) -> Gathered {
                 text[..span.start.min(text.len())].lines().count().max(1)
             });
             let problem = format!("line {line} is not TOML: {}", error.message());
-            source.complain("--config", &origin, problem, "Mend that line.".to_owned());
+            source.complain("--config", &origin, problem, "Mend that line.");
         }
     }
     source.said
@@ -232,13 +217,8 @@ fn walk(source: &mut Source<'_>, above: &str, table: &toml::Table, origin: &Orig
             toml::Value::Float(number) => source.say(&key, number.to_string(), origin),
             toml::Value::Boolean(truth) => source.say(&key, truth.to_string(), origin),
             toml::Value::Datetime(_) | toml::Value::Array(_) => {
-                let problem = "its value is a list or a date".to_owned();
-                source.complain(
-                    &key,
-                    origin,
-                    problem,
-                    "Give one string, number or boolean.".to_owned(),
-                );
+                let remedy = "Give one string, number or boolean.";
+                source.complain(&key, origin, "its value is a list or a date", remedy);
             }
         }
     }
@@ -264,10 +244,8 @@ fn advice(name: &str, spelling: Spelling) -> String {
         }
     };
     let known = SETTINGS.iter().map(|setting| spelling.of(setting));
-    let best = known
-        .map(|known| (likeness(&known), known))
-        .max_by(|(one, _), (other, _)| one.total_cmp(other));
-    match best {
+    let known = known.map(|known| (likeness(&known), known));
+    match known.max_by(|(one, _), (other, _)| one.total_cmp(other)) {
         Some((likeness, known)) if likeness >= ALIKE => format!("Did you mean {known}?"),
         _ => "Take it out, or see `stationmaster config show` for every setting there is.".to_owned(),
     }

@@ -41,57 +41,33 @@ pub(crate) enum Target {
     Database,
 }
 
-/// A server, and how to come in.
-#[derive(Clone, PartialEq, Eq)]
+/// A server, and how to come in; without a token the server may be open.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Api {
-    /// Where it is.
-    pub(crate) url: String,
-    /// What to come in with; none: the server may be open.
-    pub(crate) token: Option<String>,
-    /// Who signed its certificate.
-    pub(crate) ca_file: Option<PathBuf>,
+    pub(crate) server: Stored,
     /// What said so, for people.
     pub(crate) origin: String,
 }
 
-impl std::fmt::Debug for Api {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Api")
-            .field("url", &self.url)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Api {
     fn new(url: String, token: Option<String>, origin: &str) -> Self {
-        Self {
+        let server = Stored {
             url,
             token,
             ca_file: None,
-            origin: origin.to_owned(),
-        }
-    }
-
-    fn stored(name: &str, stored: Stored, token: Option<String>) -> Self {
-        Self {
-            url: stored.url,
-            token: stored.token.or(token),
-            ca_file: stored.ca_file,
-            origin: format!("the context {name}"),
-        }
+        };
+        let origin = origin.to_owned();
+        Self { server, origin }
     }
 }
 
 /// Where a command works.
 pub(crate) fn target(flags: &TargetFlags, settings: &Flags) -> anyhow::Result<Target> {
-    let found = find(flags, settings, &|name| std::env::var(name).ok(), Contexts::load)?;
-    Ok(match found {
-        Target::Api(api) => Target::Api(Api {
-            ca_file: flags.ca_file.clone().or(api.ca_file),
-            ..api
-        }),
-        Target::Database => Target::Database,
-    })
+    let mut found = find(flags, settings, &|name| std::env::var(name).ok(), Contexts::load)?;
+    if let (Target::Api(api), Some(path)) = (&mut found, &flags.ca_file) {
+        api.server.ca_file = Some(path.clone());
+    }
+    Ok(found)
 }
 
 /// The token of the environment, for a context that is being made.
@@ -138,10 +114,11 @@ fn find(
 }
 
 fn of_context(name: &str, contexts: &Contexts, token: Option<String>) -> anyhow::Result<Target> {
-    if let Some(stored) = contexts.contexts.get(name) {
-        return Ok(Target::Api(Api::stored(name, stored.clone(), token)));
-    }
-    Err(no_context(name, contexts).into())
+    let stored = contexts.contexts.get(name);
+    let mut server = stored.ok_or_else(|| no_context(name, contexts))?.clone();
+    server.token = server.token.or(token);
+    let origin = format!("the context {name}");
+    Ok(Target::Api(Api { server, origin }))
 }
 
 /// There is no such context, and which one may have been meant.
@@ -201,7 +178,7 @@ mod tests {
         };
         match find(&flags, &settings, &variable, || Ok(contexts())) {
             Ok(Target::Database) => "database".to_owned(),
-            Ok(Target::Api(api)) => format!("{} {}", api.url, api.token.unwrap_or_default()),
+            Ok(Target::Api(api)) => format!("{} {}", api.server.url, api.server.token.unwrap_or_default()),
             Err(error) => error.to_string(),
         }
     }

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::Args;
-use comfy_table::Cell;
 use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::Client;
@@ -11,7 +10,7 @@ use uuid::Uuid;
 
 use crate::command::Context;
 use crate::command::arguments::{id, instant};
-use crate::output::{cell, counted, status, table};
+use crate::output::{Column, Described, cell, column, counted, rows, status};
 
 /// Which occurrences.
 #[derive(Debug, Args)]
@@ -59,12 +58,12 @@ pub(super) async fn run(args: &BackfillArgs, client: &Client, context: &Context)
     };
     if fired {
         if !args.yes {
-            context.format.hint(&rows(&answer.occurrences));
+            context.hint(&rows(&answer.occurrences));
         }
         Context::confirm(&format!("Fire {} now?", counted(count, "occurrence")), args.yes)?;
         answer.count = fires(&client.backfill(args.id, &range(false)).await?.items);
     }
-    context.format.print(&answer, |answer| {
+    context.print(&answer, |answer| {
         if answer.fired {
             format!("Fired: {}.", counted(answer.count, "occurrence"))
         } else {
@@ -81,17 +80,15 @@ fn fires(planned: &[BackfillItem]) -> usize {
     planned.iter().filter(|planned| planned.fires).count()
 }
 
-fn rows(planned: &[BackfillItem]) -> String {
-    let row = |planned: &BackfillItem| -> Vec<Cell> {
-        vec![
-            cell(planned.scheduled_for),
-            status(&planned.status),
-            cell(if planned.fires { "fires" } else { "stays" }),
-            cell(planned.note.as_deref().unwrap_or_default()),
-        ]
-    };
-    table(
-        &["SCHEDULED FOR", "ON RECORD", "THEN", "NOTE"],
-        planned.iter().map(row),
-    )
+impl Described for BackfillItem {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("SCHEDULED FOR", |planned| cell(planned.scheduled_for)),
+        column("ON RECORD", |planned| status(&planned.status)),
+        column("THEN", |planned| {
+            cell(if planned.fires { "fires" } else { "stays" })
+        }),
+        column("NOTE", |planned| {
+            cell(planned.note.as_deref().unwrap_or_default())
+        }),
+    ];
 }

@@ -50,7 +50,6 @@ impl EditArgs {
     fn change(self) -> Result<AlarmChange> {
         let payload = self.wake.payload()?;
         let (misfire, catch_up) = self.policies.misfire()?;
-        let (overlap, dst) = (self.policies.overlap(), self.policies.dst());
         let when = self.when.when(self.wake.zone)?;
         let seconds = |time: std::time::Duration| time.as_secs_f64();
         let mut edit = AlarmChange {
@@ -69,8 +68,8 @@ impl EditArgs {
             misfire,
             catch_up,
             misfire_window: self.policies.misfire_window.map(seconds).map(Some),
-            overlap,
-            dst,
+            overlap: self.policies.overlap,
+            dst: self.policies.dst,
             jitter: self.policies.jitter.map(seconds),
             start_at: self.policies.start.map(Some),
             end_at: self.policies.end.map(Some),
@@ -99,9 +98,7 @@ pub(super) async fn run(args: EditArgs, context: &Context) -> Result<()> {
     let id = args.id;
     let change = args.change()?;
     let changed = context.client().await?.change_alarm(id, &change, None).await?;
-    context
-        .format
-        .print(&Done::new(changed.alarm, changed.upcoming, false), |done| {
-            done.words("Changed alarm")
-        })
+    context.print(&Done::new(changed.alarm, changed.upcoming, false), |done| {
+        done.words("Changed alarm")
+    })
 }

@@ -1,8 +1,8 @@
 //! `stationmaster alarms`: what fires at a time.
 
 use anyhow::Result;
-use clap::Subcommand;
-use serde::Serialize;
+use clap::{Args, Subcommand};
+use serde_json::json;
 use stationmaster_client::Client;
 use uuid::Uuid;
 
@@ -28,37 +28,17 @@ pub(crate) enum AlarmsCommand {
     /// The alarms there are, newest first
     List(show::ListArgs),
     /// One alarm, with its coming fires, its last occurrences and what was done to it
-    Show {
-        /// The alarm
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Show(One),
     /// Change an alarm; what is not named stays
     Edit(Box<edit::EditArgs>),
     /// Fire nothing more of an alarm, for good
-    Cancel {
-        /// The alarm
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Cancel(One),
     /// Fire nothing more of an alarm until it is resumed
-    Pause {
-        /// The alarm
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Pause(One),
     /// Fire again; a series goes on with its next instant from now
-    Resume {
-        /// The alarm
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Resume(One),
     /// Fire an alarm now, beside its schedule
-    Fire {
-        /// The alarm
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Fire(One),
     /// Fire occurrences of the past that were not accepted, after a look at them
     Backfill(backfill::BackfillArgs),
     /// The occurrences of an alarm, newest first
@@ -68,56 +48,47 @@ pub(crate) enum AlarmsCommand {
     Secrets(secrets::Command),
 }
 
+/// Which one.
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// The alarm
+    #[arg(value_parser = id::<Uuid>)]
+    id: Uuid,
+}
+
 pub(crate) async fn run(command: AlarmsCommand, context: &Context) -> Result<()> {
     match command {
         AlarmsCommand::Next(args) => next::run(&args, context),
         AlarmsCommand::Set(args) => set::run(*args, context).await,
-        AlarmsCommand::List(args) => show::list(&args, &context.client().await?, context).await,
-        AlarmsCommand::Show { id } => show::show(id, &context.client().await?, context).await,
+        AlarmsCommand::List(args) => show::list(args, &context.client().await?, context).await,
+        AlarmsCommand::Show(One { id }) => show::show(id, &context.client().await?, context).await,
         AlarmsCommand::Edit(args) => edit::run(*args, context).await,
-        AlarmsCommand::Cancel { id } => {
+        AlarmsCommand::Cancel(One { id }) => {
             context.client().await?.cancel_alarm(id).await?;
             say(id, "cancelled", context)
         }
-        AlarmsCommand::Pause { id } => {
+        AlarmsCommand::Pause(One { id }) => {
             context.client().await?.pause_alarm(id).await?;
             say(id, "paused", context)
         }
-        AlarmsCommand::Resume { id } => {
+        AlarmsCommand::Resume(One { id }) => {
             context.client().await?.resume_alarm(id).await?;
             say(id, "active", context)
         }
-        AlarmsCommand::Fire { id } => fire(id, &context.client().await?, context).await,
+        AlarmsCommand::Fire(One { id }) => fire(id, &context.client().await?, context).await,
         AlarmsCommand::Backfill(args) => backfill::run(&args, &context.client().await?, context).await,
-        AlarmsCommand::Occurrences(args) => occurrences::run(&args, &context.client().await?, context).await,
+        AlarmsCommand::Occurrences(args) => occurrences::run(args, &context.client().await?, context).await,
         AlarmsCommand::Secrets(command) => secrets::run(command, context).await,
     }
 }
 
-#[derive(Serialize)]
-struct Said<'a> {
-    id: Uuid,
-    status: &'a str,
-}
-
 fn say(id: Uuid, status: &str, context: &Context) -> Result<()> {
-    context.format.print(&Said { id, status }, |said| {
-        format!("Alarm {} is {}.", said.id, said.status)
-    })
-}
-
-#[derive(Serialize)]
-struct Fired {
-    id: Uuid,
-    scheduled_for: jiff::Timestamp,
+    let words = format!("Alarm {id} is {status}.");
+    context.say(&json!({ "id": id, "status": status }), words)
 }
 
 async fn fire(id: Uuid, client: &Client, context: &Context) -> Result<()> {
-    let scheduled_for = client.fire_alarm(id).await?.scheduled_for;
-    context.format.print(&Fired { id, scheduled_for }, |fired| {
-        format!(
-            "Alarm {} fires now; the occurrence is {}.",
-            fired.id, fired.scheduled_for
-        )
-    })
+    let at = client.fire_alarm(id).await?.scheduled_for;
+    let words = format!("Alarm {id} fires now; the occurrence is {at}.");
+    context.say(&json!({ "id": id, "scheduled_for": at }), words)
 }

@@ -1,17 +1,16 @@
 //! `stationmaster alarms next`: an expression tried out. Everything is computed here, from the zone data in this binary.
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
-use comfy_table::Cell;
+use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::wire::Upcoming;
 use stationmaster_schedule::{Cron, DstPolicy, Fire, Note, Series, zone, zone_data_version};
 
 use crate::command::Context;
-use crate::command::arguments::instant;
+use crate::command::arguments::{explained, instant, word_of};
 use crate::failure::BadExpression;
-use crate::output::{cell, printable, table};
+use crate::output::{Column, Described, cell, column, printable, rows};
 
 /// Which expression, and whose clock.
 #[derive(Debug, Args)]
@@ -29,29 +28,21 @@ pub(crate) struct NextArgs {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     count: u16,
     /// What becomes of fixed local times that do not exist or come twice
-    #[arg(long, value_enum, default_value_t = Dst::Vixie)]
-    dst: Dst,
+    #[arg(long, value_parser = word_of::<DstPolicy>(explained(&DST)), default_value = "vixie")]
+    dst: DstPolicy,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum Dst {
-    /// Fires once: in a gap at the first instant after it, in an overlap the first time
-    Vixie,
-    /// Fires not at all in a gap, in an overlap the first time
-    Skip,
-    /// Fires in a gap at the first instant after it, in an overlap both times
-    Both,
-}
-
-impl From<Dst> for DstPolicy {
-    fn from(dst: Dst) -> Self {
-        match dst {
-            Dst::Vixie => Self::Vixie,
-            Dst::Skip => Self::Skip,
-            Dst::Both => Self::Both,
-        }
-    }
-}
+pub(super) const DST: [(&str, &str); 3] = [
+    (
+        "vixie",
+        "Fires once: in a gap at the first instant after it, in an overlap the first time",
+    ),
+    ("skip", "Fires not at all in a gap, in an overlap the first time"),
+    (
+        "both",
+        "Fires in a gap at the first instant after it, in an overlap both times",
+    ),
+];
 
 /// The answer.
 #[derive(Serialize)]
@@ -111,7 +102,7 @@ pub(super) fn run(args: &NextArgs, context: &Context) -> Result<()> {
     let series = Series {
         cron,
         zone: zone(&args.zone)?,
-        dst: args.dst.into(),
+        dst: args.dst,
         start: None,
         end: None,
         anchor: from,
@@ -126,7 +117,7 @@ pub(super) fn run(args: &NextArgs, context: &Context) -> Result<()> {
         from,
         fires: fires.map(Shown::from).collect(),
     };
-    context.format.print(&answer, for_people)
+    context.print(&answer, for_people)
 }
 
 fn for_people(answer: &Answer<'_>) -> String {
@@ -141,16 +132,12 @@ fn for_people(answer: &Answer<'_>) -> String {
     if answer.fires.is_empty() {
         return format!("{head}\n\nIt does not fire any more.");
     }
-    format!("{head}\n\n{}", fires(&answer.fires))
+    format!("{head}\n\n{}", rows(&answer.fires))
 }
 
-/// Fires with their notes, as a table.
-pub(super) fn fires(fires: &[Shown]) -> String {
-    let row = |fire: &Shown| {
-        vec![
-            cell(&fire.at),
-            fire.note.as_ref().map_or_else(|| Cell::new(""), cell),
-        ]
-    };
-    table(&["FIRES", "NOTE"], fires.iter().map(row))
+impl Described for Shown {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("FIRES", |fire| cell(&fire.at)),
+        column("NOTE", |fire| cell(fire.note.as_deref().unwrap_or_default())),
+    ];
 }

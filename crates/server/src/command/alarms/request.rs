@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde_json::value::RawValue;
-use stationmaster_client::wire::{self, Misfire, Overlap};
+use stationmaster_client::wire::{Dst, Misfire, Overlap};
 use stationmaster_schedule::{Cron, zone};
 
-use super::next::Dst;
-use crate::command::arguments::{duration, instant, json, read, text};
+use super::next::DST;
+use crate::command::arguments::{duration, explained, instant, json_given, text, word_of};
 use crate::failure::{BadExpression, Refusal};
 
 /// When it fires: one of these.
@@ -106,12 +106,7 @@ pub(super) struct WakeArgs {
 
 impl WakeArgs {
     pub(super) fn payload(&self) -> Result<Option<Box<RawValue>>> {
-        let text = match (&self.payload, &self.payload_file) {
-            (Some(payload), _) => Some(payload.clone()),
-            (None, Some(path)) => Some(read(path)?),
-            (None, None) => None,
-        };
-        text.map(|text| json("the payload", &text)).transpose()
+        json_given("the payload", self.payload.clone(), self.payload_file.as_deref())
     }
 }
 
@@ -122,8 +117,8 @@ pub(super) struct PolicyArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) max_failures: Option<u32>,
     /// What happens to occurrences that were missed
-    #[arg(long, value_enum)]
-    misfire: Option<MisfireName>,
+    #[arg(long, value_parser = word_of::<Misfire>(explained(&MISFIRE)))]
+    misfire: Option<Misfire>,
     /// How many of them, with --misfire `catch_up` (10 when left out)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     catch_up: Option<u32>,
@@ -131,11 +126,11 @@ pub(super) struct PolicyArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(super) misfire_window: Option<Duration>,
     /// What happens to an occurrence that comes while an earlier one is not settled
-    #[arg(long, value_enum)]
-    overlap: Option<OverlapName>,
+    #[arg(long, value_parser = word_of::<Overlap>(explained(&OVERLAP)))]
+    pub(super) overlap: Option<Overlap>,
     /// What becomes of fixed local times that do not exist or come twice
-    #[arg(long, value_enum)]
-    dst: Option<Dst>,
+    #[arg(long, value_parser = word_of::<Dst>(explained(&DST)))]
+    pub(super) dst: Option<Dst>,
     /// Each occurrence is due up to so much later, always by the same amount
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(super) jitter: Option<Duration>,
@@ -150,60 +145,29 @@ pub(super) struct PolicyArgs {
     pub(super) pause_after: Option<u32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum MisfireName {
-    /// One wake for all of them: the newest
-    Coalesce,
-    /// One wake each for the newest of them
-    CatchUp,
-    /// None
-    Skip,
-}
+const MISFIRE: [(&str, &str); 3] = [
+    ("coalesce", "One wake for all of them: the newest"),
+    ("catch_up", "One wake each for the newest of them"),
+    ("skip", "None"),
+];
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum OverlapName {
-    /// It fires all the same
-    Allow,
-    /// It waits
-    Queue,
-    /// It is skipped
-    Skip,
-}
+const OVERLAP: [(&str, &str); 3] = [
+    ("allow", "It fires all the same"),
+    ("queue", "It waits"),
+    ("skip", "It is skipped"),
+];
 
 impl PolicyArgs {
     /// The policy, and how many are caught up with.
     pub(super) fn misfire(&self) -> Result<(Option<Misfire>, Option<u32>)> {
-        let misfire = match (self.misfire, self.catch_up) {
-            (None | Some(MisfireName::CatchUp), Some(many)) => (Some(Misfire::CatchUp), Some(many)),
-            (Some(MisfireName::CatchUp), None) => (Some(Misfire::CatchUp), None),
-            (Some(MisfireName::Coalesce), None) => (Some(Misfire::Coalesce), None),
-            (Some(MisfireName::Skip), None) => (Some(Misfire::Skip), None),
-            (None, None) => (None, None),
+        match (self.misfire, self.catch_up) {
+            (None | Some(Misfire::CatchUp), Some(many)) => Ok((Some(Misfire::CatchUp), Some(many))),
+            (misfire, None) => Ok((misfire, None)),
             (Some(_), Some(_)) => {
                 let message = "--catch-up means nothing with this --misfire";
-                return Err(
-                    Refusal::usage(message, "Give --misfire catch_up, or leave out --catch-up").into(),
-                );
+                let advice = "Give --misfire catch_up, or leave out --catch-up";
+                Err(Refusal::usage(message, advice).into())
             }
-        };
-        Ok(misfire)
-    }
-
-    pub(super) fn overlap(&self) -> Option<Overlap> {
-        self.overlap.map(|overlap| match overlap {
-            OverlapName::Allow => Overlap::Allow,
-            OverlapName::Queue => Overlap::Queue,
-            OverlapName::Skip => Overlap::Skip,
-        })
-    }
-
-    pub(super) fn dst(&self) -> Option<wire::Dst> {
-        self.dst.map(|dst| match dst {
-            Dst::Vixie => wire::Dst::Vixie,
-            Dst::Skip => wire::Dst::Skip,
-            Dst::Both => wire::Dst::Both,
-        })
+        }
     }
 }

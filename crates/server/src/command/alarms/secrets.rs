@@ -12,7 +12,7 @@ use url::Url;
 use crate::command::Context;
 use crate::command::arguments::duration;
 use crate::failure::Refusal;
-use crate::output::{cell, maybe, moment, table};
+use crate::output::{Column, Described, cell, column, maybe, moment};
 
 /// What to do with secrets.
 #[derive(Debug, Subcommand)]
@@ -65,10 +65,7 @@ pub(super) async fn run(command: Command, context: &Context) -> Result<()> {
             let made = keys::rotate(&database, &master(context)?, &target, overlap).await?;
             show(&Shown::from(made), context)
         }
-        Command::List => {
-            let keys = keys::list(&context.database().await?).await?;
-            context.format.print(&keys[..], rows)
-        }
+        Command::List => context.show_all(&keys::list(&context.database().await?).await?),
     }
 }
 
@@ -95,22 +92,18 @@ fn master(context: &Context) -> Result<Secret> {
 }
 
 fn show(shown: &Shown, context: &Context) -> Result<()> {
-    context.format.print(shown, |shown| shown.secret.clone())?;
-    context.format.hint("Keep it: it is not shown again.");
+    context.print(shown, |shown| shown.secret.clone())?;
+    context.hint("Keep it: it is not shown again.");
     Ok(())
 }
 
-fn rows(keys: &[Key]) -> String {
-    let row = |key: &Key| {
-        vec![
-            cell(&key.target),
-            cell(key.generation),
-            cell(moment(key.rotated_at)),
-            maybe(key.previous_until.map(moment)),
-        ]
-    };
-    table(
-        &["TARGET", "GENERATION", "MADE", "THE ONE BEFORE UNTIL"],
-        keys.iter().map(row),
-    )
+impl Described for Key {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("TARGET", |key| cell(&key.target)),
+        column("GENERATION", |key| cell(key.generation)),
+        column("MADE", |key| cell(moment(key.rotated_at))),
+        column("THE ONE BEFORE UNTIL", |key| {
+            maybe(key.previous_until.map(moment))
+        }),
+    ];
 }

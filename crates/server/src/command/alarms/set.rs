@@ -6,12 +6,12 @@ use serde::Serialize;
 use stationmaster_client::wire::{Alarm, AlarmKind, NewAlarm, Upcoming};
 use uuid::Uuid;
 
-use super::next::{Shown, fires};
+use super::next::Shown;
 use super::request::{PolicyArgs, WakeArgs, WhenArgs};
 use crate::command::Context;
 use crate::command::arguments::id;
 use crate::failure::Refusal;
-use crate::output::word;
+use crate::output::{rows, word};
 
 /// For whom, when, what.
 #[derive(Debug, Args)]
@@ -34,7 +34,6 @@ impl SetArgs {
     fn request(self) -> Result<NewAlarm> {
         let payload = self.wake.payload()?;
         let (misfire, catch_up) = self.policies.misfire()?;
-        let (overlap, dst) = (self.policies.overlap(), self.policies.dst());
         let when = self.when.when(self.wake.zone)?;
         if when.is_silent() {
             let message = "nobody says when it fires";
@@ -58,8 +57,8 @@ impl SetArgs {
             misfire,
             catch_up,
             misfire_window: self.policies.misfire_window.map(|window| window.as_secs_f64()),
-            overlap,
-            dst,
+            overlap: self.policies.overlap,
+            dst: self.policies.dst,
             jitter: self.policies.jitter.map(|jitter| jitter.as_secs_f64()),
             start_at: self.policies.start,
             end_at: self.policies.end,
@@ -102,7 +101,7 @@ impl Done {
         if self.fires.is_empty() {
             described
         } else {
-            format!("{described}\n\n{}", fires(&self.fires))
+            format!("{described}\n\n{}", rows(&self.fires))
         }
     }
 }
@@ -118,7 +117,7 @@ pub(super) async fn run(args: SetArgs, context: &Context) -> Result<()> {
             .alarm
             .next_fire_at
             .is_some_and(|at| at < jiff::Timestamp::now());
-    context.format.print(&done, |done| {
+    context.print(&done, |done| {
         let what = if done.created {
             "Set alarm"
         } else {
@@ -127,9 +126,7 @@ pub(super) async fn run(args: SetArgs, context: &Context) -> Result<()> {
         done.words(what)
     })?;
     if past {
-        context
-            .format
-            .hint("That lies in the past: it fires at once, unless its --misfire is skip.");
+        context.hint("That lies in the past: it fires at once, unless its --misfire is skip.");
     }
     Ok(())
 }

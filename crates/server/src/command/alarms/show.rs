@@ -1,8 +1,7 @@
 //! Look at alarms.
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
-use comfy_table::Cell;
+use clap::Args;
 use serde::Serialize;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
@@ -10,13 +9,15 @@ use stationmaster_client::wire::{
 };
 use uuid::Uuid;
 
-use super::next::{Shown, fires};
-use super::occurrences;
+use super::next::Shown;
 use crate::command::Context;
-use crate::command::arguments::{id, text};
+use crate::command::arguments::{id, text, word_of};
 use crate::command::inspection::json_cell;
-use crate::command::pages::{listed, say_where_it_ends};
-use crate::output::{age, cell, fields, maybe, moment, short, status, table, word};
+use crate::command::pages::Newest;
+use crate::output::{
+    Column, Described, cell, column, details, fields, in_details, in_table, long, maybe, moment, rows,
+    status, time, word,
+};
 
 /// Last occurrences that are shown.
 const SHOWN: u32 = 10;
@@ -30,90 +31,27 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
     workspace: Option<Uuid>,
     /// Only in this status
-    #[arg(long, value_enum)]
-    status: Option<Status>,
+    #[arg(long, value_parser = word_of::<AlarmStatus>(["active", "paused", "fired", "cancelled", "failed"]))]
+    status: Option<AlarmStatus>,
     /// Only of this kind
-    #[arg(long, value_enum)]
-    kind: Option<Kind>,
+    #[arg(long, value_parser = word_of::<AlarmKind>(["once", "cron"]))]
+    kind: Option<AlarmKind>,
     /// Only with this text in the label or in the last error, in whatever case
     #[arg(long, value_name = "TEXT", value_parser = text)]
     search: Option<String>,
-    /// At most so many, the newest first
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    limit: u32,
-    /// Go on where the list before ended: what it said, with --json as `next_cursor` on stderr
-    #[arg(long, value_name = "PLACE")]
-    before: Option<String>,
+    #[command(flatten)]
+    part: Newest,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Status {
-    Active,
-    Paused,
-    Fired,
-    Cancelled,
-    Failed,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Kind {
-    Once,
-    Cron,
-}
-
-impl From<Status> for AlarmStatus {
-    fn from(status: Status) -> Self {
-        match status {
-            Status::Active => Self::Active,
-            Status::Paused => Self::Paused,
-            Status::Fired => Self::Fired,
-            Status::Cancelled => Self::Cancelled,
-            Status::Failed => Self::Failed,
-        }
-    }
-}
-
-impl From<Kind> for AlarmKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Once => Self::Once,
-            Kind::Cron => Self::Cron,
-        }
-    }
-}
-
-pub(super) async fn list(args: &ListArgs, client: &Client, context: &Context) -> Result<()> {
+pub(super) async fn list(args: ListArgs, client: &Client, context: &Context) -> Result<()> {
     let query = AlarmQuery {
         workspace_id: args.workspace,
-        status: args.status.map(AlarmStatus::from),
-        kind: args.kind.map(AlarmKind::from),
-        search: args.search.clone(),
+        status: args.status,
+        kind: args.kind,
+        search: args.search,
         ..AlarmQuery::default()
     };
-    let alarms = listed(args.limit, args.before.as_deref(), async |limit, cursor| {
-        let query = AlarmQuery {
-            limit,
-            cursor,
-            ..query.clone()
-        };
-        client.alarms(&query).await
-    })
-    .await?;
-    context.format.print(&alarms.rows[..], |alarms| {
-        let header = [
-            "ID",
-            "STATUS",
-            "LABEL",
-            "WHEN",
-            "NEXT",
-            "LAST FIRED",
-            "FAILURES",
-            "LAST ERROR",
-        ];
-        table(&header, alarms.iter().map(row))
-    })?;
-    say_where_it_ends("--before", alarms.next.as_deref(), context.format);
-    Ok(())
+    context.list(client, args.part, query, Client::alarms).await
 }
 
 fn when(alarm: &Alarm) -> String {
@@ -122,19 +60,6 @@ fn when(alarm: &Alarm) -> String {
         (_, Some(civil), Some(zone)) => format!("{civil} {zone}"),
         _ => alarm.fire_at.map(|at| at.to_string()).unwrap_or_default(),
     }
-}
-
-fn row(alarm: &Alarm) -> Vec<Cell> {
-    vec![
-        cell(alarm.id),
-        status(&word(&alarm.status)),
-        short(Some(&alarm.label)),
-        cell(when(alarm)),
-        maybe(alarm.next_fire_at.map(age)),
-        maybe(alarm.last_fired_at.map(age)),
-        cell(alarm.failure_count),
-        short(alarm.last_error.as_deref()),
-    ]
 }
 
 #[derive(Serialize)]
@@ -164,66 +89,64 @@ pub(super) async fn show(id: Uuid, client: &Client, context: &Context) -> Result
         occurrences: client.occurrences(id, &newest_occurrences).await?.items,
         events: lately,
     };
-    context.format.print(&whole, |whole| {
-        let mut parts = vec![details(&whole.alarm)];
+    context.print(&whole, |whole| {
+        let mut parts = vec![fields(details(&whole.alarm))];
         if !whole.fires.is_empty() {
-            parts.push(fires(&whole.fires));
+            parts.push(rows(&whole.fires));
         }
         if !whole.occurrences.is_empty() {
-            parts.push(occurrences::rows(&whole.occurrences));
+            parts.push(rows(&whole.occurrences));
         }
-        parts.push(events(&whole.events));
+        parts.push(rows(&whole.events));
         parts.join("\n\n")
     })
 }
 
-fn events(events: &[AlarmEvent]) -> String {
-    let row = |event: &AlarmEvent| {
-        vec![
-            cell(moment(event.at)),
-            cell(&event.event),
-            cell(&event.actor),
-            maybe(event.detail.as_ref()),
-        ]
-    };
-    table(&["AT", "EVENT", "BY", "DETAIL"], events.iter().map(row))
+impl Described for AlarmEvent {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("AT", |event| cell(moment(event.at))),
+        column("EVENT", |event| cell(&event.event)),
+        column("BY", |event| cell(&event.actor)),
+        column("DETAIL", |event| maybe(event.detail.as_ref())),
+    ];
 }
 
-fn details(alarm: &Alarm) -> String {
-    let misfire = match alarm.misfire {
-        Misfire::CatchUp => format!("catch_up {}", alarm.catch_up),
-        other => word(&other),
-    };
-    fields([
-        ("ID", cell(alarm.id)),
-        ("STATUS", status(&word(&alarm.status))),
-        ("LABEL", cell(&alarm.label)),
-        ("WORKSPACE", cell(alarm.workspace_id)),
-        ("WHEN", cell(when(alarm))),
-        ("IN WORDS", maybe(alarm.description.as_ref())),
-        ("NEXT", maybe(alarm.next_fire_at.map(moment))),
-        ("LAST FIRED", maybe(alarm.last_fired_at.map(moment))),
-        ("FAILED TRIES", cell(alarm.failure_count)),
-        ("FAILED IN A ROW", cell(alarm.failed_in_a_row)),
-        ("LAST ERROR", maybe(alarm.last_error.as_ref())),
-        (
-            "TARGET",
-            alarm.target_url.as_ref().map_or_else(|| cell("the router"), cell),
-        ),
-        ("USER", maybe(alarm.user_id.as_ref())),
-        ("CONVERSATION", maybe(alarm.conversation_id.as_ref())),
-        ("MESSAGE", maybe(alarm.message.as_ref())),
-        ("PAYLOAD", json_cell(alarm.payload.as_deref())),
-        ("MAX FAILURES", maybe(alarm.max_failures)),
-        ("MISFIRE", cell(misfire)),
-        ("OVERLAP", cell(word(&alarm.overlap))),
-        ("DST", cell(word(&alarm.dst))),
-        ("JITTER", cell(format!("{} s", alarm.jitter))),
-        ("START", maybe(alarm.start_at.map(moment))),
-        ("END", maybe(alarm.end_at.map(moment))),
-        ("PAUSE AFTER", maybe(alarm.pause_after)),
-        ("SET BY", cell(&alarm.set_by)),
-        ("SET", cell(moment(alarm.created_at))),
-        ("CHANGED", cell(moment(alarm.updated_at))),
-    ])
+impl Described for Alarm {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("ID", |alarm| cell(alarm.id)),
+        column("STATUS", |alarm| status(&word(&alarm.status))),
+        long("LABEL", |alarm| Some(&alarm.label)),
+        in_details(column("WORKSPACE", |alarm| cell(alarm.workspace_id))),
+        column("WHEN", |alarm| cell(when(alarm))),
+        in_details(column("IN WORDS", |alarm| maybe(alarm.description.as_ref()))),
+        time("NEXT", |alarm| alarm.next_fire_at),
+        time("LAST FIRED", |alarm| alarm.last_fired_at),
+        in_table(column("FAILURES", |alarm| cell(alarm.failure_count))),
+        in_details(column("FAILED TRIES", |alarm| cell(alarm.failure_count))),
+        in_details(column("FAILED IN A ROW", |alarm| cell(alarm.failed_in_a_row))),
+        long("LAST ERROR", |alarm| alarm.last_error.as_deref()),
+        in_details(column("TARGET", |alarm| {
+            cell(alarm.target_url.as_deref().unwrap_or("the router"))
+        })),
+        in_details(column("USER", |alarm| maybe(alarm.user_id.as_ref()))),
+        in_details(column("CONVERSATION", |alarm| {
+            maybe(alarm.conversation_id.as_ref())
+        })),
+        in_details(column("MESSAGE", |alarm| maybe(alarm.message.as_ref()))),
+        in_details(column("PAYLOAD", |alarm| json_cell(alarm.payload.as_deref()))),
+        in_details(column("MAX FAILURES", |alarm| maybe(alarm.max_failures))),
+        in_details(column("MISFIRE", |alarm| match alarm.misfire {
+            Misfire::CatchUp => cell(format!("catch_up {}", alarm.catch_up)),
+            other => cell(word(&other)),
+        })),
+        in_details(column("OVERLAP", |alarm| cell(word(&alarm.overlap)))),
+        in_details(column("DST", |alarm| cell(word(&alarm.dst)))),
+        in_details(column("JITTER", |alarm| cell(format!("{} s", alarm.jitter)))),
+        in_details(time("START", |alarm| alarm.start_at)),
+        in_details(time("END", |alarm| alarm.end_at)),
+        in_details(column("PAUSE AFTER", |alarm| maybe(alarm.pause_after))),
+        in_details(column("SET BY", |alarm| cell(&alarm.set_by))),
+        in_details(time("SET", |alarm| Some(alarm.created_at))),
+        in_details(time("CHANGED", |alarm| Some(alarm.updated_at))),
+    ];
 }

@@ -1,15 +1,15 @@
 //! `stationmaster bench alarms`.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::json;
 use stationmaster_bench::alarms::burst::{self, Burst};
 use stationmaster_bench::alarms::claim_cost;
 use stationmaster_bench::scenario::Progress as _;
 
-use std::time::Duration;
-
-use super::{Bar, private_postgres, table};
+use super::{Bar, measure_each};
 use crate::command::Context;
 use crate::config::Config;
 
@@ -48,52 +48,7 @@ enum Scenario {
     All,
 }
 
-impl Scenario {
-    const EACH: [Self; 3] = [Self::Burst, Self::Healthy, Self::Claim];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Burst => "burst",
-            Self::Healthy => "healthy",
-            Self::Claim => "claim",
-            Self::All => "all",
-        }
-    }
-}
-
 pub(super) async fn run(args: &AlarmsArgs, config: &Config, context: &Context) -> Result<()> {
-    let (url, server) = if let Some(url) = &args.on {
-        (url.clone(), None)
-    } else {
-        let server = private_postgres(config).await?;
-        (server.url("postgres"), Some(server))
-    };
-    stationmaster_core::db::Database::new(&url, 2)?.migrate().await?;
-    let scenarios = if args.scenario == Scenario::All {
-        Scenario::EACH.to_vec()
-    } else {
-        vec![args.scenario]
-    };
-    let mut results = serde_json::Map::new();
-    for scenario in scenarios {
-        let figures = one(scenario, args, config, &url, context).await?;
-        results.insert(scenario.name().to_owned(), figures);
-    }
-    context.format.print(&Value::Object(results), table)?;
-    if let Some(server) = server {
-        tokio::task::spawn_blocking(move || server.stop()).await?;
-    }
-    Ok(())
-}
-
-async fn one(
-    scenario: Scenario,
-    args: &AlarmsArgs,
-    config: &Config,
-    url: &str,
-    context: &Context,
-) -> Result<Value> {
-    let mut bar = Bar::new(scenario.name(), context.format);
     let settings = config.alarms().unwrap_or_default();
     let burst = |alarms: usize, within: u64| Burst {
         alarms: args.alarms.unwrap_or(alarms),
@@ -102,18 +57,18 @@ async fn one(
         servers: args.servers,
         answer_after: Duration::from_millis(args.answer_after),
     };
-    match scenario {
-        Scenario::Burst | Scenario::All => Ok(json!(
-            burst::run(url, burst(20_000, 1), &settings, &mut bar).await?
-        )),
-        Scenario::Healthy => Ok(json!(
-            burst::run(url, burst(2_000, 10), &settings, &mut bar).await?
-        )),
-        Scenario::Claim => {
-            let many = args.alarms.unwrap_or(1_000_000);
-            Ok(json!(
-                claim_cost::measure(url, 1_000, many, |part| bar.part(part, 1)).await?
-            ))
-        }
-    }
+    let one = async |scenario, url: &str, bar: &mut Bar| {
+        Ok(match scenario {
+            Scenario::Burst | Scenario::All => {
+                json!(burst::run(url, burst(20_000, 1), &settings, bar).await?)
+            }
+            Scenario::Healthy => json!(burst::run(url, burst(2_000, 10), &settings, bar).await?),
+            Scenario::Claim => {
+                let many = args.alarms.unwrap_or(1_000_000);
+                json!(claim_cost::measure(url, 1_000, many, |part| bar.part(part, 1)).await?)
+            }
+        })
+    };
+    let left_out = [Scenario::All];
+    measure_each(args.scenario, &left_out, args.on.as_deref(), config, context, one).await
 }

@@ -97,12 +97,12 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
 
 /// Wakes go to a receiver of our own, unless somebody configured another.
 async fn receive_wakes(config: &mut Config) -> Result<Option<String>> {
-    if config.alarms.router_url.is_some() || !config.alarms.enabled {
+    if config.alarms.router_url.is_some() || !config.alarms_enabled {
         return Ok(None);
     }
     let secret = config.alarms.signing_secret.get_or_insert_with(Secret::random);
     let url = receiver::start(secret).await?;
-    config.alarms.router_url = Some(url.clone());
+    config.alarms.router_url = Some(url.parse()?);
     Ok(Some(url))
 }
 

@@ -1,6 +1,5 @@
 //! The database: can it be reached, is it new enough, how is it set, are our tables there, may we use them.
 
-use futures::FutureExt as _;
 use jiff::SignedDuration;
 use stationmaster_core::db::{Database, Error};
 use stationmaster_core::health::{self, Server};
@@ -8,7 +7,7 @@ use stationmaster_core::session::Wall;
 use stationmaster_core::task::chain;
 
 use super::super::Context;
-use super::{Check, Deadline, Finding, REACH, all, owners, server, tables, timeout};
+use super::{Check, Deadline, Finding, REACH, all, owners, server, tables, timeout, within};
 use crate::config::{Config, Heartbeats};
 
 /// The oldest PostgreSQL that has what we need.
@@ -19,59 +18,51 @@ const CONNECTIONS: u32 = 8;
 const APART: f64 = 2.0;
 
 pub(super) async fn look(config: &Config, context: &Context, deadline: Deadline) -> Vec<Finding> {
+    const ID: &str = "database.reachable";
+    let unreachable = |seen: String, advice: &str| vec![Finding::problem(ID, seen, advice)];
     let reached = timeout(REACH, context.any_database_with(CONNECTIONS)).await;
     let database = match reached {
         Ok(Ok(database)) => database,
         Ok(Err(error)) => {
             let advice = "Is PostgreSQL running, and does the setting database_url name it? Nothing else of it was looked at";
-            return vec![Finding::problem(
-                "database.reachable",
-                format!("{error:#}"),
-                advice,
-            )];
+            return unreachable(format!("{error:#}"), advice);
         }
         Err(_) => {
             let advice = "Is PostgreSQL running, and is the way to it open? Nothing else of it was looked at";
-            return vec![Finding::problem("database.reachable", "no answer", advice)];
+            return unreachable("no answer".to_owned(), advice);
         }
     };
     let client = match context.client_on(&database) {
         Ok(client) => client,
         Err(error) => {
             let advice = "Mend the settings; nothing else of it was looked at";
-            return vec![Finding::problem(
-                "database.reachable",
-                format!("{error:#}"),
-                advice,
-            )];
+            return unreachable(format!("{error:#}"), advice);
         }
     };
-    let mut findings = vec![Finding::ok("database.reachable", "it answers")];
-    let within = |id, look| super::within(deadline, id, look);
+    let database = &database;
+    let mut findings = vec![Finding::ok(ID, "it answers")];
     let mut checks: Vec<Check<'_>> = vec![
         within(
+            deadline,
             "database.version",
-            version_and_settings(&database, config).boxed(),
+            version_and_settings(database, config),
         ),
-        within("database.clock", clock(&database).boxed()),
-        within("database.horizon", tables::horizon(&database).boxed()),
+        within(deadline, "database.clock", clock(database)),
+        within(deadline, "database.horizon", tables::horizon(database)),
     ];
-    let schema = timeout(REACH.min(deadline.left() / 2), schema(&database)).await;
+    let schema = timeout(REACH.min(deadline.left() / 2), schema(database)).await;
     let schema = schema.unwrap_or_else(|_| super::silence("database.schema"));
-    let there = schema.severity == super::Severity::Ok;
-    if there {
+    if schema.severity == super::Severity::Ok {
+        let owners = owners::look(&client, stale_after(config));
         checks.extend([
-            within("database.rights", rights(&database).boxed()),
-            within("database.wall", wall(&database).boxed()),
-            within("database.dead_rows", tables::dead(&database).boxed()),
-            within("servers.alive", server::servers(&client).boxed()),
-            within("servers.duties", tables::duties(&database).boxed()),
-            within("servers.claims", tables::claims(&database).boxed()),
-            within(
-                "dispatchers.owners",
-                owners::look(&client, stale_after(config)).boxed(),
-            ),
-            within("locks.table", tables::locks(&database, context).boxed()),
+            within(deadline, "database.rights", rights(database)),
+            within(deadline, "database.wall", wall(database)),
+            within(deadline, "database.dead_rows", tables::dead(database)),
+            within(deadline, "servers.alive", server::servers(&client)),
+            within(deadline, "servers.duties", tables::duties(database)),
+            within(deadline, "servers.claims", tables::claims(database)),
+            within(deadline, "dispatchers.owners", owners),
+            within(deadline, "locks.table", tables::locks(database, context)),
         ]);
     }
     findings.push(schema);
@@ -84,15 +75,6 @@ fn stale_after(config: &Config) -> Option<SignedDuration> {
     let here = config.heartbeats == Heartbeats::Postgres;
     let stale = SignedDuration::try_from(config.dispatchers.stale_after);
     here.then(|| stale.unwrap_or(SignedDuration::MAX))
-}
-
-/// What is said of a question that the database did not answer.
-pub(super) fn unanswered(id: &'static str, error: &dyn std::error::Error) -> Vec<Finding> {
-    vec![Finding::warning(
-        id,
-        chain(error),
-        "The database's own log may tell more",
-    )]
 }
 
 async fn schema(database: &Database) -> Finding {
@@ -132,11 +114,8 @@ async fn schema(database: &Database) -> Finding {
     }
 }
 
-async fn version_and_settings(database: &Database, config: &Config) -> Vec<Finding> {
-    match health::server(database).await {
-        Ok(server) => judge(&server, config),
-        Err(error) => unanswered("database.version", &error),
-    }
+async fn version_and_settings(database: &Database, config: &Config) -> Result<Vec<Finding>, Error> {
+    Ok(judge(&health::server(database).await?, config))
 }
 
 fn judge(server: &Server, config: &Config) -> Vec<Finding> {
@@ -214,12 +193,9 @@ fn connections(server: &Server, config: &Config) -> Finding {
     }
 }
 
-async fn clock(database: &Database) -> Vec<Finding> {
+async fn clock(database: &Database) -> Result<Finding, Error> {
     const ID: &str = "database.clock";
-    let clock = match health::clock(database).await {
-        Ok(clock) => clock,
-        Err(error) => return unanswered(ID, &error),
-    };
+    let clock = health::clock(database).await?;
     let seen = format!(
         "the database is {:.3} s {} of this machine, give or take {:.3} s",
         clock.ahead.abs(),
@@ -228,17 +204,14 @@ async fn clock(database: &Database) -> Vec<Finding> {
     );
     if clock.ahead.abs() - clock.uncertain.as_secs_f64() > APART {
         let advice = "Let both keep time by NTP: the database's clock decides what is due, this one only what people are told";
-        return vec![Finding::warning(ID, seen, advice)];
+        return Ok(Finding::warning(ID, seen, advice));
     }
-    vec![Finding::ok(ID, seen)]
+    Ok(Finding::ok(ID, seen))
 }
 
-async fn rights(database: &Database) -> Vec<Finding> {
+async fn rights(database: &Database) -> Result<Finding, Error> {
     const ID: &str = "database.rights";
-    let rights = match health::rights(database).await {
-        Ok(rights) => rights,
-        Err(error) => return unanswered(ID, &error),
-    };
+    let rights = health::rights(database).await?;
     if !rights.closed.is_empty() {
         let seen = format!("{} may not use {}", rights.role, rights.closed.join(", "));
         let advice = format!(
@@ -246,36 +219,27 @@ async fn rights(database: &Database) -> Vec<Finding> {
              grant all on all tables in schema stationmaster, stationmaster_internal to {0}",
             rights.role
         );
-        return vec![Finding::problem(ID, seen, advice)];
+        return Ok(Finding::problem(ID, seen, advice));
     }
     if !rights.may_migrate {
         let seen = format!("{} may use the tables, and not change them", rights.role);
         let advice = "Let another role run `stationmaster migrate`, and set migrate_at_start = false";
-        return vec![Finding::note(ID, seen, advice)];
+        return Ok(Finding::note(ID, seen, advice));
     }
-    vec![Finding::ok(
-        ID,
-        format!("{} may use the tables and change them", rights.role),
-    )]
+    let seen = format!("{} may use the tables and change them", rights.role);
+    Ok(Finding::ok(ID, seen))
 }
 
-async fn wall(database: &Database) -> Vec<Finding> {
+async fn wall(database: &Database) -> Result<Finding, Error> {
     const ID: &str = "database.wall";
-    match database.raise_wall().await {
-        Ok(Wall::Stands) => vec![Finding::ok(
-            ID,
-            "row-level security stands behind the API's own checks",
-        )],
-        Ok(Wall::Missing(reason)) => {
+    Ok(match database.raise_wall().await? {
+        Wall::Stands => Finding::ok(ID, "row-level security stands behind the API's own checks"),
+        Wall::Missing(reason) => {
+            let seen = format!("row-level security does not stand: {reason}");
             let advice = "Let a role with CREATEROLE run `stationmaster migrate`; until then the API's own checks stand alone";
-            vec![Finding::warning(
-                ID,
-                format!("row-level security does not stand: {reason}"),
-                advice,
-            )]
+            Finding::warning(ID, seen, advice)
         }
-        Err(error) => unanswered(ID, &error),
-    }
+    })
 }
 
 #[cfg(test)]

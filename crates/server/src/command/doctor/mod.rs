@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use comfy_table::Cell;
 use futures::future::{BoxFuture, FutureExt as _, join_all};
 use serde::Serialize;
+use stationmaster_core::task::chain;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Context;
 use crate::config::Target;
 use crate::failure::PassedOn;
-use crate::output::{cell, maybe, status, table};
+use crate::output::{Column, Described, cell, column, maybe, rows, status, word};
 
 mod database;
 mod outside;
@@ -65,17 +65,6 @@ pub(super) enum Severity {
     Problem,
 }
 
-impl Severity {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Problem => "problem",
-        }
-    }
-}
-
 /// What a check saw.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Finding {
@@ -123,15 +112,57 @@ impl Finding {
 /// What one check comes to.
 type Check<'a> = BoxFuture<'a, Vec<Finding>>;
 
+/// What a look brings: one finding or several, or that whoever was asked refused.
+trait Look: Send {
+    fn findings(self, id: &'static str) -> Vec<Finding>;
+}
+
+impl Look for Finding {
+    fn findings(self, _: &'static str) -> Vec<Finding> {
+        vec![self]
+    }
+}
+
+impl Look for Vec<Finding> {
+    fn findings(self, _: &'static str) -> Vec<Finding> {
+        self
+    }
+}
+
+impl<L: Look, E: Into<anyhow::Error> + Send> Look for Result<L, E> {
+    fn findings(self, id: &'static str) -> Vec<Finding> {
+        match self {
+            Ok(look) => look.findings(id),
+            Err(error) => vec![refused(id, &error.into())],
+        }
+    }
+}
+
+/// What is said of a question that was not answered.
+fn refused(id: &'static str, error: &anyhow::Error) -> Finding {
+    use stationmaster_client::Error;
+    let advice = match error.downcast_ref() {
+        None => return Finding::warning(id, chain(error.as_ref()), "The database's own log may tell more"),
+        Some(Error::Unauthenticated(_) | Error::Forbidden(_)) => {
+            "Use a token that may look: see `stationmaster contexts`"
+        }
+        Some(Error::Transport(_)) => "Is the server running, and is its address right?",
+        Some(_) => "The log of the server, or of the database, may tell more",
+    };
+    Finding::problem(id, error.to_string(), advice)
+}
+
 /// A check with its deadline, under the name of what it asks about.
-fn within<'a>(
+fn within<'a, L: Look>(
     deadline: Deadline,
     id: &'static str,
-    look: impl Future<Output = Vec<Finding>> + Send + 'a,
+    look: impl Future<Output = L> + Send + 'a,
 ) -> Check<'a> {
     async move {
-        let answer = timeout_at(deadline.0, look).await;
-        answer.unwrap_or_else(|_| vec![silence(id)])
+        match timeout_at(deadline.0, look).await {
+            Ok(look) => look.findings(id),
+            Err(_) => vec![silence(id)],
+        }
     }
     .boxed()
 }
@@ -153,7 +184,7 @@ struct Report {
 pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<()> {
     let deadline = Deadline::new();
     let mut findings = match context.target()? {
-        Target::Api(api) => server::look(&Context::client_of(&api)?, deadline).await,
+        Target::Api(api) => server::look(&Context::client_of(&api.server)?, deadline).await,
         Target::Database => {
             let config = context.settings()?.config;
             let (inside, outside) = tokio::join!(
@@ -168,7 +199,7 @@ pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<()> {
     if args.quiet {
         findings.retain(|finding| finding.severity > Severity::Ok);
     }
-    context.format.print(&Report { worst, findings }, for_people)?;
+    context.print(&Report { worst, findings }, for_people)?;
     if worst == Severity::Problem {
         return Err(PassedOn(1).into());
     }
@@ -179,18 +210,16 @@ fn for_people(report: &Report) -> String {
     if report.findings.is_empty() {
         return "Everything is in order.".to_owned();
     }
-    let row = |finding: &Finding| -> Vec<Cell> {
-        vec![
-            status(finding.severity.word()),
-            cell(finding.id),
-            cell(&finding.seen),
-            maybe(finding.advice.as_ref()),
-        ]
-    };
-    table(
-        &["STATE", "CHECK", "SEEN", "WHAT TO DO"],
-        report.findings.iter().map(row),
-    )
+    rows(&report.findings)
+}
+
+impl Described for Finding {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("STATE", |finding| status(&word(&finding.severity))),
+        column("CHECK", |finding| cell(finding.id)),
+        column("SEEN", |finding| cell(&finding.seen)),
+        column("WHAT TO DO", |finding| maybe(finding.advice.as_ref())),
+    ];
 }
 
 /// Runs checks at once, in the order in which they are told.

@@ -1,12 +1,12 @@
 //! What lies outside of the database: the engine, Redis, whoever receives wakes, and the zones that came with this program.
 
+use std::future::ready;
 use std::time::Duration;
 
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::browse::{self, Filter};
 use stationmaster_temporal::TemporalEngine;
 use tokio::net::TcpStream;
-use url::Url;
 
 use super::{Deadline, Finding, REACH, all, timeout, within};
 use crate::config::{Config, Engine, Heartbeats};
@@ -23,8 +23,8 @@ pub(super) async fn look(config: &Config, deadline: Deadline) -> Vec<Finding> {
         within(deadline, "engine.reachable", engine(config, deadline)),
         within(deadline, "redis.reachable", redis(config)),
         within(deadline, "wakes.egress", egress(config)),
-        within(deadline, "wakes.signature", async { signature(config) }),
-        within(deadline, "zones.version", async { vec![zones()] }),
+        within(deadline, "wakes.signature", ready(signature(config))),
+        within(deadline, "zones.version", ready(zones())),
     ])
     .await
 }
@@ -42,24 +42,14 @@ async fn engine(config: &Config, deadline: Deadline) -> Vec<Finding> {
     if config.engine == Engine::Embedded {
         return vec![Finding::ok(ID, "embedded: it runs inside the servers")];
     }
-    let engine =
-        match wiring::temporal(&config.temporal, "doctor").map(|settings| TemporalEngine::new(&settings)) {
-            Ok(Ok(engine)) => engine,
-            Ok(Err(error)) => {
-                return vec![Finding::problem(
-                    ID,
-                    error.to_string(),
-                    "Mend the settings temporal.*",
-                )];
-            }
-            Err(error) => {
-                return vec![Finding::problem(
-                    ID,
-                    format!("{error:#}"),
-                    "Mend the settings temporal.*",
-                )];
-            }
-        };
+    let settings = wiring::temporal(&config.temporal, "doctor");
+    let engine = match settings.and_then(|settings| Ok(TemporalEngine::new(&settings)?)) {
+        Ok(engine) => engine,
+        Err(error) => {
+            let advice = "Mend the settings temporal.*";
+            return vec![Finding::problem(ID, format!("{error:#}"), advice)];
+        }
+    };
     let cluster = match engine.look(REACH).await {
         Ok(cluster) => cluster,
         Err(error) => {
@@ -107,33 +97,9 @@ async fn clock(config: &Config, engine: &TemporalEngine, deadline: Deadline) -> 
 
 async fn compare(config: &Config, engine: &TemporalEngine) -> Finding {
     const ID: &str = CLOCK;
-    let unknown = || Finding::ok(ID, "no run of ours to compare with");
-    let Some(url) = &config.database_url else {
-        return unknown();
+    let Some(apart) = apart(config, engine).await else {
+        return Finding::ok(ID, "no run of ours to compare with");
     };
-    let Ok(database) = Database::new(url, 1) else {
-        return unknown();
-    };
-    let filter = Filter {
-        limit: 20,
-        ..Filter::default()
-    };
-    let Ok(newest) = browse::executions(&database, &filter).await else {
-        return unknown();
-    };
-    let newest = newest.rows.into_iter().find_map(|execution| {
-        let temporal = execution.engine.as_deref() == Some("temporal") && execution.attempts == 0;
-        temporal.then_some((execution.id, execution.claimed_at?, execution.started_at?))
-    });
-    let Some((id, claimed_at, started_at)) = newest else {
-        return unknown();
-    };
-    let Ok(Some(began)) = engine.began_at(id, REACH).await else {
-        return unknown();
-    };
-    let early = claimed_at.duration_since(began).as_secs_f64();
-    let late = began.duration_since(started_at).as_secs_f64();
-    let apart = early.max(late).max(0.0);
     let seen = format!("the engine and the database are at most {apart:.3} s apart, by the newest run");
     if apart > APART {
         return Finding::warning(ID, seen, "Let both keep time by NTP");
@@ -141,10 +107,28 @@ async fn compare(config: &Config, engine: &TemporalEngine) -> Finding {
     Finding::ok(ID, seen)
 }
 
-async fn redis(config: &Config) -> Vec<Finding> {
+/// How many seconds, by the newest run.
+async fn apart(config: &Config, engine: &TemporalEngine) -> Option<f64> {
+    let database = Database::new(config.database_url.as_ref()?, 1).ok()?;
+    let filter = Filter {
+        limit: 20,
+        ..Filter::default()
+    };
+    let newest = browse::executions(&database, &filter).await.ok()?.rows;
+    let (id, claimed_at, started_at) = newest.into_iter().find_map(|execution| {
+        let temporal = execution.engine.as_deref() == Some("temporal") && execution.attempts == 0;
+        temporal.then_some((execution.id, execution.claimed_at?, execution.started_at?))
+    })?;
+    let began = engine.began_at(id, REACH).await.ok()??;
+    let early = claimed_at.duration_since(began).as_secs_f64();
+    let late = began.duration_since(started_at).as_secs_f64();
+    Some(early.max(late).max(0.0))
+}
+
+async fn redis(config: &Config) -> Finding {
     const ID: &str = "redis.reachable";
     let Some(url) = &config.redis_url else {
-        return vec![Finding::ok(ID, "not used")];
+        return Finding::ok(ID, "not used");
     };
     let ask = async {
         let client = redis::Client::open(url.as_str())?;
@@ -159,73 +143,54 @@ async fn redis(config: &Config) -> Vec<Finding> {
                 Heartbeats::Redis => "heartbeats are kept there",
                 Heartbeats::Postgres => "nothing is kept there: heartbeats = postgres",
             };
-            let seen = format!(
-                "Redis {} answers; {used}",
-                version.unwrap_or("(no version)").trim()
-            );
-            return vec![Finding::ok(ID, seen)];
+            let version = version.unwrap_or("(no version)").trim();
+            return Finding::ok(ID, format!("Redis {version} answers; {used}"));
         }
         // The words of the library may hold the address, and that a password.
         Ok(Err(error)) => error.category().to_owned(),
         Err(_) => "no answer".to_owned(),
     };
     let advice = "Is Redis running, and does redis_url name it?";
-    vec![if config.heartbeats == Heartbeats::Redis {
+    if config.heartbeats == Heartbeats::Redis {
         let advice =
             format!("{advice} Leases go on without it; the supervisor removes nothing until it is back");
         Finding::problem(ID, seen, advice)
     } else {
         Finding::warning(ID, seen, advice)
-    }]
+    }
 }
 
 /// Whoever receives wakes can believe only what is signed.
-fn signature(config: &Config) -> Vec<Finding> {
+fn signature(config: &Config) -> Finding {
     const ID: &str = "wakes.signature";
-    if !config.alarms.enabled {
-        return vec![Finding::ok(
-            ID,
-            "this server would send no wakes: alarms.enabled = false",
-        )];
+    if !config.alarms_enabled {
+        return Finding::ok(ID, "this server would send no wakes: alarms.enabled = false");
     }
     if config.alarms.signing_secret.is_none() {
         let advice =
             "Make one: stationmaster alarms secrets generate; set alarms.signing_secret on every server";
-        return vec![Finding::note(ID, "wakes are sent without a signature", advice)];
+        return Finding::note(ID, "wakes are sent without a signature", advice);
     }
-    vec![Finding::ok(ID, "wakes are signed")]
+    Finding::ok(ID, "wakes are signed")
 }
 
 /// A connection and no word: a wake would be work.
-async fn egress(config: &Config) -> Vec<Finding> {
+async fn egress(config: &Config) -> Finding {
     const ID: &str = "wakes.egress";
     let Some(router) = &config.alarms.router_url else {
-        return vec![Finding::ok(
-            ID,
-            "no router is configured: alarms name their own targets",
-        )];
+        return Finding::ok(ID, "no router is configured: alarms name their own targets");
     };
-    let address = router.parse::<Url>().ok().and_then(|url| {
-        let host = url.host_str()?.trim_matches(['[', ']']).to_owned();
-        Some((host, url.port_or_known_default()?))
-    });
-    let Some((host, port)) = address else {
-        return vec![Finding::problem(
-            ID,
-            "alarms.router_url is no address",
-            "Mend the setting",
-        )];
+    let (Some(host), Some(port)) = (router.host_str(), router.port_or_known_default()) else {
+        return Finding::problem(ID, "alarms.router_url is no address", "Mend the setting");
     };
-    match TcpStream::connect((host.as_str(), port)).await {
-        Ok(_) => vec![Finding::ok(ID, format!("{host}:{port} can be reached"))],
+    let host = host.trim_matches(['[', ']']);
+    match TcpStream::connect((host, port)).await {
+        Ok(_) => Finding::ok(ID, format!("{host}:{port} can be reached")),
         Err(error) => {
             let advice =
                 "Is the router running, and is the way to it open? Wakes are tried again, up to max_failures";
-            vec![Finding::warning(
-                ID,
-                format!("{host}:{port} cannot be reached: {error}"),
-                advice,
-            )]
+            let seen = format!("{host}:{port} cannot be reached: {error}");
+            Finding::warning(ID, seen, advice)
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Who owns the dispatchers, and under which epoch.
 
 use jiff::{SignedDuration, Timestamp};
-use stationmaster_client::Client;
 use stationmaster_client::wire::{Dispatcher, DispatcherQuery, DispatcherState};
+use stationmaster_client::{Client, Result};
 
 use super::Finding;
-use super::server::refused;
 
 const ID: &str = "dispatchers.owners";
 /// Dispatchers that are looked at.
@@ -16,22 +15,19 @@ const NAMED: usize = 5;
 const TAKEN_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// Heartbeats are old after `stale`; without it they are not looked at.
-pub(super) async fn look(client: &Client, stale: Option<SignedDuration>) -> Vec<Finding> {
+pub(super) async fn look(client: &Client, stale: Option<SignedDuration>) -> Result<Vec<Finding>> {
     let query = DispatcherQuery {
         limit: Some(MOST),
         ..DispatcherQuery::default()
     };
-    let dispatchers = match client.dispatchers(&query).await {
-        Ok(page) => page.items,
-        Err(error) => return refused(ID, &error),
-    };
+    let dispatchers = client.dispatchers(&query).await?.items;
     let now = Timestamp::now();
-    let mut findings = judge(&dispatchers, now);
+    let mut findings = vec![judge(&dispatchers, now)];
     findings.extend(stale.and_then(|stale| silent(&dispatchers, stale, now)));
-    findings
+    Ok(findings)
 }
 
-fn judge(dispatchers: &[Dispatcher], now: Timestamp) -> Vec<Finding> {
+fn judge(dispatchers: &[Dispatcher], now: Timestamp) -> Finding {
     let forsaken: Vec<&Dispatcher> = dispatchers
         .iter()
         .filter(|one| one.state == DispatcherState::Vacant)
@@ -43,12 +39,12 @@ fn judge(dispatchers: &[Dispatcher], now: Timestamp) -> Vec<Finding> {
     if !forsaken.is_empty() {
         let seen = format!("nobody owns {}, and signals wait there", names(&forsaken));
         let advice = "Start a server, or look why none takes it: dispatchers.enabled, dispatchers.projects, and the engine";
-        return vec![Finding::problem(ID, seen, advice)];
+        return Finding::problem(ID, seen, advice);
     }
     if dispatchers.is_empty() {
-        return vec![Finding::ok(ID, "there are no dispatchers yet")];
+        return Finding::ok(ID, "there are no dispatchers yet");
     }
-    vec![Finding::ok(ID, names(&dispatchers.iter().collect::<Vec<_>>()))]
+    Finding::ok(ID, names(&dispatchers.iter().collect::<Vec<_>>()))
 }
 
 /// Owners whose lease holds and whose heartbeat does not come.
@@ -117,7 +113,7 @@ mod tests {
     fn an_owner_is_told_with_its_epoch_and_a_forsaken_dispatcher_is_a_problem() {
         use DispatcherState::{Owned, Vacant};
         let now = Timestamp::now();
-        let judged = |one| judge(&[one], now).remove(0);
+        let judged = |one| judge(&[one], now);
         let owned = judged(dispatcher(Owned, Some(600), 1));
         assert_eq!(owned.severity, Severity::Ok, "{owned:?}");
         assert_eq!(owned.seen, "dispatcher-shop-default by a (epoch 4)");
@@ -126,7 +122,7 @@ mod tests {
         let forsaken = judged(dispatcher(Vacant, Some(600), 1));
         assert_eq!(forsaken.severity, Severity::Problem, "{forsaken:?}");
         let many: Vec<Dispatcher> = (0..7).map(|_| dispatcher(Owned, None, 1)).collect();
-        assert!(judge(&many, now)[0].seen.ends_with("; and 2 more"));
+        assert!(judge(&many, now).seen.ends_with("; and 2 more"));
     }
 
     #[test]

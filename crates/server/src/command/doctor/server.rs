@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::{Timestamp, ToSpan as _};
 use stationmaster_client::wire::{OverviewQuery, Server, Token};
-use stationmaster_client::{Client, Error};
+use stationmaster_client::{Client, Error, Result};
 
 use super::{Deadline, Finding, all, owners, within};
 use crate::output::word;
@@ -19,24 +19,11 @@ pub(super) async fn look(client: &Client, deadline: Deadline) -> Vec<Finding> {
     .await
 }
 
-pub(super) fn refused(id: &'static str, error: &Error) -> Vec<Finding> {
-    let advice = match error {
-        Error::Unauthenticated(_) | Error::Forbidden(_) => {
-            "Use a token that may look: see `stationmaster contexts`"
-        }
-        Error::Transport(_) => "Is the server running, and is its address right?",
-        _ => "The log of the server, or of the database, may tell more",
-    };
-    vec![Finding::problem(id, error.to_string(), advice)]
-}
-
-async fn token(client: &Client) -> Vec<Finding> {
-    const ID: &str = "api.token";
+async fn token(client: &Client) -> Result<Finding> {
     match client.own_token().await {
-        Ok(token) => vec![judge_token(&token)],
         // An open server asks nobody.
-        Err(Error::NotFound(_)) => vec![Finding::ok(ID, "none is asked for")],
-        Err(error) => refused(ID, &error),
+        Err(Error::NotFound(_)) => Ok(Finding::ok("api.token", "none is asked for")),
+        asked => Ok(judge_token(&asked?)),
     }
 }
 
@@ -55,34 +42,23 @@ fn judge_token(token: &Token) -> Finding {
     }
 }
 
-async fn overview(client: &Client) -> Vec<Finding> {
+async fn overview(client: &Client) -> Result<Finding> {
     const ID: &str = "api.overview";
-    match client.overview(&OverviewQuery::default()).await {
-        Ok(overview) if overview.open => {
-            let advice = "Only for a machine of one's own: set http.open = false, and make tokens";
-            vec![Finding::note(
-                ID,
-                "whoever reaches this server may do everything",
-                advice,
-            )]
-        }
-        Ok(overview) => {
-            let numbers = overview.overview;
-            let seen = format!(
-                "{} items wait, {} executions run",
-                numbers.waiting, numbers.running
-            );
-            vec![Finding::ok(ID, seen)]
-        }
-        Err(error) => refused(ID, &error),
+    let overview = client.overview(&OverviewQuery::default()).await?;
+    if overview.open {
+        let seen = "whoever reaches this server may do everything";
+        let advice = "Only for a machine of one's own: set http.open = false, and make tokens";
+        return Ok(Finding::note(ID, seen, advice));
     }
+    let (waiting, running) = (overview.overview.waiting, overview.overview.running);
+    Ok(Finding::ok(
+        ID,
+        format!("{waiting} items wait, {running} executions run"),
+    ))
 }
 
-pub(super) async fn servers(client: &Client) -> Vec<Finding> {
-    match client.servers().await {
-        Ok(servers) => judge_servers(&servers),
-        Err(error) => refused("servers.alive", &error),
-    }
+pub(super) async fn servers(client: &Client) -> Result<Vec<Finding>> {
+    Ok(judge_servers(&client.servers().await?))
 }
 
 fn judge_servers(servers: &[Server]) -> Vec<Finding> {
@@ -91,19 +67,17 @@ fn judge_servers(servers: &[Server]) -> Vec<Finding> {
         let advice = "Start one: stationmaster serve";
         return vec![Finding::warning("servers.alive", "no server is alive", advice)];
     }
-    let names: Vec<&str> = alive.iter().map(|server| server.name.as_str()).collect();
-    let mut findings = vec![Finding::ok(
-        "servers.alive",
-        format!("{}: {}", alive.len(), names.join(", ")),
-    )];
-    let without: Vec<&str> = alive
-        .iter()
-        .filter(|server| !server.engine_up)
-        .map(|server| server.name.as_str())
-        .collect();
+    let named = |which: fn(&Server) -> bool| {
+        let which = alive.iter().filter(|server| which(server));
+        let names: Vec<&str> = which.map(|server| server.name.as_str()).collect();
+        names.join(", ")
+    };
+    let seen = format!("{}: {}", alive.len(), named(|_| true));
+    let mut findings = vec![Finding::ok("servers.alive", seen)];
+    let without = named(|server| !server.engine_up);
     if !without.is_empty() {
         let advice = "See engine.reachable; they go on by themselves as soon as it answers";
-        let seen = format!("the engine does not answer {}", without.join(", "));
+        let seen = format!("the engine does not answer {without}");
         findings.push(Finding::problem("servers.engine", seen, advice));
     }
     if alive.iter().all(|server| !server.claiming) {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use stationmaster_core::db::Database;
+use anyhow::Result;
+use stationmaster_core::db::{self, Database};
 use stationmaster_core::health::{self, Horizon, Table};
 
 use super::super::Context;
 use super::Finding;
-use super::database::unanswered;
 
 /// A snapshot older than this many transactions, or seconds, holds cleaning up.
 const OLD_TRANSACTIONS: i32 = 1_000_000;
@@ -17,12 +17,11 @@ const DEAD: i64 = 100_000;
 /// Recovery takes seconds; whatever is over for so long is not being recovered.
 const RECOVERY: Duration = Duration::from_mins(1);
 
-pub(super) async fn horizon(database: &Database) -> Vec<Finding> {
-    match health::horizon(database).await {
-        Ok(None) => vec![Finding::ok("database.horizon", "nobody holds an old snapshot")],
-        Ok(Some(oldest)) => vec![judge_horizon(&oldest)],
-        Err(error) => unanswered("database.horizon", &error),
-    }
+pub(super) async fn horizon(database: &Database) -> Result<Finding, db::Error> {
+    Ok(match health::horizon(database).await? {
+        None => Finding::ok("database.horizon", "nobody holds an old snapshot"),
+        Some(oldest) => judge_horizon(&oldest),
+    })
 }
 
 fn judge_horizon(oldest: &Horizon) -> Finding {
@@ -62,118 +61,78 @@ fn judge_horizon(oldest: &Horizon) -> Finding {
     Finding::warning(ID, seen, advice)
 }
 
-pub(super) async fn dead(database: &Database) -> Vec<Finding> {
+pub(super) async fn dead(database: &Database) -> Result<Vec<Finding>, db::Error> {
     const ID: &str = "database.dead_rows";
-    let tables = match health::tables(database).await {
-        Ok(tables) => tables,
-        Err(error) => return unanswered(ID, &error),
-    };
+    let tables = health::tables(database).await?;
     let told = |table: &Table| {
-        format!(
-            "{} has {} dead rows and {} live ones, {} MiB",
-            table.name,
-            table.dead,
-            table.live,
-            table.bytes >> 20
-        )
+        let (name, dead, live) = (&table.name, table.dead, table.live);
+        let size = table.bytes >> 20;
+        format!("{name} has {dead} dead rows and {live} live ones, {size} MiB")
     };
     let worth_a_word = |table: &&Table| table.dead > DEAD && table.dead > table.live;
-    let findings: Vec<Finding> = tables
+    let advice = "Let autovacuum keep up, and see database.horizon for who is in its way";
+    let mut findings: Vec<Finding> = tables
         .iter()
         .filter(worth_a_word)
-        .map(|table| {
-            let advice = "Let autovacuum keep up, and see database.horizon for who is in its way";
-            Finding::warning(ID, told(table), advice)
-        })
+        .map(|table| Finding::warning(ID, told(table), advice))
         .collect();
-    if !findings.is_empty() {
-        return findings;
+    if findings.is_empty() {
+        let most = tables.first();
+        findings.push(Finding::ok(
+            ID,
+            most.map_or_else(|| "no statistics yet".to_owned(), told),
+        ));
     }
-    let most = tables
-        .first()
-        .map_or_else(|| "no statistics yet".to_owned(), told);
-    vec![Finding::ok(ID, most)]
+    Ok(findings)
 }
 
 /// A duty that nobody holds while servers live is taken within its lease; one of a dead server is about to be.
-pub(super) async fn duties(database: &Database) -> Vec<Finding> {
+pub(super) async fn duties(database: &Database) -> Result<Finding, db::Error> {
     const ID: &str = "servers.duties";
-    let duties = match health::duties(database).await {
-        Ok(duties) => duties,
-        Err(error) => return unanswered(ID, &error),
-    };
-    let told: Vec<String> = duties
-        .iter()
-        .map(|duty| {
-            let by = duty.server.as_deref().unwrap_or("nobody");
-            let held = if duty.held { "" } else { ", not held" };
-            format!("{} by {by} (epoch {}{held})", duty.name, duty.epoch)
-        })
-        .collect();
-    let orphans: Vec<&str> = duties
-        .iter()
-        .filter(|duty| duty.held && !duty.alive)
-        .map(|duty| duty.name.as_str())
-        .collect();
+    let duties = health::duties(database).await?;
+    let orphans = duties.iter().filter(|duty| duty.held && !duty.alive);
+    let orphans: Vec<&str> = orphans.map(|duty| duty.name.as_str()).collect();
     if !orphans.is_empty() {
         let seen = format!("held by servers that are gone: {}", orphans.join(", "));
         let advice = "A living server takes over when the lease ends; look again in a minute";
-        return vec![Finding::note(ID, seen, advice)];
+        return Ok(Finding::note(ID, seen, advice));
     }
-    vec![Finding::ok(
-        ID,
-        if told.is_empty() {
-            "none yet".to_owned()
-        } else {
-            told.join("; ")
-        },
-    )]
+    if duties.is_empty() {
+        return Ok(Finding::ok(ID, "none yet"));
+    }
+    let told = duties.iter().map(|duty| {
+        let by = duty.server.as_deref().unwrap_or("nobody");
+        let held = if duty.held { "" } else { ", not held" };
+        format!("{} by {by} (epoch {}{held})", duty.name, duty.epoch)
+    });
+    Ok(Finding::ok(ID, told.collect::<Vec<_>>().join("; ")))
 }
 
-pub(super) async fn claims(database: &Database) -> Vec<Finding> {
+pub(super) async fn claims(database: &Database) -> Result<Finding, db::Error> {
     const ID: &str = "servers.claims";
-    match health::claims(database, RECOVERY).await {
-        Ok(claims) if claims.overdue > 0 => {
-            let seen = format!(
-                "{} claims have run out and nobody has recovered them",
-                claims.overdue
-            );
-            vec![Finding::warning(
-                ID,
-                seen,
-                "Does a server run? Its log tells why recovery does not: see servers.alive",
-            )]
-        }
-        Ok(claims) => {
-            let ready = if claims.ready >= 1000 {
-                "1000 or more".to_owned()
-            } else {
-                claims.ready.to_string()
-            };
-            vec![Finding::ok(
-                ID,
-                format!("none is overdue; {ready} items are ready"),
-            )]
-        }
-        Err(error) => unanswered(ID, &error),
+    let health::Claims { overdue, ready } = health::claims(database, RECOVERY).await?;
+    if overdue > 0 {
+        let seen = format!("{overdue} claims have run out and nobody has recovered them");
+        let advice = "Does a server run? Its log tells why recovery does not: see servers.alive";
+        return Ok(Finding::warning(ID, seen, advice));
     }
+    let ready = if ready >= 1000 {
+        "1000 or more".to_owned()
+    } else {
+        ready.to_string()
+    };
+    Ok(Finding::ok(
+        ID,
+        format!("none is overdue; {ready} items are ready"),
+    ))
 }
 
-pub(super) async fn locks(database: &Database, context: &Context) -> Vec<Finding> {
+pub(super) async fn locks(database: &Database, context: &Context) -> Result<Finding> {
     const ID: &str = "locks.table";
-    let locks = match context.locks(database) {
-        Ok(locks) => locks,
-        Err(error) => return unanswered(ID, &error),
-    };
-    match locks.problem().await {
-        Ok(None) => vec![Finding::ok(ID, "it is there and can be used")],
-        Ok(Some(problem)) => vec![Finding::warning(
-            ID,
-            problem,
-            "Until then there are no named locks",
-        )],
-        Err(error) => unanswered(ID, &error),
-    }
+    Ok(match context.locks(database)?.problem().await? {
+        None => Finding::ok(ID, "it is there and can be used"),
+        Some(problem) => Finding::warning(ID, problem, "Until then there are no named locks"),
+    })
 }
 
 #[cfg(test)]

@@ -2,15 +2,14 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use comfy_table::Cell;
 use serde::Serialize;
 use stationmaster_client::wire::{Lock, UnlockAnswer};
 use stationmaster_client::{Client, Error};
 
 use super::Context;
-use super::arguments::text;
+use super::arguments::{Caution, text};
 use crate::failure::{Kind, Refusal};
-use crate::output::{cell, maybe, moment, printable, status, table};
+use crate::output::{Column, Described, cell, column, maybe, moment, printable, status};
 
 mod run;
 
@@ -27,44 +26,35 @@ pub(crate) enum Command {
 
 /// What to free.
 #[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be freed")))]
 pub(crate) struct ReleaseArgs {
     /// The lock
     #[arg(value_parser = text)]
     name: String,
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-    /// Only say what would be freed
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
+    #[command(flatten)]
+    caution: Caution,
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
-        Command::List => {
-            let locks = context.client().await?.locks().await?;
-            context.format.print(&locks[..], |locks| {
-                table(
-                    &["NAME", "STATE", "BY", "SINCE", "UNTIL", "TOKEN"],
-                    locks.iter().map(row),
-                )
-            })
-        }
+        Command::List => context.show_all(&context.client().await?.locks().await?),
         Command::Run(args) => run::run(args, context).await,
         Command::Release(args) => release(&args, &context.client().await?, context).await,
     }
 }
 
-fn row(lock: &Lock) -> Vec<Cell> {
-    vec![
-        cell(&lock.name),
-        status(if lock.held { "held" } else { "free" }),
-        cell(&lock.by),
-        maybe(lock.since.map(moment)),
-        lock.until
-            .map_or_else(|| cell("for ever"), |until| cell(moment(until))),
-        maybe(lock.token),
-    ]
+impl Described for Lock {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("NAME", |lock| cell(&lock.name)),
+        column("STATE", |lock| status(if lock.held { "held" } else { "free" })),
+        column("BY", |lock| cell(&lock.by)),
+        column("SINCE", |lock| maybe(lock.since.map(moment))),
+        column("UNTIL", |lock| {
+            lock.until
+                .map_or_else(|| cell("for ever"), |until| cell(moment(until)))
+        }),
+        column("TOKEN", |lock| maybe(lock.token)),
+    ];
 }
 
 #[derive(Serialize)]
@@ -89,25 +79,25 @@ async fn release(args: &ReleaseArgs, client: &Client, context: &Context) -> Resu
     let (name, by) = (printable(&lock.name), printable(&lock.by));
     if !lock.held {
         let words = format!("Nobody holds {name}; nothing was changed.");
-        return context.format.print(&answer(false), |_| words);
+        return context.print(&answer(false), |_| words);
     }
     let until = lock.until.map_or_else(
         || "for ever".to_owned(),
         |until| format!("until {}", moment(until)),
     );
-    if args.dry_run {
+    if args.caution.dry_run {
         let words = format!("{name} is held by {by} {until}; nothing was changed.");
-        return context.format.print(&answer(false), |_| words);
+        return context.print(&answer(false), |_| words);
     }
     let question = format!(
         "{name} is held by {by} {until}. Its holder may still be at work, and somebody else could begin. Free it?"
     );
-    Context::confirm(&question, args.yes)?;
+    Context::confirm(&question, args.caution.yes)?;
     match client.release_lock(&lock.name, &lock.by).await {
-        Ok(UnlockAnswer { released: true, .. }) => context
-            .format
-            .print(&answer(true), |_| format!("{name} is free; {by} held it.")),
-        Ok(_) => context.format.print(&answer(false), |_| {
+        Ok(UnlockAnswer { released: true, .. }) => {
+            context.print(&answer(true), |_| format!("{name} is free; {by} held it."))
+        }
+        Ok(_) => context.print(&answer(false), |_| {
             format!("{name} has become free by itself; nothing was changed.")
         }),
         Err(Error::Conflict(problem)) => {

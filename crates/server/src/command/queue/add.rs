@@ -6,11 +6,12 @@ use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::json;
 use stationmaster_client::wire::Enqueue;
 use uuid::Uuid;
 
 use super::super::Context;
-use super::super::arguments::{duration, id, instant, json, read};
+use super::super::arguments::{duration, id, instant, json_given};
 use crate::failure::Refusal;
 use crate::output::counted;
 
@@ -51,17 +52,12 @@ pub(crate) struct AddArgs {
 
 impl AddArgs {
     fn request(self) -> Result<Enqueue> {
-        let text = match (self.input, self.input_file) {
-            (Some(input), _) => Some(input),
-            (None, Some(path)) => Some(read(&path)?),
-            (None, None) => None,
-        };
         let later = |wait| {
             let at = Timestamp::now().checked_add(wait);
             at.map_err(|_| Refusal::usage("that is too far away", "Give a shorter --in"))
         };
         Ok(Enqueue {
-            input: text.map(|text| json("the input", &text)).transpose()?,
+            input: json_given("the input", self.input, self.input_file.as_deref())?,
             priority: self.priority,
             run_at: self
                 .at
@@ -77,12 +73,6 @@ struct Added {
     id: Uuid,
     /// False: the same request was made before, and this is its item.
     created: bool,
-}
-
-#[derive(Serialize)]
-struct AddedMany {
-    count: usize,
-    ids: Vec<Uuid>,
 }
 
 pub(super) async fn run(args: AddArgs, context: &Context) -> Result<()> {
@@ -101,7 +91,7 @@ async fn one(request: Enqueue, context: &Context) -> Result<()> {
         id: enqueued.id,
         created: !enqueued.duplicate,
     };
-    context.format.print(&added, |added| {
+    context.print(&added, |added| {
         let said = if added.created {
             "Enqueued"
         } else {
@@ -121,7 +111,7 @@ async fn many(request: &Enqueue, count: u64, context: &Context) -> Result<()> {
         let answers = client.enqueue_all(batch).await.inspect_err(|_| {
             bar.abandon();
             if !ids.is_empty() {
-                context.format.hint(&format!(
+                context.hint(&format!(
                     "{} items were enqueued before this went wrong.",
                     ids.len()
                 ));
@@ -131,7 +121,6 @@ async fn many(request: &Enqueue, count: u64, context: &Context) -> Result<()> {
         bar.set_position(ids.len() as u64);
     }
     bar.finish_and_clear();
-    context.format.print(&AddedMany { count, ids }, |_| {
-        format!("Enqueued {}.", counted(count, "item"))
-    })
+    let words = format!("Enqueued {}.", counted(count, "item"));
+    context.say(&json!({ "count": count, "ids": ids }), words)
 }

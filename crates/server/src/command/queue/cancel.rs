@@ -29,12 +29,10 @@ pub(in crate::command) async fn cancel(args: &CancelArgs, client: &Client, conte
         Err(Error::NotFound(_)) => client.cancel_execution(id, &why).await,
         other => other,
     }?;
-    context
-        .format
-        .print(&cancelled, |cancelled| match cancelled.result {
-            CancelledHow::Cancelled => format!("Cancelled {id}."),
-            CancelledHow::Requested => format!(
-                "{id} runs: its engine is asked to cancel it, and its slot is free when the run has closed."
-            ),
-        })
+    context.print(&cancelled, |cancelled| match cancelled.result {
+        CancelledHow::Cancelled => format!("Cancelled {id}."),
+        CancelledHow::Requested => format!(
+            "{id} runs: its engine is asked to cancel it, and its slot is free when the run has closed."
+        ),
+    })
 }

@@ -1,25 +1,24 @@
 //! `stationmaster queue`: what waits to run.
 
 use anyhow::Result;
-use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::Cell;
+use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde_json::json;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{ItemStatus, QueueItem, QueueItemChange, QueueQuery};
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{id, instant};
-use super::inspection::{Page, names};
-use super::pages::listed;
-use super::watch::{View, WatchArgs};
-use crate::output::{age, cell, maybe, short, status, table, word};
+use super::arguments::{id, instant, word_of};
+use super::inspection::{Page, json_cell};
+use super::watch::WatchArgs;
+use crate::output::{
+    Column, Described, cell, column, in_details, in_table, long, maybe, moment, status, time, word, workflow,
+};
 
 mod add;
+mod bulk;
 pub(super) mod cancel;
-mod cancel_all;
-mod retry;
 mod show;
 
 /// What to do with the queue.
@@ -30,32 +29,31 @@ pub(crate) enum Command {
     /// The items there are, newest first
     List(ListArgs),
     /// One item: why it waits, who is in its way, and its history
-    Show {
-        /// The item
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Show(One),
     /// Cancel an item: at once when it waits, through the engine when it runs
     Cancel(cancel::CancelArgs),
     /// Put an item that ended badly back into the queue
-    Retry {
-        /// The item
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
-    },
+    Retry(One),
     /// Put everything back that ended badly and matches
-    RetryAll(retry::RetryAllArgs),
+    RetryAll(bulk::RetryAllArgs),
     /// Cancel everything that waits or runs and matches
-    CancelAll(cancel_all::CancelAllArgs),
+    CancelAll(bulk::CancelAllArgs),
     /// Change the priority of an item that waits
     Priority {
-        /// The item
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
+        #[command(flatten)]
+        one: One,
         /// Higher goes first within the workspace
         #[arg(allow_negative_numbers = true)]
         priority: i32,
     },
+}
+
+/// Which one.
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// The item
+    #[arg(value_parser = id::<Uuid>)]
+    id: Uuid,
 }
 
 /// Which items.
@@ -64,8 +62,8 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     page: Page,
     /// Only in this status
-    #[arg(long, value_enum, ignore_case = true)]
-    status: Option<Status>,
+    #[arg(long, value_parser = word_of::<ItemStatus>(STATUSES), ignore_case = true)]
+    status: Option<ItemStatus>,
     /// Only what was enqueued at this time or later
     #[arg(long, value_name = "TIME", value_parser = instant)]
     created_after: Option<Timestamp>,
@@ -76,123 +74,68 @@ pub(crate) struct ListArgs {
     watch: WatchArgs,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Status {
-    Pending,
-    Claimed,
-    Dispatched,
-    Failed,
-    Cancelled,
-}
-
-impl From<Status> for ItemStatus {
-    fn from(status: Status) -> Self {
-        match status {
-            Status::Pending => Self::Pending,
-            Status::Claimed => Self::Claimed,
-            Status::Dispatched => Self::Dispatched,
-            Status::Failed => Self::Failed,
-            Status::Cancelled => Self::Cancelled,
-        }
-    }
-}
+const STATUSES: [&str; 5] = ["pending", "claimed", "dispatched", "failed", "cancelled"];
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::Add(args) => add::run(args, context).await,
-        Command::List(args) => list(&args, &context.client().await?, context).await,
-        Command::Show { id } => show::run(id, &context.client().await?, context).await,
+        Command::List(args) => list(args, context).await,
+        Command::Show(One { id }) => show::run(id, &context.client().await?, context).await,
         Command::Cancel(args) => cancel::cancel(&args, &context.client().await?, context).await,
-        Command::Retry { id } => retry::one(id, &context.client().await?, context).await,
-        Command::RetryAll(args) => retry::all(args, &context.client().await?, context).await,
-        Command::CancelAll(args) => cancel_all::run(args, &context.client().await?, context).await,
-        Command::Priority { id, priority } => {
-            set_priority(id, priority, &context.client().await?, context).await
-        }
+        Command::Retry(One { id }) => bulk::retry_one(id, &context.client().await?, context).await,
+        Command::RetryAll(args) => args.run(context).await,
+        Command::CancelAll(args) => args.run(context).await,
+        Command::Priority { one, priority } => set_priority(one.id, priority, context).await,
     }
 }
 
-async fn list(args: &ListArgs, client: &Client, context: &Context) -> Result<()> {
+async fn list(args: ListArgs, context: &Context) -> Result<()> {
+    let (workspace, page) = (args.page.workspace, args.page);
     let query = QueueQuery {
-        workspace_id: args.page.workspace,
-        workflow_definition_id: args.page.workflow,
-        status: args.status.map(ItemStatus::from),
+        workspace_id: workspace,
+        workflow_definition_id: page.workflow,
+        status: args.status,
         created_after: args.created_after,
         created_before: args.created_before,
-        search: args.page.search.clone(),
+        search: page.search,
         ..QueueQuery::default()
     };
-    let draw = async || view(args, &query, client, context).await;
-    let watch = &args.watch;
+    let watch = args.watch;
     watch
-        .show(client, args.page.workspace, context.format, draw)
+        .list(context, workspace, page.part, query, Client::queue)
         .await
 }
 
-async fn view(args: &ListArgs, query: &QueueQuery, client: &Client, context: &Context) -> Result<View> {
-    let again = args.watch.watch;
-    let items = listed(
-        args.page.limit,
-        args.page.before.as_deref(),
-        async |limit, cursor| {
-            let query = QueueQuery {
-                limit,
-                cursor,
-                ..query.clone()
-            };
-            client.queue(&query).await
-        },
-    )
-    .await?;
-    let workflows = items.rows.iter().map(|item| item.workflow_definition_id);
-    let names = names(client, workflows, context.format).await?;
-    let text = context.format.view(&items.rows[..], again, |items| {
-        let header = [
-            "ID",
-            "STATUS",
-            "WORKFLOW",
-            "PRIORITY",
-            "AGE",
-            "NOT BEFORE",
-            "TRIES",
-            "LAST ERROR",
-        ];
-        table(
-            &header,
-            items
-                .iter()
-                .map(|item| row(item, &names[&item.workflow_definition_id])),
-        )
-    })?;
-    Ok(View {
-        text,
-        next: items.next,
-    })
+impl Described for QueueItem {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("ID", |item| cell(item.id)),
+        column("STATUS", |item| status(&word(&item.status))),
+        in_details(column("WORKSPACE", |item| cell(item.workspace_id))),
+        workflow("WORKFLOW", |item| item.workflow_definition_id),
+        in_details(column("EXECUTION", |item| maybe(item.execution_id))),
+        column("PRIORITY", |item| cell(item.priority)),
+        in_table(time("AGE", |item| Some(item.created_at))),
+        time("NOT BEFORE", |item| item.run_at),
+        in_details(column("ENQUEUED", |item| {
+            cell(format!("{} by {}", moment(item.created_at), item.enqueued_by))
+        })),
+        in_details(time("CLAIMED", |item| item.claimed_at)),
+        in_details(time("DISPATCHED", |item| item.dispatched_at)),
+        in_table(column("TRIES", |item| cell(item.attempt_count))),
+        in_details(column("REFUSED STARTS", |item| cell(item.attempt_count))),
+        in_details(column("LOST SERVERS", |item| cell(item.recovery_count))),
+        long("LAST ERROR", |item| item.last_error.as_deref()),
+        in_details(column("KEY", |item| maybe(item.idempotency_key.as_ref()))),
+        in_details(column("CORRELATION ID", |item| {
+            maybe(item.correlation_id.as_ref())
+        })),
+        in_details(column("INPUT", |item| json_cell(item.input.as_deref()))),
+    ];
 }
 
-fn row(item: &QueueItem, workflow: &str) -> Vec<Cell> {
-    vec![
-        cell(item.id),
-        status(&word(&item.status)),
-        cell(workflow),
-        cell(item.priority),
-        cell(age(item.created_at)),
-        maybe(item.run_at.map(age)),
-        cell(item.attempt_count),
-        short(item.last_error.as_deref()),
-    ]
-}
-
-#[derive(Serialize)]
-struct Prioritised {
-    id: Uuid,
-    priority: i32,
-}
-
-async fn set_priority(id: Uuid, priority: i32, client: &Client, context: &Context) -> Result<()> {
+async fn set_priority(id: Uuid, priority: i32, context: &Context) -> Result<()> {
     let change = QueueItemChange { priority };
-    client.change_queue_item(id, &change).await?;
-    context.format.print(&Prioritised { id, priority }, |_| {
-        format!("Item {id} has priority {priority}.")
-    })
+    context.client().await?.change_queue_item(id, &change).await?;
+    let words = format!("Item {id} has priority {priority}.");
+    context.say(&json!({ "id": id, "priority": priority }), words)
 }

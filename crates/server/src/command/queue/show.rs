@@ -8,8 +8,8 @@ use stationmaster_client::wire::{QueueItem, Step, Waiting};
 use uuid::Uuid;
 
 use super::super::Context;
-use super::super::inspection::{history, json_cell};
-use crate::output::{cell, fields, maybe, moment, status, word};
+use super::super::inspection::history;
+use crate::output::{cell, details, fields, moment};
 
 #[derive(Serialize)]
 struct Shown {
@@ -27,7 +27,7 @@ pub(super) async fn run(id: Uuid, client: &Client, context: &Context) -> Result<
         waiting: details.waiting,
         history: client.queue_history(id).await?.items,
     };
-    context.format.print(&shown, for_people)
+    context.print(&shown, for_people)
 }
 
 fn for_people(shown: &Shown) -> String {
@@ -36,31 +36,16 @@ fn for_people(shown: &Shown) -> String {
         waiting,
         history: steps,
     } = shown;
-    let mut rows = vec![("ID", cell(item.id)), ("STATUS", status(&word(&item.status)))];
+    let mut rows = details(item);
     if let Some(waiting) = waiting {
-        rows.push(("WAITS", cell(reason(waiting, item))));
-        rows.extend(position(waiting).map(|position| ("POSITION", cell(position))));
-        rows.extend(holders(waiting).map(|holders| ("SLOTS HELD BY", cell(holders))));
+        let why = [
+            Some(("WAITS", cell(reason(waiting, item)))),
+            position(waiting).map(|position| ("POSITION", cell(position))),
+            holders(waiting).map(|holders| ("SLOTS HELD BY", cell(holders))),
+        ];
+        // Below the status.
+        rows.splice(2..2, why.into_iter().flatten());
     }
-    rows.extend([
-        ("WORKSPACE", cell(item.workspace_id)),
-        ("WORKFLOW", cell(item.workflow_definition_id)),
-        ("EXECUTION", maybe(item.execution_id)),
-        ("PRIORITY", cell(item.priority)),
-        ("NOT BEFORE", maybe(item.run_at.map(moment))),
-        (
-            "ENQUEUED",
-            cell(format!("{} by {}", moment(item.created_at), item.enqueued_by)),
-        ),
-        ("CLAIMED", maybe(item.claimed_at.map(moment))),
-        ("DISPATCHED", maybe(item.dispatched_at.map(moment))),
-        ("REFUSED STARTS", cell(item.attempt_count)),
-        ("LOST SERVERS", cell(item.recovery_count)),
-        ("LAST ERROR", maybe(item.last_error.as_ref())),
-        ("KEY", maybe(item.idempotency_key.as_ref())),
-        ("CORRELATION ID", maybe(item.correlation_id.as_ref())),
-        ("INPUT", json_cell(item.input.as_deref())),
-    ]);
     format!("{}\n\n{}", fields(rows), history(steps))
 }
 

@@ -8,13 +8,13 @@ fn shipped() -> Loaded {
         config: Some(path.into()),
         ..Flags::default()
     };
-    load_from(&flags, std::iter::empty()).ok().unwrap()
+    right(load_from(&flags, std::iter::empty()))
 }
 
 #[test]
 fn the_shipped_file_is_the_source_design_and_so_is_the_switch_alone() {
     let file = shipped().config.executions().unwrap();
-    let switch = from_set(&["executions.exclusive=true"]).ok().unwrap();
+    let switch = right(from_set(&["executions.exclusive=true"]));
     assert_eq!(
         format!("{file:?}"),
         format!("{:?}", switch.config.executions().unwrap())
@@ -38,17 +38,18 @@ fn the_shipped_file_is_the_source_design_and_so_is_the_switch_alone() {
 
 #[test]
 fn defaults_of_the_mode_are_shown_and_give_way_to_what_is_said() {
-    let loaded = from_set(&["executions.exclusive=true"]).ok().unwrap();
+    let loaded = right(from_set(&["executions.exclusive=true"]));
     assert_eq!(
         value(&loaded, "executions.batch_size").value.as_deref(),
         Some("10")
     );
     assert_eq!(value(&loaded, "executions.batch_size").origin, Origin::Default);
-    let loaded = from_set(&["executions.exclusive=true", "executions.batch_size=3"])
-        .ok()
-        .unwrap();
+    let loaded = right(from_set(&[
+        "executions.exclusive=true",
+        "executions.batch_size=3",
+    ]));
     assert_eq!(loaded.config.executions.batch_size, 3);
-    let parallel = from_set(&[]).ok().unwrap();
+    let parallel = right(from_set(&[]));
     assert_eq!(parallel.config.executions.batch_size, 1000);
     assert!(parallel.config.executions().unwrap().exclusive.is_none());
 }
@@ -81,11 +82,7 @@ fn a_lock_held_for_longer_than_a_poll_is_warned_about_with_its_cost() {
         &["executions.exclusive=true", "executions.enabled=false"],
         &[],
     ] {
-        assert_eq!(
-            from_set(quiet).ok().unwrap().config.warnings(),
-            [""; 0],
-            "{quiet:?}"
-        );
+        assert_eq!(right(from_set(quiet)).config.warnings(), [""; 0], "{quiet:?}");
     }
 }
 
@@ -126,7 +123,7 @@ fn terms_that_cannot_be_kept_are_refused() {
 
 #[test]
 fn the_lock_table_is_a_name_or_refused() {
-    let loaded = from_set(&["locks.table=Jobs.\"Locks\""]).ok().unwrap();
+    let loaded = right(from_set(&["locks.table=Jobs.\"Locks\""]));
     assert_eq!(loaded.config.locks.table.to_string(), "jobs.\"Locks\"");
     for wrong in ["", "a; drop table b", "a.b.c", "\"a"] {
         let complaint = complaint(from_set(&[&format!("locks.table={wrong}")]));
@@ -144,6 +141,6 @@ fn the_variables_of_a_command_under_a_lock_are_no_settings() {
     ];
     assert!(load_with(None, &environment, Flags::default()).is_ok());
     let setting = [("STATIONMASTER_LOCKS__TABLE", "jobs.locks")];
-    let loaded = load_with(None, &setting, Flags::default()).ok().unwrap();
+    let loaded = right(load_with(None, &setting, Flags::default()));
     assert_eq!(loaded.config.locks.table.to_string(), "jobs.locks");
 }

@@ -39,6 +39,12 @@ fn from_set(pairs: &[&str]) -> Result<Loaded, Vec<Complaint>> {
     load_with(None, &[], set(pairs))
 }
 
+/// What is in order, whatever it was loaded from.
+#[track_caller]
+fn right<E>(loaded: Result<Loaded, E>) -> Loaded {
+    loaded.ok().expect("nothing to complain about")
+}
+
 /// The only complaint about this setting.
 #[track_caller]
 fn complaint(loaded: Result<Loaded, Vec<Complaint>>) -> Complaint {

@@ -5,13 +5,13 @@ use crate::config::settings::SETTINGS;
 
 #[test]
 fn the_defaults_are_valid_and_are_those_of_the_core() {
-    let loaded = load_with(None, &[], Flags::default()).ok().unwrap();
+    let loaded = right(load_with(None, &[], Flags::default()));
     assert_eq!(
         format!("{:?}", loaded.config.executions().unwrap()),
-        format!("{:?}", Settings::default())
+        format!("{:?}", executions::Settings::default())
     );
     assert_eq!(
-        format!("{:?}", loaded.config.dispatchers()),
+        format!("{:?}", loaded.config.dispatchers),
         format!("{:?}", dispatchers::Settings::default())
     );
     assert_eq!(loaded.config.engine, Engine::Embedded);
@@ -47,9 +47,11 @@ fn flags_are_stronger_than_the_environment_and_the_environment_is_stronger_than_
         ("STATIONMASTER_EXECUTIONS__BATCH_SIZE", "2"),
         ("STATIONMASTER_EXECUTIONS__MAX_ATTEMPTS", "2"),
     ];
-    let loaded = load_with(Some(file), &environment, set(&["executions.batch_size=3"]))
-        .ok()
-        .unwrap();
+    let loaded = right(load_with(
+        Some(file),
+        &environment,
+        set(&["executions.batch_size=3"]),
+    ));
     let executions = &loaded.config.executions;
     assert_eq!((executions.batch_size, executions.max_attempts), (3, 2));
     assert_eq!(executions.poll_interval, Duration::from_secs(1));
@@ -77,9 +79,7 @@ fn named_flags_give_their_settings() {
         log_level: Some("debug".to_owned()),
         ..Flags::default()
     };
-    let loaded = load_with(None, &[("STATIONMASTER_ENGINE", "embedded")], flags)
-        .ok()
-        .unwrap();
+    let loaded = right(load_with(None, &[("STATIONMASTER_ENGINE", "embedded")], flags));
     assert_eq!(loaded.config.database_url.as_deref(), Some("postgres://db/main"));
     assert_eq!(loaded.config.engine, Engine::Temporal);
     assert_eq!(loaded.config.listen.to_string(), "[::1]:0");
@@ -96,40 +96,29 @@ fn named_flags_give_their_settings() {
 fn the_environment_may_name_the_file_and_a_flag_names_it_better() {
     let (weak, strong) = (written("database_pool = 20"), written("database_pool = 30"));
     let environment = || [("STATIONMASTER_CONFIG".into(), weak.path().into())].into_iter();
-    let by_environment = load_from(&Flags::default(), environment()).ok().unwrap();
+    let by_environment = right(load_from(&Flags::default(), environment()));
     assert_eq!(by_environment.config.database_pool, 20);
     let flags = Flags {
         config: Some(strong.path().to_owned()),
         ..Flags::default()
     };
-    assert_eq!(
-        load_from(&flags, environment())
-            .ok()
-            .unwrap()
-            .config
-            .database_pool,
-        30
-    );
+    assert_eq!(right(load_from(&flags, environment())).config.database_pool, 30);
 }
 
 #[test]
 fn a_secret_may_be_kept_in_a_file_of_its_own() {
     let secret = written("postgres://ann:s3cret@db/main\n");
     let path = secret.path().to_str().unwrap();
-    let by_environment = load_with(
+    let by_environment = right(load_with(
         None,
         &[("STATIONMASTER_DATABASE_URL_FILE", path)],
         Flags::default(),
-    )
-    .ok()
-    .unwrap();
-    let by_file = load_with(
+    ));
+    let by_file = right(load_with(
         Some(&format!("database_url_file = '{path}'")),
         &[],
         Flags::default(),
-    )
-    .ok()
-    .unwrap();
+    ));
     for loaded in [&by_environment, &by_file] {
         assert_eq!(
             loaded.config.database_url.as_deref(),
@@ -152,13 +141,11 @@ fn a_secret_may_be_kept_in_a_file_of_its_own() {
 
 #[test]
 fn secrets_are_hidden_where_values_are_shown() {
-    let loaded = from_set(&[
+    let loaded = right(from_set(&[
         "database_url=postgres://ann:s3cret@db/main",
         "redis_url=redis://:s3cret@cache",
         "temporal.api_key=s3cret",
-    ])
-    .ok()
-    .unwrap();
+    ]));
     assert_eq!(
         value(&loaded, "database_url").value.as_deref(),
         Some("postgres://ann:***@db/main")
@@ -192,13 +179,11 @@ fn what_a_stronger_source_replaces_is_not_looked_at() {
 
 #[test]
 fn an_empty_value_takes_an_optional_setting_away() {
-    let loaded = load_with(
+    let loaded = right(load_with(
         Some("server_name = 'north'"),
         &[("STATIONMASTER_SERVER_NAME", "")],
         Flags::default(),
-    )
-    .ok()
-    .unwrap();
+    ));
     assert_eq!(loaded.config.server_name, None);
     assert!(!loaded.config.server_name().is_empty());
     assert_eq!(value(&loaded, "server_name").value, None);
@@ -207,9 +192,7 @@ fn an_empty_value_takes_an_optional_setting_away() {
 #[test]
 fn a_lane_that_is_switched_off_has_no_settings() {
     assert!(
-        from_set(&["executions.enabled=false"])
-            .ok()
-            .unwrap()
+        right(from_set(&["executions.enabled=false"]))
             .config
             .executions()
             .is_none()
@@ -218,7 +201,7 @@ fn a_lane_that_is_switched_off_has_no_settings() {
 
 #[test]
 fn every_field_follows_its_setting() {
-    let loaded = from_set(&[
+    let loaded = right(from_set(&[
         "migrate_at_start=false",
         "log.format=json",
         "alarms.router_url=https://router/wake",
@@ -231,9 +214,7 @@ fn every_field_follows_its_setting() {
         "executions.retry_cap=2m",
         "dispatchers.projects=shop/default",
         "dispatchers.webhook_url=https://tower/incidents",
-    ])
-    .ok()
-    .unwrap();
+    ]));
     let Config {
         migrate_at_start,
         log,
@@ -242,16 +223,14 @@ fn every_field_follows_its_setting() {
         shutdown_timeout,
         executions,
         dispatchers,
+        webhook_url,
         ..
     } = loaded.config;
     assert_eq!(dispatchers.projects, [("shop".to_owned(), "default".to_owned())]);
-    assert_eq!(
-        dispatchers.webhook_url.as_deref(),
-        Some("https://tower/incidents")
-    );
+    assert_eq!(webhook_url.as_deref(), Some("https://tower/incidents"));
     assert!(!migrate_at_start && !dev.example);
     assert_eq!(log.format, LogFormat::Json);
-    assert_eq!(alarms.router_url.as_deref(), Some("https://router/wake"));
+    assert_eq!(alarms.router_url.unwrap().as_str(), "https://router/wake");
     assert_eq!(alarms.allow_targets.len(), 2);
     assert_eq!(
         (dev.data_dir, dev.postgres_bin),
@@ -259,7 +238,7 @@ fn every_field_follows_its_setting() {
     );
     assert_eq!(shutdown_timeout, Duration::from_mins(1));
     assert_eq!(
-        (executions.retention, executions.retry_cap),
+        (executions.retention, executions.retry.cap),
         (Duration::from_hours(1), Duration::from_mins(2))
     );
 }
