@@ -5,33 +5,12 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::PgConnection;
+use stationmaster_wire::AuditEntry;
 
-use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::id::WorkspaceId;
-
-/// One line.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct Entry {
-    /// Its place.
-    pub id: i64,
-    /// When.
-    #[sqlx(try_from = "At")]
-    pub at: Timestamp,
-    /// Who.
-    pub actor: String,
-    /// What, as noun and verb.
-    pub action: String,
-    /// In which workspace, when it was about one.
-    pub workspace_id: Option<WorkspaceId>,
-    /// To which thing.
-    pub subject: String,
-    /// More.
-    pub detail: Value,
-}
 
 /// Which lines; every field that is given must match.
 #[derive(Debug, Clone, Default)]
@@ -51,7 +30,7 @@ pub struct Filter {
 }
 
 /// Lines, newest first.
-pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Entry>, db::Error> {
+pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<AuditEntry>, db::Error> {
     let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("audit/list"))
         .bind(database.among(filter.workspace))

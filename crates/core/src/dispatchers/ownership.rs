@@ -15,7 +15,7 @@ use super::{DispatcherId, Epoch, Tenure};
 use crate::db::{self, statement, within};
 use crate::id::ServerId;
 use crate::task::{Next, Pass};
-use crate::words::words;
+use crate::words;
 
 /// The most that one round takes.
 const TAKE: i64 = 100;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
+use stationmaster_wire::RetriableStatus;
 
 use super::busy::Tries;
 use super::finish::{End, finish_in};
@@ -177,7 +178,7 @@ pub struct Filter {
     /// Of this definition.
     pub definition: Option<DefinitionId>,
     /// In this status, of the execution or of the item.
-    pub status: Option<CloseStatus>,
+    pub status: Option<RetriableStatus>,
     /// For this reason: `refused`, `quarantined`, `definition_gone` and so on.
     pub reason: Option<String>,
     /// Ended at or after.

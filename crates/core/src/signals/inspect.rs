@@ -1,13 +1,9 @@
 //! What people see of signals. Reads only.
 
-use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::value::RawValue;
+pub use stationmaster_wire::Signal;
 
-use super::{DeadReason, SignalStatus};
-use crate::columns::{At, MaybeAt, MaybeJson};
+use super::SignalStatus;
 use crate::db::{self, Database, statement, within};
-use crate::id::{ExecutionId, ItemId};
 
 /// Which signals; every field that is given must match.
 #[derive(Debug, Clone)]
@@ -39,53 +35,19 @@ impl Default for Filter {
     }
 }
 
-/// A signal as people see it.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
-pub struct Signal {
-    /// The sender's id of it.
-    pub id: String,
-    /// The project.
-    pub project: String,
-    /// The task queue.
-    pub task_queue: String,
-    /// Its name.
-    pub name: String,
-    /// How it stands.
-    pub status: SignalStatus,
-    /// The execution that it led to, once there is one.
-    pub execution_id: Option<ExecutionId>,
-    /// The queue item that it became.
-    pub queue_item_id: Option<ItemId>,
-    /// When it came in.
-    #[sqlx(try_from = "At")]
-    pub received_at: Timestamp,
-    /// When it was routed or put aside.
-    #[sqlx(try_from = "MaybeAt")]
-    pub settled_at: Option<Timestamp>,
-    /// Why it was put aside: a word.
-    pub reason: Option<DeadReason>,
-    /// Why it was put aside: a sentence.
-    pub detail: Option<String>,
-    /// The sender's own reference.
-    pub correlation_id: Option<String>,
-    /// Who sent it.
-    pub sent_by: String,
-    /// Who routes it.
-    pub dispatcher_id: String,
-    /// The epoch of the dispatcher that settled it.
-    pub epoch: Option<i64>,
-    /// How often it was put back into the inbox.
-    pub replays: i32,
-    /// Its place in the order of arrival; pages go by it.
+/// A signal with its place in the order of arrival, by which pages go.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Placed {
+    /// The place.
     #[sqlx(rename = "seq")]
     pub position: i64,
-    /// What it carries.
-    #[sqlx(try_from = "MaybeJson")]
-    pub payload: Option<Box<RawValue>>,
+    /// The signal.
+    #[sqlx(flatten)]
+    pub signal: Signal,
 }
 
 /// Signals of projects in scope, newest first.
-pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Signal>, db::Error> {
+pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Placed>, db::Error> {
     select(database, filter, None).await
 }
 
@@ -96,10 +58,10 @@ pub async fn show(database: &Database, id: &str) -> Result<Option<Signal>, db::E
         ..Filter::default()
     };
     let found = select(database, &filter, Some(id)).await?;
-    Ok(found.into_iter().next())
+    Ok(found.into_iter().next().map(|found| found.signal))
 }
 
-async fn select(database: &Database, filter: &Filter, only: Option<&str>) -> Result<Vec<Signal>, db::Error> {
+async fn select(database: &Database, filter: &Filter, only: Option<&str>) -> Result<Vec<Placed>, db::Error> {
     let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("signals/list"))
         .bind(&filter.project)

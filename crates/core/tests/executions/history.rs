@@ -3,7 +3,7 @@
 use stationmaster_core::engine::CloseStatus;
 use stationmaster_core::executions::inspect::{self, Step};
 use stationmaster_core::executions::operate::{self, Completion};
-use stationmaster_core::id::ItemId;
+use stationmaster_core::id::{ExecutionId, ItemId};
 
 use crate::common::{FAIL, NOOP, Testbed, UNKNOWN_TYPE, brisk, eventually, wait};
 
@@ -145,7 +145,7 @@ async fn an_end_told_by_a_person_names_the_person() {
         error: None,
     };
     let execution = testbed.execution(item).await.id;
-    operate::complete(&testbed.database, execution, completion, "alice")
+    operate::complete(&testbed.database, ExecutionId(execution), completion, "alice")
         .await
         .unwrap();
     let steps = steps(&testbed, item).await;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::browse::{self, Filter};
+use stationmaster_core::id::ExecutionId;
 use stationmaster_temporal::TemporalEngine;
 use tokio::net::TcpStream;
 use url::Url;
@@ -128,7 +129,7 @@ async fn compare(config: &Config, engine: &TemporalEngine) -> Finding {
     let Some((id, claimed_at, started_at)) = newest else {
         return unknown();
     };
-    let Ok(Some(began)) = engine.began_at(id, REACH).await else {
+    let Ok(Some(began)) = engine.began_at(ExecutionId(id), REACH).await else {
         return unknown();
     };
     let early = claimed_at.duration_since(began).as_secs_f64();

@@ -38,6 +38,7 @@ pub struct Overview {
 /// Numbers of now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Numbers {
     /// Items that wait; an estimate when very many.
     pub waiting: i64,
@@ -58,8 +59,10 @@ pub struct Numbers {
 /// What ended within one minute.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Minute {
     /// Its beginning.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub at: Timestamp,
     /// Executions completed.
     pub completed: i64,

@@ -7,10 +7,12 @@ use uuid::Uuid;
 /// One line of the audit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct AuditEntry {
     /// Its place.
     pub id: i64,
     /// When.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub at: Timestamp,
     /// Who.
     pub actor: String,
