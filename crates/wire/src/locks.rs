@@ -97,8 +97,7 @@ pub struct LockExtended {
 /// Whose hold on a lock is to end: that of a token, or that of a holder who was seen.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct LockQuery {
     /// Give the lock back that is held under this token; what must still be held by its terms stays held until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]

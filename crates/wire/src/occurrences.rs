@@ -44,8 +44,7 @@ pub struct AlarmMade {
 /// Which alarms; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct AlarmQuery {
     /// Of this workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,8 +74,7 @@ pub struct AlarmQuery {
 /// An expression to be tried.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct NextQuery {
     /// The expression.
     #[cfg_attr(feature = "openapi", param(max_length = 200))]
@@ -201,8 +199,7 @@ pub struct Occurrence {
 /// Which occurrences; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct OccurrenceQuery {
     /// In this status.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,8 +8,7 @@ use super::{Execution, Server, Workspace};
 /// How far back.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct OverviewQuery {
     /// How many minutes the chart goes back; 60 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

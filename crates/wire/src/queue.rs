@@ -126,8 +126,7 @@ pub enum Waiting {
 /// Which items; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct QueueQuery {
     /// Of this workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -173,8 +173,7 @@ pub struct Signal {
 /// Which signals; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct SignalQuery {
     /// Of this project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -251,8 +250,7 @@ pub struct TriggerChange {
 /// Which triggers; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct TriggerQuery {
     /// Of projects of this workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -274,8 +272,7 @@ pub struct TriggerQuery {
 /// Which trigger of a project and name.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct TriggerPlace {
     /// Of this task queue; that of every queue when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

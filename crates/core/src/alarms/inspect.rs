@@ -2,30 +2,13 @@
 
 use jiff::Timestamp;
 use stationmaster_schedule::{Cron, Fire};
-pub use stationmaster_wire::{Alarm, AlarmEvent, Occurrence};
+pub use stationmaster_wire::{Alarm, AlarmEvent, AlarmQuery, Occurrence};
 use uuid::Uuid;
 
 pub use super::history::{Try, history, tries};
-use super::terms::{AlarmKind, AlarmStatus, OccurrenceStatus, Schedule, Written};
+use super::terms::{AlarmStatus, OccurrenceStatus, Schedule, Written};
 use crate::db::{self, Database, statement, within};
-use crate::id::{AlarmId, WorkspaceId};
-
-/// Which alarms; every field that is given must match.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    /// Of this workspace.
-    pub workspace: Option<WorkspaceId>,
-    /// In this status.
-    pub status: Option<AlarmStatus>,
-    /// Of this kind.
-    pub kind: Option<AlarmKind>,
-    /// With this text in the label or in the last error, in whatever case.
-    pub text: Option<String>,
-    /// Older than this id: where the last page ended.
-    pub before: Option<AlarmId>,
-    /// How many.
-    pub limit: i64,
-}
+use crate::id::AlarmId;
 
 /// The schedule of an alarm as it is written down.
 pub(super) fn written(alarm: &Alarm) -> Written {
@@ -63,10 +46,15 @@ pub fn upcoming(alarm: &Alarm, after: Timestamp, count: usize) -> Vec<Fire> {
     }
 }
 
-/// Alarms in scope, newest first.
-pub async fn alarms(database: &Database, filter: &Filter) -> Result<Vec<Alarm>, db::Error> {
+/// Alarms in scope that match, newest first, older than an id.
+pub async fn alarms(
+    database: &Database,
+    query: &AlarmQuery,
+    before: Option<AlarmId>,
+    limit: i64,
+) -> Result<Vec<Alarm>, db::Error> {
     let mut session = database.session().await?;
-    let alarms = read(database, &mut session, filter, None).await?;
+    let alarms = read(database, &mut session, query, before, limit, None).await?;
     session.finish().await?;
     Ok(alarms)
 }
@@ -85,29 +73,27 @@ pub(super) async fn alarm_in(
     connection: &mut sqlx::PgConnection,
     id: AlarmId,
 ) -> Result<Option<Alarm>, db::Error> {
-    let filter = Filter {
-        limit: 1,
-        ..Filter::default()
-    };
-    let found = read(database, connection, &filter, Some(id)).await?;
+    let found = read(database, connection, &AlarmQuery::default(), None, 1, Some(id)).await?;
     Ok(found.into_iter().next())
 }
 
 async fn read(
     database: &Database,
     connection: &mut sqlx::PgConnection,
-    filter: &Filter,
+    query: &AlarmQuery,
+    before: Option<AlarmId>,
+    limit: i64,
     only: Option<AlarmId>,
 ) -> Result<Vec<Alarm>, db::Error> {
     let query = sqlx::query_as(statement!("alarms/get"))
-        .bind(filter.workspace)
-        .bind(filter.status)
-        .bind(filter.kind)
-        .bind(filter.before.map_or(Uuid::max(), |before| before.0))
-        .bind(filter.limit)
+        .bind(query.workspace_id)
+        .bind(query.status)
+        .bind(query.kind)
+        .bind(before.map_or(Uuid::max(), |before| before.0))
+        .bind(limit)
         .bind(only)
         .bind(database.among(None))
-        .bind(&filter.text)
+        .bind(&query.search)
         .persistent(false);
     let mut alarms: Vec<Alarm> = within(query.fetch_all(connection)).await?;
     for alarm in &mut alarms {

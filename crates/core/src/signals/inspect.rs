@@ -1,39 +1,8 @@
 //! What people see of signals. Reads only.
 
-pub use stationmaster_wire::Signal;
+pub use stationmaster_wire::{Signal, SignalQuery};
 
-use super::SignalStatus;
 use crate::db::{self, Database, statement, within};
-
-/// Which signals; every field that is given must match.
-#[derive(Debug, Clone)]
-pub struct Filter {
-    /// Of this project.
-    pub project: Option<String>,
-    /// Of this task queue.
-    pub task_queue: Option<String>,
-    /// With this name.
-    pub name: Option<String>,
-    /// In this status.
-    pub status: Option<SignalStatus>,
-    /// Older than this position: where the last page ended.
-    pub before: Option<i64>,
-    /// How many.
-    pub limit: i64,
-}
-
-impl Default for Filter {
-    fn default() -> Self {
-        Self {
-            project: None,
-            task_queue: None,
-            name: None,
-            status: None,
-            before: None,
-            limit: 100,
-        }
-    }
-}
 
 /// A signal with its place in the order of arrival, by which pages go.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -46,30 +15,37 @@ pub struct Placed {
     pub signal: Signal,
 }
 
-/// Signals of projects in scope, newest first.
-pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Placed>, db::Error> {
-    select(database, filter, None).await
+/// Signals of projects in scope that match, newest first, below a place.
+pub async fn list(
+    database: &Database,
+    query: &SignalQuery,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Vec<Placed>, db::Error> {
+    select(database, query, before, limit, None).await
 }
 
 /// One signal, when its project is in scope.
 pub async fn show(database: &Database, id: &str) -> Result<Option<Signal>, db::Error> {
-    let filter = Filter {
-        limit: 1,
-        ..Filter::default()
-    };
-    let found = select(database, &filter, Some(id)).await?;
+    let found = select(database, &SignalQuery::default(), None, 1, Some(id)).await?;
     Ok(found.into_iter().next().map(|found| found.signal))
 }
 
-async fn select(database: &Database, filter: &Filter, only: Option<&str>) -> Result<Vec<Placed>, db::Error> {
+async fn select(
+    database: &Database,
+    query: &SignalQuery,
+    before: Option<i64>,
+    limit: i64,
+    only: Option<&str>,
+) -> Result<Vec<Placed>, db::Error> {
     let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("signals/list"))
-        .bind(&filter.project)
-        .bind(&filter.task_queue)
-        .bind(&filter.name)
-        .bind(filter.status)
-        .bind(filter.before.unwrap_or(i64::MAX))
-        .bind(filter.limit)
+        .bind(&query.project)
+        .bind(&query.task_queue)
+        .bind(&query.name)
+        .bind(query.status)
+        .bind(before.unwrap_or(i64::MAX))
+        .bind(limit)
         .bind(only)
         .bind(database.among(None))
         .persistent(false);

@@ -86,15 +86,10 @@ async fn list(
     Query(query): Query<wire::AlarmQuery>,
 ) -> Reply<wire::Page<wire::Alarm>> {
     let list = List::new("alarms", &query)?;
-    let filter = inspect::Filter {
-        workspace: caller.may_ask(query.workspace_id)?,
-        text: search(query.search.as_deref())?,
-        status: query.status,
-        kind: query.kind,
-        before: list.position()?.map(AlarmId),
-        limit: list.rows(),
-    };
-    let rows = inspect::alarms(&database, &filter).await?;
+    caller.may_ask(query.workspace_id)?;
+    search(query.search.as_deref())?;
+    let before = list.position()?.map(AlarmId);
+    let rows = inspect::alarms(&database, &query, before, list.rows()).await?;
     Ok(list.page(rows, |alarm| alarm.id))
 }
 

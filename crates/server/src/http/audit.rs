@@ -1,7 +1,7 @@
 //! `/v1/audit`: who changed what, and when.
 
 use stationmaster_client::wire;
-use stationmaster_core::audit::{self, Filter};
+use stationmaster_core::audit;
 use utoipa_axum::routes;
 
 use super::caller::Visit;
@@ -22,14 +22,7 @@ async fn list(
     Query(query): Query<wire::AuditQuery>,
 ) -> Reply<wire::Page<wire::AuditEntry>> {
     let list = List::new("audit", &query)?;
-    let filter = Filter {
-        workspace: caller.may_ask(query.workspace_id)?,
-        before: list.position()?,
-        actor: query.actor,
-        action: query.action,
-        subject: query.subject,
-        limit: list.rows(),
-    };
-    let rows = audit::list(&database, &filter).await?;
+    caller.may_ask(query.workspace_id)?;
+    let rows = audit::list(&database, &query, list.position()?, list.rows()).await?;
     Ok(list.page(rows, |entry| entry.id))
 }

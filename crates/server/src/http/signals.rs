@@ -68,15 +68,7 @@ async fn list(
     Query(query): Query<wire::SignalQuery>,
 ) -> Reply<wire::Page<wire::Signal>> {
     let list = List::new("signals", &query)?;
-    let filter = inspect::Filter {
-        before: list.position()?,
-        status: query.status,
-        project: query.project,
-        task_queue: query.task_queue,
-        name: query.name,
-        limit: list.rows(),
-    };
-    let rows = inspect::list(&database, &filter).await?;
+    let rows = inspect::list(&database, &query, list.position()?, list.rows()).await?;
     let Answer(page) = list.page(rows, |placed| placed.position);
     Ok(Answer(wire::Page {
         items: page.items.into_iter().map(|placed| placed.signal).collect(),

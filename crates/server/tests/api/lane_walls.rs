@@ -195,13 +195,10 @@ async fn reads_of_the_lanes_on_behalf_of_one_tenant_find_nothing_of_another() {
         let found = dispatchers::list(&scoped, &which, 9).await.unwrap();
         assert_eq!(found.len(), seen);
     }
-    let filter = alarms::Filter {
-        limit: 9,
-        ..alarms::Filter::default()
-    };
-    assert_eq!(alarms::alarms(&scoped, &filter).await.unwrap().len(), 1);
+    let every = alarms::AlarmQuery::default();
+    assert_eq!(alarms::alarms(&scoped, &every, None, 9).await.unwrap().len(), 1);
     assert_eq!(
-        signals::list(&scoped, &signals::Filter::default())
+        signals::list(&scoped, &signals::SignalQuery::default(), None, 9)
             .await
             .unwrap()
             .len(),
@@ -271,13 +268,10 @@ async fn where_the_wall_is_missing_what_is_out_of_scope_is_found_by_nobody_all_t
             !seen
         );
     }
-    let filter = alarms::Filter {
-        limit: 9,
-        ..alarms::Filter::default()
-    };
-    assert_eq!(alarms::alarms(&scoped, &filter).await.unwrap().len(), 1);
+    let every = alarms::AlarmQuery::default();
+    assert_eq!(alarms::alarms(&scoped, &every, None, 9).await.unwrap().len(), 1);
     assert_eq!(
-        signals::list(&scoped, &signals::Filter::default())
+        signals::list(&scoped, &signals::SignalQuery::default(), None, 9)
             .await
             .unwrap()
             .len(),
