@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde_json::value::RawValue;
-use stationmaster_wire::RetriableStatus;
+pub use stationmaster_wire::{Complete, RetriableStatus};
 
 use super::busy::Tries;
 use super::finish::{End, finish_in};
@@ -274,22 +273,11 @@ pub async fn set_priority(
     }
 }
 
-/// The end of an execution, told by somebody who knows.
-#[derive(Debug, Clone)]
-pub struct Completion {
-    /// How it ended.
-    pub status: CloseStatus,
-    /// Its result.
-    pub output: Option<Box<RawValue>>,
-    /// Its failure.
-    pub error: Option<Box<RawValue>>,
-}
-
 /// Ends an active execution and frees its slot.
 pub async fn complete(
     database: &Database,
     execution: ExecutionId,
-    completion: Completion,
+    completion: Complete,
     actor: &str,
 ) -> Result<(), Error> {
     let mut end = End {

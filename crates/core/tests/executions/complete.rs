@@ -1,15 +1,15 @@
 //! Complete: somebody who knows says that an execution is over, and its slot is free.
 
 use stationmaster_core::engine::CloseStatus;
-use stationmaster_core::executions::operate::{self, Completion, Error};
+use stationmaster_core::executions::operate::{self, Complete, Error};
 use stationmaster_core::id::{ExecutionId, ItemId};
 
 use crate::common::counting::wrong_counters;
 use crate::common::listener::Listener;
 use crate::common::{NOOP, Testbed, UNKNOWN_TYPE, brisk, eventually, raw, wait, woken_only};
 
-fn completed() -> Completion {
-    Completion {
+fn completed() -> Complete {
+    Complete {
         status: CloseStatus::Completed,
         output: Some(raw(r#"{"done": true}"#)),
         error: None,
@@ -52,7 +52,7 @@ async fn every_way_to_end_can_be_told() {
     for (item, status) in items.into_iter().zip(statuses) {
         testbed.reaches(item, "RUNNING").await;
         let execution = testbed.execution(item).await.id;
-        let completion = Completion {
+        let completion = Complete {
             status,
             output: None,
             error: Some(raw(r#"{"message": "so"}"#)),

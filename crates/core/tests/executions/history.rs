@@ -2,7 +2,7 @@
 
 use stationmaster_core::engine::CloseStatus;
 use stationmaster_core::executions::inspect::{self, Step};
-use stationmaster_core::executions::operate::{self, Completion};
+use stationmaster_core::executions::operate::{self, Complete};
 use stationmaster_core::id::{ExecutionId, ItemId};
 
 use crate::common::{FAIL, NOOP, Testbed, UNKNOWN_TYPE, brisk, eventually, wait};
@@ -139,7 +139,7 @@ async fn an_end_told_by_a_person_names_the_person() {
     let item = testbed.enqueue(tenant).await;
     let server = testbed.server(brisk()).await;
     testbed.reaches(item, "RUNNING").await;
-    let completion = Completion {
+    let completion = Complete {
         status: CloseStatus::Completed,
         output: None,
         error: None,

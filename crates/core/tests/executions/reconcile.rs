@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stationmaster_core::engine::{CloseStatus, Engine};
 use stationmaster_core::executions::Settings;
-use stationmaster_core::executions::operate::{self, Completion};
+use stationmaster_core::executions::operate::{self, Complete};
 use stationmaster_core::id::ExecutionId;
 
 use crate::common::scripted::{Mood, ScriptedEngine};
@@ -92,7 +92,7 @@ async fn a_run_that_is_over_by_our_record_is_terminated_at_the_second_look_and_a
     let item = testbed.enqueue(tenant).await;
     testbed.reaches(item, "RUNNING").await;
     let execution = testbed.execution(item).await.id;
-    let completion = Completion {
+    let completion = Complete {
         status: CloseStatus::Completed,
         output: None,
         error: None,

@@ -119,12 +119,7 @@ async fn complete(
     Json(end): Json<wire::Complete>,
 ) -> Reply<wire::Execution> {
     find(&database, ExecutionId(id)).await?;
-    let completion = operate::Completion {
-        status: end.status,
-        output: end.output,
-        error: end.error,
-    };
-    operate::complete(&database, ExecutionId(id), completion, &caller.actor).await?;
+    operate::complete(&database, ExecutionId(id), end, &caller.actor).await?;
     find(&database, ExecutionId(id)).await.map(Answer)
 }
 

@@ -153,8 +153,8 @@ async fn owned(database: &TestDatabase, core: &Database, project: &str) -> Owned
     }
 }
 
-fn completion() -> executions::Completion {
-    executions::Completion {
+fn completion() -> executions::Complete {
+    executions::Complete {
         status: CloseStatus::Completed,
         output: None,
         error: None,
