@@ -5,61 +5,28 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::PgConnection;
+pub use stationmaster_wire::{AuditEntry, AuditQuery};
 
-use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::id::WorkspaceId;
 
-/// One line.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct Entry {
-    /// Its place.
-    pub id: i64,
-    /// When.
-    #[sqlx(try_from = "At")]
-    pub at: Timestamp,
-    /// Who.
-    pub actor: String,
-    /// What, as noun and verb.
-    pub action: String,
-    /// In which workspace, when it was about one.
-    pub workspace_id: Option<WorkspaceId>,
-    /// To which thing.
-    pub subject: String,
-    /// More.
-    pub detail: Value,
-}
-
-/// Which lines; every field that is given must match.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    /// Of this workspace.
-    pub workspace: Option<WorkspaceId>,
-    /// By this actor.
-    pub actor: Option<String>,
-    /// Of this action.
-    pub action: Option<String>,
-    /// About this thing.
-    pub subject: Option<String>,
-    /// Older than this place: where the last page ended.
-    pub before: Option<i64>,
-    /// How many.
-    pub limit: i64,
-}
-
-/// Lines, newest first.
-pub async fn list(database: &Database, filter: &Filter) -> Result<Vec<Entry>, db::Error> {
+/// Lines that match, newest first, below a place.
+pub async fn list(
+    database: &Database,
+    query: &AuditQuery,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Vec<AuditEntry>, db::Error> {
     let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("audit/list"))
-        .bind(database.among(filter.workspace))
-        .bind(&filter.actor)
-        .bind(&filter.action)
-        .bind(&filter.subject)
-        .bind(filter.before.unwrap_or(i64::MAX))
-        .bind(filter.limit)
+        .bind(database.among(query.workspace_id.map(WorkspaceId)))
+        .bind(&query.actor)
+        .bind(&query.action)
+        .bind(&query.subject)
+        .bind(before.unwrap_or(i64::MAX))
+        .bind(limit)
         .persistent(false);
     let entries = within(query.fetch_all(&mut *session)).await?;
     session.finish().await?;

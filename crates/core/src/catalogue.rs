@@ -2,14 +2,14 @@
 //!
 //! Data only: limits take effect through the capacity rows that triggers keep beside the workspaces.
 
-use jiff::Timestamp;
-use serde::Serialize;
+pub use stationmaster_wire::{
+    Plan, Version, VersionMade, Workflow, WorkflowChange, Workspace, WorkspaceChange,
+};
 use uuid::Uuid;
 
-use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::graph::{Graph, GraphError};
-use crate::id::{DefinitionId, VersionId, WorkspaceId};
+use crate::id::{DefinitionId, WorkspaceId};
 use crate::session::Session;
 
 /// Why something in the catalogue could not be written.
@@ -54,107 +54,6 @@ impl From<db::Error> for Error {
             _ => Self::Database(error),
         }
     }
-}
-
-/// A plan: data, like any other.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
-pub struct Plan {
-    /// Its name.
-    pub name: String,
-    /// Executions at once.
-    pub max_concurrent: i32,
-    /// Its share when there is not enough for all.
-    pub weight: f64,
-}
-
-/// What to set on a workspace; `None` leaves it, or takes the default.
-#[derive(Debug, Clone, Default)]
-pub struct WorkspaceChange {
-    /// What people call it.
-    pub name: Option<String>,
-    /// Its plan.
-    pub plan: Option<String>,
-    /// A limit of its own: `Some(None)` takes it away.
-    pub max_concurrent: Option<Option<i32>>,
-    /// Admit nothing.
-    pub paused: Option<bool>,
-}
-
-/// A workspace and how its slots are used.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
-pub struct Workspace {
-    /// Its id.
-    pub id: WorkspaceId,
-    /// What people call it.
-    pub name: String,
-    /// Its plan.
-    pub plan: String,
-    /// A limit of its own, before the plan's.
-    pub own_limit: Option<i32>,
-    /// The limit in force.
-    pub limit: i32,
-    /// Its share when there is not enough for all.
-    pub weight: f64,
-    /// Admits nothing.
-    pub paused: bool,
-    /// Slots in use.
-    pub active: i32,
-    /// Items ready to be admitted; counted up to 10,001.
-    pub ready: i64,
-    /// When it was made.
-    #[sqlx(try_from = "At")]
-    pub created_at: Timestamp,
-    /// When it was last changed.
-    #[sqlx(try_from = "At")]
-    pub updated_at: Timestamp,
-}
-
-/// What to set on a definition; `None` leaves it, or takes the default.
-#[derive(Debug, Clone, Default)]
-pub struct DefinitionChange {
-    /// What people call it.
-    pub name: Option<String>,
-    /// The task queue that its workers poll.
-    pub task_queue: Option<String>,
-    /// The workflow type that its workers register.
-    pub workflow_type: Option<String>,
-    /// Starts that may be refused.
-    pub max_attempts: Option<i32>,
-    /// The version that new items get.
-    pub published_version: Option<i32>,
-    /// Admit nothing of it.
-    pub paused: Option<bool>,
-}
-
-/// A workflow definition.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
-pub struct Definition {
-    /// Its id.
-    pub id: DefinitionId,
-    /// Whose it is.
-    pub workspace_id: WorkspaceId,
-    /// What people call it.
-    pub name: String,
-    /// The task queue; none: the server's setting.
-    pub task_queue: Option<String>,
-    /// The workflow type; none: the server's setting.
-    pub workflow_type: Option<String>,
-    /// Starts that may be refused; none: the server's setting.
-    pub max_attempts: Option<i32>,
-    /// The version that new items get; none: the newest.
-    pub published_version: Option<i32>,
-    /// Admits nothing.
-    pub paused: bool,
-    /// The version that an enqueue resolves to now.
-    pub current_version: Option<i32>,
-    /// The graph of that version, as JSON text.
-    pub graph: Option<String>,
-    /// When it was made.
-    #[sqlx(try_from = "At")]
-    pub created_at: Timestamp,
-    /// When it was last changed.
-    #[sqlx(try_from = "At")]
-    pub updated_at: Timestamp,
 }
 
 /// The plans there are.
@@ -264,7 +163,7 @@ pub async fn workspace(database: &Database, id: WorkspaceId) -> Result<Workspace
     let workspace = read_workspace(&mut session, id).await?;
     session.finish().await?;
     workspace
-        .filter(|workspace| database.scope().holds(workspace.id))
+        .filter(|workspace| database.scope().holds(WorkspaceId(workspace.id)))
         .ok_or(Error::UnknownWorkspace(id))
 }
 
@@ -314,10 +213,9 @@ pub async fn delete_workspace(
 pub async fn put_definition(
     database: &Database,
     id: DefinitionId,
-    workspace_id: WorkspaceId,
-    change: DefinitionChange,
-    expected: Expectation<'_, Definition>,
-) -> Result<Definition, Error> {
+    change: WorkflowChange,
+    expected: Expectation<'_, Workflow>,
+) -> Result<Workflow, Error> {
     let mut transaction = database.transaction().await?;
     if let Some(expected) = expected {
         lock(&mut transaction, &id.to_string()).await?;
@@ -327,7 +225,7 @@ pub async fn put_definition(
     }
     let query = sqlx::query(statement!("catalogue/put_definition"))
         .bind(id)
-        .bind(workspace_id)
+        .bind(change.workspace_id)
         .bind(&change.name)
         .bind(&change.task_queue)
         .bind(&change.workflow_type)
@@ -338,7 +236,7 @@ pub async fn put_definition(
         Ok(done) if done.rows_affected() == 0 => return Err(Error::OtherWorkspace(id)),
         Ok(_) => {}
         Err(error) if error.code().as_deref() == Some("23503") => {
-            return Err(Error::UnknownWorkspace(workspace_id));
+            return Err(Error::UnknownWorkspace(WorkspaceId(change.workspace_id)));
         }
         Err(error) => return Err(error.into()),
     }
@@ -356,7 +254,7 @@ pub async fn put_definition(
     definition.ok_or(Error::UnknownDefinition(id))
 }
 
-async fn read_definition(session: &mut Session, id: DefinitionId) -> Result<Option<Definition>, db::Error> {
+async fn read_definition(session: &mut Session, id: DefinitionId) -> Result<Option<Workflow>, db::Error> {
     let query = sqlx::query_as(statement!("catalogue/list_definitions"))
         .bind(id)
         .bind(None::<Vec<Uuid>>)
@@ -366,12 +264,12 @@ async fn read_definition(session: &mut Session, id: DefinitionId) -> Result<Opti
 }
 
 /// One definition.
-pub async fn definition(database: &Database, id: DefinitionId) -> Result<Definition, Error> {
+pub async fn definition(database: &Database, id: DefinitionId) -> Result<Workflow, Error> {
     let mut session = database.session().await?;
     let definition = read_definition(&mut session, id).await?;
     session.finish().await?;
     definition
-        .filter(|definition| database.scope().holds(definition.workspace_id))
+        .filter(|definition| database.scope().holds(WorkspaceId(definition.workspace_id)))
         .ok_or(Error::UnknownDefinition(id))
 }
 
@@ -381,7 +279,7 @@ pub async fn definitions(
     workspace: Option<WorkspaceId>,
     after: Option<DefinitionId>,
     limit: i64,
-) -> Result<Vec<Definition>, Error> {
+) -> Result<Vec<Workflow>, Error> {
     let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("catalogue/list_definitions"))
         .bind(None::<Uuid>)
@@ -398,7 +296,7 @@ pub async fn definitions(
 pub async fn delete_definition(
     database: &Database,
     id: DefinitionId,
-    expected: Expectation<'_, Definition>,
+    expected: Expectation<'_, Workflow>,
 ) -> Result<(), Error> {
     let mut session = database.transaction().await?;
     if let Some(expected) = expected {
@@ -423,7 +321,7 @@ pub async fn add_version(
     database: &Database,
     definition: DefinitionId,
     graph: &str,
-) -> Result<(VersionId, i32), Error> {
+) -> Result<VersionMade, Error> {
     Graph::parse(graph)?;
     let query = sqlx::query_as(statement!("catalogue/add_version"))
         .bind(definition)
@@ -437,20 +335,6 @@ pub async fn add_version(
         Err(error) if error.code().as_deref() == Some("23503") => Err(Error::UnknownDefinition(definition)),
         Err(error) => Err(error.into()),
     }
-}
-
-/// A version of a definition.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct Version {
-    /// Its id.
-    pub id: VersionId,
-    /// Its number.
-    pub version: i32,
-    /// Its graph, as JSON text.
-    pub graph: String,
-    /// When it was made.
-    #[sqlx(try_from = "At")]
-    pub created_at: Timestamp,
 }
 
 /// The versions of a definition, newest first, below a number.

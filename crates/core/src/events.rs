@@ -14,10 +14,8 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
-use serde_json::Value;
+use stationmaster_wire::Event;
 
-use crate::columns::At;
 use crate::db::{self, Database, statement, within};
 use crate::id::WorkspaceId;
 
@@ -25,22 +23,6 @@ use crate::id::WorkspaceId;
 const BATCH: i64 = 1000;
 /// The most that is kept, however young: executions in great numbers have great numbers of steps.
 const MOST: i64 = 2_000_000;
-
-/// Something that happened.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct Event {
-    /// Its place among all events, without gaps.
-    pub position: i64,
-    /// When it happened.
-    #[sqlx(try_from = "At")]
-    pub at: Timestamp,
-    /// What, as a family and a name: `execution.claimed`, `queue.retried`, `audit.workspace.change`.
-    pub kind: String,
-    /// In which workspace, when it was in one.
-    pub workspace_id: Option<WorkspaceId>,
-    /// More.
-    pub detail: Value,
-}
 
 /// Which events are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]

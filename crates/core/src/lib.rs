@@ -17,7 +17,7 @@
 //!   bring work need to ring)
 //! * outside: [`engine`], [`wake`]
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
-//! * the rest: [`catalogue`], [`db`], [`schema`] (versions and parts), `columns` and [`words`] (how rows are read), [`health`] (what
+//! * the rest: [`catalogue`], [`db`], [`schema`] (versions and parts), [`health`] (what
 //!   can be seen of the database), [`retention`], [`observe`], and [`station`], which puts the lanes together on what it lends them,
 //!   `surroundings`
 
@@ -27,7 +27,6 @@ mod attention;
 pub mod audit;
 pub mod capacity;
 pub mod catalogue;
-mod columns;
 pub mod db;
 pub mod dispatchers;
 mod duty;
@@ -54,4 +53,6 @@ mod surroundings;
 pub mod task;
 pub mod wake;
 mod watch;
-pub mod words;
+
+/// How rows are read: shapes that people are shown, and the words in them.
+pub(crate) use stationmaster_wire::{columns, words};

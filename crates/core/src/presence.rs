@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use stationmaster_wire::Server;
 
 use crate::db::{self, Database, Read as _, Write as _, statement, within};
 use crate::engine::LOCAL;
@@ -196,31 +197,6 @@ impl Pass for Heartbeat {
             Next::After(self.presence.lease / 5)
         })
     }
-}
-
-/// A server as people see it.
-#[derive(Debug, Clone, serde::Serialize, sqlx::FromRow)]
-pub struct Server {
-    /// Its id.
-    pub id: ServerId,
-    /// Its name.
-    pub name: String,
-    /// The version of the program.
-    pub version: String,
-    /// Its engine.
-    pub engine: String,
-    /// Does the engine answer it?
-    pub engine_up: bool,
-    /// Does it take new work?
-    pub claiming: bool,
-    /// When it started.
-    #[sqlx(try_from = "crate::columns::At")]
-    pub started_at: jiff::Timestamp,
-    /// Its last heartbeat.
-    #[sqlx(try_from = "crate::columns::At")]
-    pub seen_at: jiff::Timestamp,
-    /// Does its lease hold?
-    pub alive: bool,
 }
 
 /// Every server known.

@@ -14,6 +14,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::{Query, QueryAs, QueryScalar};
 use sqlx::{FromRow, PgConnection, Postgres, Transaction};
+use uuid::Uuid;
 
 use crate::db::{self, Database, statement, within};
 use crate::id::WorkspaceId;
@@ -72,10 +73,12 @@ impl Scope {
     }
 }
 
-impl From<Option<Vec<WorkspaceId>>> for Scope {
-    /// As the row of a token holds it: none means all.
-    fn from(workspaces: Option<Vec<WorkspaceId>>) -> Self {
-        workspaces.map_or(Self::All, Self::Only)
+impl From<Option<Vec<Uuid>>> for Scope {
+    /// As a token tells it: none means all.
+    fn from(workspaces: Option<Vec<Uuid>>) -> Self {
+        workspaces.map_or(Self::All, |ids| {
+            Self::Only(ids.into_iter().map(WorkspaceId).collect())
+        })
     }
 }
 

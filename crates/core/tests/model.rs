@@ -19,7 +19,7 @@ use stationmaster_core::catalogue;
 use stationmaster_core::engine::CloseStatus;
 use stationmaster_core::executions::Settings;
 use stationmaster_core::executions::enqueue::{self, Enqueue};
-use stationmaster_core::executions::operate::{self, Completion};
+use stationmaster_core::executions::operate::{self, Complete};
 use stationmaster_core::id::{DefinitionId, ExecutionId, ItemId, WorkspaceId};
 use stationmaster_core::retry::Backoff;
 use tokio::task::JoinHandle;
@@ -244,7 +244,7 @@ impl Model {
             .await
             .unwrap();
         if let Some(execution) = active {
-            let completion = Completion {
+            let completion = Complete {
                 status: CloseStatus::Completed,
                 output: None,
                 error: None,

@@ -3,76 +3,16 @@
 //! The secret is shown to whoever makes the token and to nobody afterwards. What a token may do is its role; where, its
 //! scope. This module knows nothing of HTTP: it answers who holds a secret, and that is all.
 
-use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::columns::{At, MaybeAt};
 use crate::db::{self, Database, statement, within};
-use crate::id::{TokenId, WorkspaceId};
-use crate::session::Scope;
-use crate::words::words;
+use crate::id::TokenId;
 
 pub mod answers;
 pub mod secret;
 
 pub use secret::Secret;
-
-words! {
-    /// What a token may do; each role includes the ones before it.
-    pub enum Role {
-        /// Look.
-        Viewer = "viewer",
-        /// Enqueue, cancel, retry, complete, pause.
-        Operator = "operator",
-        /// Change the catalogue, make and revoke tokens, read the audit.
-        Admin = "admin",
-    }
-}
-
-/// A token, without its secret.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct Token {
-    /// Its id.
-    pub id: TokenId,
-    /// What people call it.
-    pub name: String,
-    /// The last characters of its secret, to tell tokens apart.
-    pub hint: String,
-    /// What it may do.
-    pub role: Role,
-    /// Where.
-    #[sqlx(rename = "workspaces", try_from = "Option<Vec<WorkspaceId>>")]
-    pub scope: Scope,
-    /// When it was made.
-    #[sqlx(try_from = "At")]
-    pub created_at: Timestamp,
-    /// By whom.
-    pub created_by: String,
-    /// When it ends; none: never.
-    #[sqlx(try_from = "MaybeAt")]
-    pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
-    #[sqlx(try_from = "MaybeAt")]
-    pub revoked_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
-    #[sqlx(try_from = "MaybeAt")]
-    pub last_used_at: Option<Timestamp>,
-    /// Does it open the door now?
-    pub active: bool,
-}
-
-/// A token to make.
-#[derive(Debug, Clone)]
-pub struct NewToken {
-    /// What people call it; unique among those that are not revoked.
-    pub name: String,
-    /// What it may do.
-    pub role: Role,
-    /// Where.
-    pub scope: Scope,
-    /// When it ends; none: never.
-    pub expires_at: Option<Timestamp>,
-}
+pub use stationmaster_wire::{NewToken, Role, Token};
 
 /// Why a token was not made or revoked.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +39,7 @@ pub async fn create(database: &Database, new: &NewToken, by: &str) -> Result<(To
             "a token's name has 1 to 100 characters, none of them a control character".to_owned(),
         ));
     }
-    if let Scope::Only(workspaces) = &new.scope
+    if let Some(workspaces) = &new.workspaces
         && !(1..=1000).contains(&workspaces.len())
     {
         return Err(Error::Invalid(
@@ -113,7 +53,7 @@ pub async fn create(database: &Database, new: &NewToken, by: &str) -> Result<(To
         .bind(secret.hash().to_vec())
         .bind(secret.hint())
         .bind(new.role)
-        .bind(new.scope.limited())
+        .bind(&new.workspaces)
         .bind(new.expires_at.map(jiff_sqlx::Timestamp::from))
         .bind(by);
     match within(query.fetch_optional(&mut *transaction)).await {

@@ -1,9 +1,9 @@
 //! Backfill: fires occurrences of the past, after a preview of what it would do. What was accepted before is never fired again.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use stationmaster_wire::{Alarm, BackfillItem};
 
-use super::inspect::Alarm;
+use super::inspect::written;
 use super::operate::{Error, get, open};
 use super::terms::{AlarmStatus, OccurrenceStatus, Schedule, Upcoming};
 use crate::db::{self, Database, statement, within};
@@ -21,26 +21,13 @@ const FIRED_OR_WILL_BE: [OccurrenceStatus; 4] = [
     OccurrenceStatus::Retrying,
 ];
 
-/// One occurrence of the range.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Planned {
-    /// Its nominal instant.
-    pub scheduled_for: Timestamp,
-    /// What a change of the clocks does to it.
-    pub note: Option<String>,
-    /// How it stands; `None` when it is not on record.
-    pub status: Option<OccurrenceStatus>,
-    /// Will it be fired?
-    pub fires: bool,
-}
-
 /// What a backfill of the instants after `from`, up to and with `to`, would do.
 pub async fn preview(
     database: &Database,
     id: AlarmId,
     from: Timestamp,
     to: Timestamp,
-) -> Result<Vec<Planned>, Error> {
+) -> Result<Vec<BackfillItem>, Error> {
     let mut session = database.session().await?;
     let alarm = get(database, &mut session, id).await?;
     let fires = fires(&alarm, from, to, db::now(&mut session).await?)?;
@@ -56,11 +43,11 @@ pub async fn preview(
         .collect();
     let planned = fires.into_iter().map(|fire| {
         let status = known.get(&fire.at).copied();
-        Planned {
+        BackfillItem {
             scheduled_for: fire.at,
             note: fire.note,
             fires: !status.is_some_and(|status| FIRED_OR_WILL_BE.contains(&status)),
-            status,
+            status: status.map_or("none", OccurrenceStatus::as_str).to_owned(),
         }
     });
     Ok(planned.collect())
@@ -97,7 +84,7 @@ fn fires(alarm: &Alarm, from: Timestamp, to: Timestamp, now: Timestamp) -> Resul
             "the range reaches into the future: that will fire by itself".to_owned(),
         ));
     }
-    let Ok(Schedule::Cron(series)) = alarm.written().read() else {
+    let Ok(Schedule::Cron(series)) = written(alarm).read() else {
         let message = format!("alarm {} is for once: fire it instead", alarm.id);
         return Err(Error::WrongState(message));
     };

@@ -9,14 +9,15 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use stationmaster_schedule::DstPolicy;
+use stationmaster_wire::Alarm;
 
-use super::inspect::Alarm;
+use super::inspect;
 use super::operate::{self, Opened, open, ring};
 use super::planner::{NextFire, write_next_fires};
 use super::set::{self, When, check_schedule, check_target, small};
 use super::terms::{AlarmKind, AlarmStatus, Misfire, Overlap, Written};
 use crate::db::{self, Database, statement, within};
-use crate::id::AlarmId;
+use crate::id::{AlarmId, WorkspaceId};
 
 /// What to change. `None` leaves a thing as it is; `Some(None)` takes it away.
 #[derive(Debug, Clone, Default)]
@@ -103,7 +104,7 @@ pub async fn edit_by<E: From<Error>>(
 async fn carry_out(database: &Database, mut opened: Opened, edit: &Edit, by: &str) -> Result<Alarm, Error> {
     let (locked, transaction) = (&opened.locked, &mut opened.transaction);
     let mut alarm = opened.alarm.clone();
-    let id = alarm.id;
+    let id = AlarmId(alarm.id);
     check_target(edit.target_url.as_ref().and_then(Option::as_deref))?;
     if !matches!(locked.status, AlarmStatus::Active | AlarmStatus::Paused) {
         let message = format!("alarm {id} is {}: set another one", locked.status);
@@ -116,7 +117,7 @@ async fn carry_out(database: &Database, mut opened: Opened, edit: &Edit, by: &st
     }
     let now = locked.now;
     change(&mut alarm, edit, now)?;
-    let written = alarm.written();
+    let written = inspect::written(&alarm);
     check(edit, &written)?;
     write(transaction, &alarm).await?;
     if moves {
@@ -181,7 +182,9 @@ fn change(alarm: &mut Alarm, edit: &Edit, now: Timestamp) -> Result<(), Error> {
         alarm.pause_after = small(after);
     }
     put(&mut alarm.overlap, edit.overlap.as_ref());
-    put(&mut alarm.dst, edit.dst.as_ref());
+    if let Some(dst) = edit.dst {
+        alarm.dst = dst.into();
+    }
     if let Some(misfire) = edit.misfire {
         alarm.misfire = misfire.name();
         alarm.catch_up = small(misfire.how_many()).unwrap_or(alarm.catch_up);
@@ -242,7 +245,7 @@ async fn write(transaction: &mut sqlx::PgConnection, alarm: &Alarm) -> Result<()
         .bind(alarm.catch_up)
         .bind(alarm.misfire_window)
         .bind(alarm.overlap)
-        .bind(alarm.dst.as_str())
+        .bind(alarm.dst)
         .bind(alarm.jitter)
         .bind(stamp(alarm.start_at))
         .bind(stamp(alarm.end_at))
@@ -250,6 +253,6 @@ async fn write(transaction: &mut sqlx::PgConnection, alarm: &Alarm) -> Result<()
         .bind(alarm.kind);
     within(query.execute(transaction))
         .await
-        .map_err(|error| set::Error::of(error, alarm.workspace_id))?;
+        .map_err(|error| set::Error::of(error, WorkspaceId(alarm.workspace_id)))?;
     Ok(())
 }

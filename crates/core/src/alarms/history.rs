@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use stationmaster_wire::AlarmEvent;
 
 use crate::columns::At;
 use crate::db::{self, Database, statement, within};
@@ -40,29 +41,13 @@ pub async fn tries(
     Ok(tries)
 }
 
-/// Something that was done to an alarm.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
-pub struct Event {
-    /// Its number; grows.
-    pub id: i64,
-    /// When.
-    #[sqlx(try_from = "At")]
-    pub at: Timestamp,
-    /// What.
-    pub event: String,
-    /// By whom.
-    pub actor: String,
-    /// More words.
-    pub detail: Option<String>,
-}
-
 /// What was done to an alarm, newest first; `before` is where the last page ended.
 pub async fn history(
     database: &Database,
     alarm: AlarmId,
     before: Option<i64>,
     limit: i64,
-) -> Result<Vec<Event>, db::Error> {
+) -> Result<Vec<AlarmEvent>, db::Error> {
     let query = sqlx::query_as(statement!("alarms/history"))
         .bind(alarm)
         .bind(before.unwrap_or(i64::MAX))

@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use stationmaster_wire::Alarm;
 
-use super::inspect::{self, Alarm};
+use super::inspect;
 use super::late::row;
 use super::lease::record_missed;
 use super::planner::{NextFire, write_next_fires};
@@ -65,8 +66,9 @@ impl Opened {
         by: &str,
         detail: Option<&str>,
     ) -> Result<Alarm, Error> {
-        note(&mut self.transaction, self.alarm.id, event, by, detail).await?;
-        let now = get(database, &mut self.transaction, self.alarm.id).await?;
+        let id = AlarmId(self.alarm.id);
+        note(&mut self.transaction, id, event, by, detail).await?;
+        let now = get(database, &mut self.transaction, id).await?;
         self.transaction.finish().await?;
         Ok(now)
     }
@@ -179,7 +181,7 @@ async fn go_on(transaction: &mut sqlx::PgConnection, alarm: &Alarm, locked: &Loc
         return Ok(());
     };
     let now = locked.now;
-    let schedule = alarm.written().read().map_err(Error::WrongState)?;
+    let schedule = inspect::written(alarm).read().map_err(Error::WrongState)?;
     let (upcoming, follows) = match &schedule {
         Schedule::Cron(series) => {
             if next <= now {
@@ -190,7 +192,10 @@ async fn go_on(transaction: &mut sqlx::PgConnection, alarm: &Alarm, locked: &Loc
                     OccurrenceStatus::Skipped,
                     "the alarm was paused",
                 );
-                let missed: Vec<_> = missed.into_iter().map(|missed| (alarm.id, missed)).collect();
+                let missed: Vec<_> = missed
+                    .into_iter()
+                    .map(|missed| (AlarmId(alarm.id), missed))
+                    .collect();
                 record_missed(transaction, &missed).await?;
             }
             (schedule.first_after(now), now)
@@ -203,7 +208,7 @@ async fn go_on(transaction: &mut sqlx::PgConnection, alarm: &Alarm, locked: &Loc
         return Err(Error::WrongState(message));
     };
     let next_fire = NextFire {
-        alarm: alarm.id,
+        alarm: AlarmId(alarm.id),
         next: upcoming,
         jitter: Duration::try_from_secs_f64(alarm.jitter).unwrap_or_default(),
         follows,

@@ -14,7 +14,7 @@ use crate::db::{self, Read as _, column, statement};
 use crate::id::AlarmId;
 use crate::task::chain;
 use crate::wake::answer::Class;
-use crate::words::words;
+use crate::words;
 
 /// Above this size a batch is one line in the log instead of a line for each alarm.
 const SAY_EACH: usize = 20;

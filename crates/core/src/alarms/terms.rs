@@ -6,54 +6,13 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use sha2::{Digest as _, Sha256};
 use stationmaster_schedule::{Cron, DstPolicy, Fire, Series, resolve, zone};
+pub use stationmaster_wire::{AlarmKind, AlarmStatus, Misfire as MisfirePolicy, OccurrenceStatus, Overlap};
 
 use crate::columns::{At, Dst, MaybeAt};
 use crate::id::AlarmId;
-use crate::words::words;
+use crate::words;
 
 words! {
-    /// Does an alarm fire once, or again and again?
-    pub enum AlarmKind {
-        /// Once.
-        Once = "once",
-        /// By an expression.
-        Cron = "cron",
-    }
-
-    /// How an alarm stands.
-    pub enum AlarmStatus {
-        /// It fires.
-        Active = "active",
-        /// It fires again once it is resumed.
-        Paused = "paused",
-        /// It has fired, for the last time.
-        Fired = "fired",
-        /// Somebody cancelled it.
-        Cancelled = "cancelled",
-        /// It will never fire again, because something is wrong.
-        Failed = "failed",
-    }
-
-    /// How an occurrence stands.
-    pub enum OccurrenceStatus {
-        /// It is due and nobody's yet.
-        Pending = "pending",
-        /// A server is sending its wake.
-        Claimed = "claimed",
-        /// Its wake was not accepted and is sent again.
-        Retrying = "retrying",
-        /// Its wake was accepted.
-        Fired = "fired",
-        /// Its wake was not accepted, for good.
-        Failed = "failed",
-        /// It was not fired, by a policy.
-        Skipped = "skipped",
-        /// A later one fired for it.
-        Coalesced = "coalesced",
-        /// Its alarm was cancelled.
-        Cancelled = "cancelled",
-    }
-
     /// Where an occurrence comes from.
     pub enum Origin {
         /// The schedule.
@@ -62,28 +21,6 @@ words! {
         Manual = "manual",
         /// Somebody made up for the past.
         Backfill = "backfill",
-    }
-
-    /// The name of a [`Misfire`] policy.
-    pub enum MisfirePolicy {
-        /// [`Misfire::Coalesce`].
-        Coalesce = "coalesce",
-        /// [`Misfire::CatchUp`].
-        CatchUp = "catch_up",
-        /// [`Misfire::Skip`].
-        Skip = "skip",
-    }
-
-    /// What happens when an occurrence comes while an earlier one of the same alarm is not settled.
-    #[derive(Default)]
-    pub enum Overlap {
-        /// It fires all the same: occurrences have nothing to do with each other.
-        #[default]
-        Allow = "allow",
-        /// It waits for the earlier one.
-        Queue = "queue",
-        /// It is skipped.
-        Skip = "skip",
     }
 }
 

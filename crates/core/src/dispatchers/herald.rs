@@ -58,7 +58,7 @@ impl Herald {
 
     async fn post(&self, event: &Event) -> Result<(), String> {
         let body = serde_json::to_string(event).map_err(|error| error.to_string())?;
-        let id = format!("dispatcher-event-{}", event.id);
+        let id = format!("dispatcher-event-{}", event.happened.id);
         let timestamp = Timestamp::now().as_second();
         let mut request = self
             .client
@@ -103,7 +103,7 @@ impl Pass for Herald {
                 self.failures += 1;
                 if self.failures == 1 {
                     tracing::error!(
-                        event = event.id,
+                        event = event.happened.id,
                         error,
                         "The webhook of dispatchers did not take an event; trying on"
                     );
@@ -112,7 +112,7 @@ impl Pass for Herald {
             }
             self.failures = 0;
             sqlx::query(statement!("dispatchers/told"))
-                .bind(event.id)
+                .bind(event.happened.id)
                 .run(&self.database)
                 .await?;
         }

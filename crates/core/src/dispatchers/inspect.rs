@@ -1,56 +1,10 @@
 //! What people see of dispatchers. Reads only.
 
-use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::value::RawValue;
+pub use stationmaster_wire::{Dispatcher, DispatcherEvent};
 
-use super::{DispatcherId, Epoch};
-use crate::columns::{At, Json, MaybeAt, MaybeJson};
+use super::DispatcherId;
 use crate::db::{self, Database, statement, within};
-use crate::id::ServerId;
-
-/// A dispatcher as people see it.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
-pub struct Dispatcher {
-    /// Its id.
-    pub id: DispatcherId,
-    /// Its project.
-    pub project: String,
-    /// Its task queue.
-    pub task_queue: String,
-    /// Does its owner's lease hold?
-    pub owned: bool,
-    /// Who owns it, now or last.
-    pub owner: Option<ServerId>,
-    /// What the owner is called.
-    pub owner_name: Option<String>,
-    /// Its epoch.
-    pub epoch: Epoch,
-    /// Until when the lease holds.
-    #[sqlx(try_from = "MaybeAt")]
-    pub lease_until: Option<Timestamp>,
-    /// Where its run is.
-    pub engine: Option<String>,
-    /// The first run of this epoch.
-    pub run_id: Option<String>,
-    /// When its owner took it.
-    #[sqlx(try_from = "MaybeAt")]
-    pub taken_at: Option<Timestamp>,
-    /// When its run was started.
-    #[sqlx(try_from = "MaybeAt")]
-    pub run_started_at: Option<Timestamp>,
-    /// The last heartbeat, when heartbeats are kept in PostgreSQL.
-    #[sqlx(try_from = "MaybeAt")]
-    pub heartbeat_at: Option<Timestamp>,
-    /// Signals that wait, counted up to 1,000.
-    pub waiting: i64,
-    /// Since when the oldest of them has waited.
-    #[sqlx(try_from = "MaybeAt")]
-    pub oldest_waiting_at: Option<Timestamp>,
-    /// The servers that stand by, the owner among them.
-    #[sqlx(try_from = "MaybeJson")]
-    pub servers: Option<Box<RawValue>>,
-}
 
 /// Which dispatchers; every field that is given must match.
 #[derive(Debug, Clone, Copy, Default)]
@@ -87,30 +41,13 @@ pub async fn list(database: &Database, which: &Which<'_>, limit: i64) -> Result<
     Ok(dispatchers)
 }
 
-/// Something that happened to a dispatcher: `fresh`, `takeover`, `handover` (taken after a hand-over), `handed_over`,
-/// `server_evicted`, `run_terminated`, `heartbeat_removed` or `released`.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
-pub struct Event {
-    /// Its number; grows.
-    pub id: i64,
-    /// When.
-    #[sqlx(try_from = "At")]
-    pub at: Timestamp,
-    /// To which dispatcher.
-    pub dispatcher_id: DispatcherId,
-    /// What.
-    pub event: String,
-    /// Under which epoch.
-    pub epoch: Option<Epoch>,
-    /// Which server it is about.
-    pub server_id: Option<ServerId>,
-    /// Which run it is about.
-    pub run_id: Option<String>,
-    /// Who did it: a server, or a person.
-    pub actor: String,
-    /// More, as a JSON object.
-    #[sqlx(try_from = "Json")]
-    pub detail: Box<RawValue>,
+/// Something that happened, and to which dispatcher.
+#[derive(Debug, Serialize, sqlx::FromRow)]
+pub(super) struct Event {
+    dispatcher_id: DispatcherId,
+    #[serde(flatten)]
+    #[sqlx(flatten)]
+    pub(super) happened: DispatcherEvent,
 }
 
 /// What happened, newest first: to one dispatcher or to all.
@@ -119,7 +56,7 @@ pub async fn events(
     dispatcher: Option<&DispatcherId>,
     before: Option<i64>,
     limit: i64,
-) -> Result<Vec<Event>, db::Error> {
+) -> Result<Vec<DispatcherEvent>, db::Error> {
     let query = sqlx::query_as(statement!("dispatchers/events"))
         .bind(dispatcher)
         .bind(before.unwrap_or(i64::MAX))

@@ -16,7 +16,7 @@ use crate::columns::Span;
 use crate::db::{self, Read as _, column, statement};
 use crate::id::ServerId;
 use crate::task::{Next, Pass};
-use crate::words::words;
+use crate::words;
 
 /// The most that one round takes.
 const TAKE: i64 = 100;

@@ -11,10 +11,9 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use super::{Page, Reach, Told};
+use super::{CloseStatus, Page, Reach, Told};
 use crate::graph::Graph;
 use crate::id::{DefinitionId, ExecutionId, Token, VersionId, WorkspaceId};
-use crate::words::words;
 
 /// Everything an engine needs to start one execution.
 #[derive(Debug, Clone)]
@@ -82,22 +81,6 @@ pub enum RunState {
     Closed(Close),
     /// The engine does not know it (never started, or past its retention).
     NotFound,
-}
-
-words! {
-    /// How a run ended; the status of its execution from then on.
-    pub enum CloseStatus {
-        /// It returned a result.
-        Completed = "COMPLETED",
-        /// It failed.
-        Failed = "FAILED",
-        /// It was cancelled and agreed.
-        Cancelled = "CANCELLED",
-        /// It was terminated.
-        Terminated = "TERMINATED",
-        /// It ran out of time.
-        TimedOut = "TIMED_OUT",
-    }
 }
 
 /// The end of a run.

@@ -24,7 +24,10 @@ pub mod embedded;
 pub mod executions;
 
 pub(crate) use contact::{Contact, Prober};
-pub use executions::{Close, CloseStatus, Engine, OpenRun, RunState, StartOutcome, StartRequest};
+/// How a run ended; the status of its execution from then on.
+pub use stationmaster_wire::CompleteStatus as CloseStatus;
+
+pub use executions::{Close, Engine, OpenRun, RunState, StartOutcome, StartRequest};
 
 /// The engines whose runs live inside the server that started them and end with it.
 pub(crate) const LOCAL: [&str; 1] = [embedded::NAME];

@@ -7,9 +7,9 @@
 
 use jiff::Timestamp;
 use sqlx::postgres::PgRow;
+use stationmaster_wire::{Execution, QueueItem};
 use uuid::Uuid;
 
-use super::inspect::{Execution, Item};
 use super::{ExecutionStatus, ItemStatus};
 use crate::db::{self, Database, statement, within};
 use crate::id::{DefinitionId, WorkspaceId};
@@ -91,13 +91,13 @@ impl<Status: Copy + Into<&'static str>> Filter<Status> {
 }
 
 /// Items, newest first.
-pub async fn items(database: &Database, filter: &Filter<ItemStatus>) -> Result<Page<Item>, db::Error> {
+pub async fn items(database: &Database, filter: &Filter<ItemStatus>) -> Result<Page<QueueItem>, db::Error> {
     let mut session = database.session().await?;
     let statement = statement!("browse/item_candidates");
     let ids = candidates(database, &mut session, statement, filter).await?;
     let rows = rows(&mut session, statement!("browse/items"), &ids, filter).await?;
     session.finish().await?;
-    Ok(page(rows, |item: &Item| item.id.0, &ids, filter))
+    Ok(page(rows, |item: &QueueItem| item.id, &ids, filter))
 }
 
 /// Executions, newest first.
@@ -110,7 +110,7 @@ pub async fn executions(
     let ids = candidates(database, &mut session, statement, filter).await?;
     let rows = rows(&mut session, statement!("browse/executions"), &ids, filter).await?;
     session.finish().await?;
-    Ok(page(rows, |execution: &Execution| execution.id.0, &ids, filter))
+    Ok(page(rows, |execution: &Execution| execution.id, &ids, filter))
 }
 
 /// What a statement of rows gives.

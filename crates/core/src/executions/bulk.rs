@@ -1,9 +1,9 @@
 //! Bulk operations by filter, a bounded number at a time, with a preview: what matches, and what was done about it.
 
 use jiff::Timestamp;
+use stationmaster_wire::CancellableStatus;
 use uuid::Uuid;
 
-use super::ItemStatus;
 use super::operate::{self, Cancelled};
 use crate::db::{self, Database, Read as _, statement};
 use crate::id::{DefinitionId, ItemId, WorkspaceId};
@@ -33,8 +33,8 @@ pub struct Cancellable {
     pub workspace: Option<WorkspaceId>,
     /// Of this definition.
     pub definition: Option<DefinitionId>,
-    /// In this status, of those in which something can be cancelled.
-    pub status: Option<ItemStatus>,
+    /// In this status.
+    pub status: Option<CancellableStatus>,
     /// Enqueued at or after.
     pub after: Option<Timestamp>,
     /// Enqueued before.

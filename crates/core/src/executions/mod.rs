@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use crate::retry::Backoff;
-use crate::words::words;
+use crate::words;
 
 mod admit;
 mod assembly;
@@ -43,42 +43,9 @@ mod start;
 
 pub(crate) use assembly::Executions;
 use context::{ExecutionsContext, Hold};
+pub use stationmaster_wire::{ExecutionStatus, ItemStatus};
 
 words! {
-    /// How an item of the queue stands.
-    pub enum ItemStatus {
-        /// It waits.
-        Pending = "PENDING",
-        /// A server is starting it.
-        Claimed = "CLAIMED",
-        /// Its execution was started.
-        Dispatched = "DISPATCHED",
-        /// It cannot be started.
-        Failed = "FAILED",
-        /// Somebody cancelled it before it was started.
-        Cancelled = "CANCELLED",
-    }
-
-    /// How an execution stands.
-    pub enum ExecutionStatus {
-        /// Between two tries to start it.
-        Pending = "PENDING",
-        /// A server is starting it; it holds a slot.
-        Starting = "STARTING",
-        /// The engine runs it; it holds a slot.
-        Running = "RUNNING",
-        /// It returned a result.
-        Completed = "COMPLETED",
-        /// It failed, or could not be started.
-        Failed = "FAILED",
-        /// It was cancelled.
-        Cancelled = "CANCELLED",
-        /// It was terminated.
-        Terminated = "TERMINATED",
-        /// It ran out of time.
-        TimedOut = "TIMED_OUT",
-    }
-
     /// Why this program ended an execution, when it was not the engine that did.
     pub enum EndReason {
         /// The engine refused to start it, as often as it may.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
+pub use stationmaster_wire::{Complete, RetriableStatus};
 use uuid::Uuid;
 
 use super::busy::Tries;
@@ -155,7 +155,7 @@ pub struct Filter {
     /// Of this definition.
     pub definition: Option<DefinitionId>,
     /// In this status, of the execution or of the item.
-    pub status: Option<CloseStatus>,
+    pub status: Option<RetriableStatus>,
     /// For this reason: `refused`, `quarantined`, `definition_gone` and so on.
     pub reason: Option<String>,
     /// Ended at or after.
@@ -200,22 +200,11 @@ pub async fn set_priority(
     }
 }
 
-/// The end of an execution, told by somebody who knows.
-#[derive(Debug, Clone)]
-pub struct Completion {
-    /// How it ended.
-    pub status: CloseStatus,
-    /// Its result.
-    pub output: Option<Box<RawValue>>,
-    /// Its failure.
-    pub error: Option<Box<RawValue>>,
-}
-
 /// Ends an active execution and frees its slot.
 pub async fn complete(
     database: &Database,
     execution: ExecutionId,
-    completion: Completion,
+    completion: Complete,
     actor: &str,
 ) -> Result<(), Error> {
     let close = Close {

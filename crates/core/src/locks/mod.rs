@@ -18,8 +18,8 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::Serialize;
 use sqlx::AssertSqlSafe;
+pub use stationmaster_wire::{Lock, Taken};
 
-use crate::columns::MaybeAt;
 use crate::db::{self, Database, statement};
 use crate::id::Token;
 use crate::observe::Metrics;
@@ -88,15 +88,6 @@ pub struct Acquired {
     asked_at: Instant,
 }
 
-/// Who has a lock that could not be had.
-#[derive(Debug, Clone, Serialize)]
-pub struct Taken {
-    /// Who; nobody when it was freed at that very moment.
-    pub by: Option<String>,
-    /// Until when; nothing: for ever, or unknown.
-    pub until: Option<Timestamp>,
-}
-
 /// What came of extending a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extended {
@@ -115,25 +106,6 @@ pub enum Unlocked {
     FreeAt(Timestamp),
     /// It was not ours any more, and nothing has changed.
     NotHeld,
-}
-
-/// A lock as people see it.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
-pub struct Lock {
-    /// Its name.
-    pub name: String,
-    /// Does somebody hold it now?
-    pub held: bool,
-    /// Who holds it, or held it last.
-    pub by: String,
-    /// When that one took it.
-    #[sqlx(try_from = "MaybeAt")]
-    pub since: Option<Timestamp>,
-    /// Until when it is held; in the past: when it became free; nothing: for ever.
-    #[sqlx(try_from = "MaybeAt")]
-    pub until: Option<Timestamp>,
-    /// The token of that holder; none: an application that knows no tokens.
-    pub token: Option<i64>,
 }
 
 /// What came of releasing a lock on behalf of a person.

@@ -20,10 +20,11 @@ pub mod schema;
 pub mod send;
 pub mod triggers;
 
-use crate::words::words;
+use crate::words;
 
 pub(crate) use housekeeping::Housekeeping;
 pub(crate) use route::{Fence, route_batch};
+pub use stationmaster_wire::SignalStatus;
 
 /// The longest id, project, task queue or name.
 pub const MAX_NAME: usize = 200;
@@ -32,16 +33,6 @@ pub const MAX_NAME: usize = 200;
 pub const DEFAULT_TASK_QUEUE: &str = "default";
 
 words! {
-    /// How a signal stands.
-    pub enum SignalStatus {
-        /// It waits for its dispatcher.
-        Pending = "PENDING",
-        /// It became a queue item.
-        Routed = "ROUTED",
-        /// It was put aside, with a reason.
-        Dead = "DEAD",
-    }
-
     /// Why a signal became a dead letter; a bounded set, so that the label of the metric stays bounded.
     pub enum DeadReason {
         /// No trigger has its name.

@@ -1,7 +1,8 @@
 //! Replay: dead letters go back into the inbox, one or all that match. Whoever mended the trigger does it by hand.
 
-use super::SignalStatus;
-use super::inspect::{self, Signal};
+use stationmaster_wire::Signal;
+
+use super::{SignalStatus, inspect};
 use crate::db::{self, Database, Read as _, statement};
 use crate::executions::bulk::{Done, MOST, Pages, count, walk};
 use crate::id::WorkspaceId;

@@ -3,14 +3,12 @@
 //! A project belongs to one workspace: that of its first trigger. All of its triggers name definitions of that workspace, so
 //! whoever may act for the workspace may send its signals, and nobody can route into another tenant's slots.
 
-use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::value::RawValue;
+pub use stationmaster_wire::Trigger;
 
 use super::MAX_NAME;
 use super::schema::Schema;
 use crate::catalogue::{self, Expectation};
-use crate::columns::{At, MaybeJson};
 use crate::db::{self, Database, Read as _, statement, within};
 use crate::id::{DefinitionId, WorkspaceId};
 use crate::session::Session;
@@ -30,32 +28,6 @@ pub struct NewTrigger {
     pub payload_schema: Option<Box<RawValue>>,
     /// The priority of the items; higher goes first within the workspace.
     pub priority: i32,
-}
-
-/// A rule as people see it.
-#[derive(Debug, Clone, Serialize, sqlx::FromRow)]
-pub struct Trigger {
-    /// The project.
-    pub project: String,
-    /// The task queue; `None`: every one.
-    pub task_queue: Option<String>,
-    /// The name of the signal.
-    pub name: String,
-    /// What it starts.
-    pub workflow_definition_id: DefinitionId,
-    /// Whose project it is.
-    pub workspace_id: WorkspaceId,
-    /// What the payload must look like.
-    #[sqlx(try_from = "MaybeJson")]
-    pub payload_schema: Option<Box<RawValue>>,
-    /// The priority of the items.
-    pub priority: i32,
-    /// When it was made.
-    #[sqlx(try_from = "At")]
-    pub created_at: Timestamp,
-    /// When it was last changed.
-    #[sqlx(try_from = "At")]
-    pub updated_at: Timestamp,
 }
 
 /// Why a trigger could not be set or removed.

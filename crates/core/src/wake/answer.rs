@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Outcome;
-use crate::words::words;
+use crate::words;
 
 /// However long a target asks us to stay away, we come back after this.
 pub const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use stationmaster_core::alarms::Settings;
-use stationmaster_core::alarms::inspect::{self, Alarm, Event, Occurrence};
+use stationmaster_core::alarms::inspect::{self, Alarm, AlarmEvent, Occurrence};
 use stationmaster_core::alarms::set::{SetAlarm, When, set};
 use stationmaster_core::id::{AlarmId, WorkspaceId};
 
@@ -107,7 +107,7 @@ impl Bed {
     }
 
     /// What was done to it, oldest first.
-    pub(crate) async fn events(&self, id: AlarmId) -> Vec<Event> {
+    pub(crate) async fn events(&self, id: AlarmId) -> Vec<AlarmEvent> {
         let mut all = inspect::history(&self.testbed.database, id, None, 1000)
             .await
             .unwrap();

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use stationmaster_core::alarms::inspect::{self, Filter};
+use stationmaster_core::alarms::inspect::{self, AlarmQuery};
 use stationmaster_core::alarms::set::{Answer, Error, SetAlarm, When, set};
-use stationmaster_core::id::WorkspaceId;
+use stationmaster_core::id::{AlarmId, WorkspaceId};
+use uuid::Uuid;
 
 use crate::bed::Bed;
 use crate::common::raw;
@@ -222,10 +223,10 @@ async fn an_alarm_shows_its_coming_fires_and_its_expression_in_words() {
         .await;
     let alarm = bed.alarm(id).await;
     assert!(alarm.description.is_some());
-    let fires = alarm.upcoming(jiff::Timestamp::now(), 10);
+    let fires = inspect::upcoming(&alarm, jiff::Timestamp::now(), 10);
     assert_eq!(fires.len(), 10);
     assert_eq!(Some(fires[0].at), alarm.next_fire_at);
-    let year = alarm.upcoming(jiff::Timestamp::now(), 366);
+    let year = inspect::upcoming(&alarm, jiff::Timestamp::now(), 366);
     assert!(
         year.iter().any(|fire| fire.note.is_some()),
         "the clocks change within a year"
@@ -243,36 +244,27 @@ async fn alarms_are_listed_by_page_and_filter() {
     stationmaster_core::alarms::operate::pause(database, cron, "tester")
         .await
         .unwrap();
-    let filter = |filter: Filter| async move { inspect::alarms(database, &filter).await.unwrap() };
-    let page = filter(Filter {
-        limit: 4,
-        ..Filter::default()
-    })
-    .await;
+    let list = |query: AlarmQuery, before, limit| async move {
+        inspect::alarms(database, &query, before, limit).await.unwrap()
+    };
+    let page = list(AlarmQuery::default(), None, 4).await;
     assert_eq!(page.len(), 4);
-    assert_eq!(page[0].id, cron, "newest first");
-    let rest = filter(Filter {
-        limit: 4,
-        before: Some(page[3].id),
-        ..Filter::default()
-    })
-    .await;
+    assert_eq!(page[0].id, cron.0, "newest first");
+    let rest = list(AlarmQuery::default(), Some(AlarmId(page[3].id)), 4).await;
     assert_eq!(rest.len(), 2);
-    let only = |status: &str, kind: &str| Filter {
+    let only = |status: &str, kind: &str| AlarmQuery {
         status: Some(status.parse().unwrap()),
         kind: Some(kind.parse().unwrap()),
-        limit: 10,
-        ..Filter::default()
+        ..AlarmQuery::default()
     };
-    assert_eq!(filter(only("paused", "cron")).await.len(), 1);
-    assert_eq!(filter(only("active", "once")).await.len(), 5);
-    assert_eq!(filter(only("active", "cron")).await.len(), 0);
-    let other = Filter {
-        workspace: Some(WorkspaceId::new()),
-        limit: 10,
-        ..Filter::default()
+    assert_eq!(list(only("paused", "cron"), None, 10).await.len(), 1);
+    assert_eq!(list(only("active", "once"), None, 10).await.len(), 5);
+    assert_eq!(list(only("active", "cron"), None, 10).await.len(), 0);
+    let other = AlarmQuery {
+        workspace_id: Some(Uuid::now_v7()),
+        ..AlarmQuery::default()
     };
-    assert!(filter(other).await.is_empty());
+    assert!(list(other, None, 10).await.is_empty());
     let at = jiff::Timestamp::now() + SignedDuration::from_hours(1);
     assert!(page.iter().skip(1).all(|alarm| alarm.next_fire_at < Some(at)));
 }

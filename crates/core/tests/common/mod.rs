@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection, PgPool};
-use stationmaster_core::catalogue::{self, DefinitionChange, WorkspaceChange};
+use stationmaster_core::catalogue::{self, WorkflowChange, WorkspaceChange};
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::enqueue::{self, Enqueue};
 use stationmaster_core::executions::{Settings, inspect};
@@ -187,7 +187,7 @@ impl Testbed {
     /// A definition with one version.
     pub(crate) async fn definition(&self, workspace: WorkspaceId, graph: &str) -> DefinitionId {
         let id = DefinitionId::new();
-        catalogue::put_definition(&self.database, id, workspace, DefinitionChange::default(), None)
+        catalogue::put_definition(&self.database, id, WorkflowChange::of(workspace.0), None)
             .await
             .unwrap();
         catalogue::add_version(&self.database, id, graph).await.unwrap();
@@ -227,7 +227,7 @@ impl Testbed {
     }
 
     /// The item as people see it; it must be there.
-    pub(crate) async fn item(&self, item: ItemId) -> inspect::Item {
+    pub(crate) async fn item(&self, item: ItemId) -> inspect::QueueItem {
         inspect::item(&self.database, item)
             .await
             .unwrap()
@@ -246,7 +246,7 @@ impl Testbed {
             .await
             .execution_id
             .expect("the item has an execution");
-        self.execution_by_id(id).await
+        self.execution_by_id(ExecutionId(id)).await
     }
 
     /// An execution, which must be there.
@@ -260,7 +260,7 @@ impl Testbed {
     /// The status of an item's execution; `NONE` while it has none.
     pub(crate) async fn outcome(&self, item: ItemId) -> String {
         match self.item(item).await.execution_id {
-            Some(id) => self.execution_by_id(id).await.status.to_string(),
+            Some(id) => self.execution_by_id(ExecutionId(id)).await.status.to_string(),
             None => "NONE".to_owned(),
         }
     }
@@ -345,22 +345,22 @@ impl Testbed {
         (workspace, definition): (WorkspaceId, DefinitionId),
         paused: bool,
     ) {
-        let change = DefinitionChange {
+        let change = WorkflowChange {
             paused: Some(paused),
-            ..DefinitionChange::default()
+            ..WorkflowChange::of(workspace.0)
         };
-        catalogue::put_definition(&self.database, definition, workspace, change, None)
+        catalogue::put_definition(&self.database, definition, change, None)
             .await
             .unwrap();
     }
 
     /// Sets the number of refused starts after which items of a definition fail.
     pub(crate) async fn max_attempts(&self, (workspace, definition): (WorkspaceId, DefinitionId), most: i32) {
-        let change = DefinitionChange {
+        let change = WorkflowChange {
             max_attempts: Some(most),
-            ..DefinitionChange::default()
+            ..WorkflowChange::of(workspace.0)
         };
-        catalogue::put_definition(&self.database, definition, workspace, change, None)
+        catalogue::put_definition(&self.database, definition, change, None)
             .await
             .unwrap();
     }

@@ -1,9 +1,9 @@
 //! What cannot be routed is put aside with a reason, slows nobody, and can be replayed.
 
-use stationmaster_core::catalogue::{self, DefinitionChange};
+use stationmaster_core::catalogue::{self, WorkflowChange};
 use stationmaster_core::signals::replay::{self, Filter, replay, replay_matching};
 use stationmaster_core::signals::send::{Signal, send};
-use stationmaster_core::signals::{DeadReason, inspect, triggers};
+use stationmaster_core::signals::{inspect, triggers};
 
 use crate::common::{NOOP, Testbed, eventually, raw};
 use crate::support::Server;
@@ -17,15 +17,9 @@ async fn unknown_and_invalid_signals_are_put_aside_with_their_reasons_and_the_ot
     let (workspace, definition) = testbed.shop(NOOP).await;
     testbed.trigger("shop", "ordered", definition, Some(ORDER)).await;
     let empty = stationmaster_core::id::DefinitionId::new();
-    catalogue::put_definition(
-        &testbed.database,
-        empty,
-        workspace,
-        DefinitionChange::default(),
-        None,
-    )
-    .await
-    .unwrap();
+    catalogue::put_definition(&testbed.database, empty, WorkflowChange::of(workspace.0), None)
+        .await
+        .unwrap();
     testbed.trigger("shop", "drafted", empty, None).await;
     let server = Server::start(&testbed).await;
     let with = |name: &str, payload: &str| Signal {
@@ -49,7 +43,7 @@ async fn unknown_and_invalid_signals_are_put_aside_with_their_reasons_and_the_ot
             .unwrap()
             .unwrap();
         assert_eq!(
-            settled.reason.map_or("", DeadReason::as_str),
+            settled.reason.as_deref().unwrap_or_default(),
             *reason,
             "{settled:?}"
         );

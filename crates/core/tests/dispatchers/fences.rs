@@ -1,6 +1,7 @@
 //! I1: every write of a dispatcher names its epoch, and one under an older epoch changes nothing.
 
 use sqlx::PgConnection;
+use stationmaster_wire::DispatcherState;
 use uuid::Uuid;
 
 use crate::common::{NOOP, Testbed, eventually};
@@ -129,7 +130,7 @@ async fn an_owner_that_was_superseded_notices_writes_nothing_and_counts_it() {
     server.stop().await;
     let dispatcher = testbed.dispatcher().await;
     assert_eq!(
-        (dispatcher.epoch.0, dispatcher.owned),
+        (dispatcher.epoch, dispatcher.state == DispatcherState::Owned),
         (2, true),
         "its leaving changed nothing"
     );
@@ -153,7 +154,7 @@ async fn an_owner_that_cannot_renew_stops_before_its_lease_ends() {
     testbed.signals("paid", 5).await;
     sqlx::raw_sql("commit").execute(&mut connection).await.unwrap();
     eventually("it took the dispatcher again, under a new epoch", async || {
-        testbed.dispatcher().await.epoch.0 == 2
+        testbed.dispatcher().await.epoch == 2
     })
     .await;
     eventually("everything is routed", async || {

@@ -2,13 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+use stationmaster_wire::DispatcherState;
+
 use crate::common::{NOOP, Testbed, eventually};
 use crate::support::{LEASE, Server};
 
 async fn owned_by(testbed: &Testbed, server: &Server) -> bool {
     let dispatcher = testbed.dispatcher().await;
-    dispatcher.owned
-        && dispatcher.owner.is_some_and(|owner| owner.0 == server.id())
+    dispatcher.state == DispatcherState::Owned
+        && dispatcher.owner.is_some_and(|owner| owner == server.id())
         && dispatcher.run_id.is_some()
 }
 
@@ -37,7 +40,7 @@ async fn a_second_healthy_server_stands_by_and_takes_nothing() {
         owned_by(&testbed, &owner).await,
         "the end of a standby changes nothing"
     );
-    assert_eq!(testbed.dispatcher().await.epoch.0, 1);
+    assert_eq!(testbed.dispatcher().await.epoch, 1);
     assert_eq!(testbed.story().await, ["fresh"]);
     owner.stop().await;
     assert_eq!(testbed.story().await, ["fresh", "handed_over"]);
@@ -64,8 +67,11 @@ async fn a_dead_owners_dispatcher_is_taken_over_after_its_lease_and_nothing_is_l
     testbed.assert_routed_once(51).await;
     let events = testbed.events().await;
     let takeover = events.iter().find(|event| event.event == "takeover").unwrap();
-    assert_eq!(takeover.epoch.unwrap().0, 2);
-    assert!(takeover.detail.get().contains(&dead.to_string()), "{takeover:?}");
+    assert_eq!(takeover.epoch.unwrap(), 2);
+    assert!(
+        json!(takeover.detail).to_string().contains(&dead.to_string()),
+        "{takeover:?}"
+    );
     let audited = "select count(*) from stationmaster.audit where action = 'dispatcher.takeover' and subject = 'dispatcher-shop-default'";
     assert_eq!(testbed.number(audited).await, 1);
     eventually("the takeover is counted", async || {

@@ -48,7 +48,7 @@ async fn without_a_standby_nothing_of_a_dead_owner_is_left() {
     let place = |event: &str| story.iter().position(|one| one == event);
     assert!(place("heartbeat_removed").is_some(), "{story:?}");
     assert!(place("heartbeat_removed") < place("released"), "{story:?}");
-    assert_eq!(testbed.dispatcher().await.epoch.0, 1, "the epoch stays");
+    assert_eq!(testbed.dispatcher().await.epoch, 1, "the epoch stays");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

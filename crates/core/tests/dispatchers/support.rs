@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stationmaster_core::alarms;
 use stationmaster_core::db::Database;
-use stationmaster_core::dispatchers::inspect::{self, Dispatcher, Event};
+use stationmaster_core::dispatchers::inspect::{self, Dispatcher, DispatcherEvent};
 use stationmaster_core::dispatchers::{DispatcherId, HeartbeatChoice, Parts, Settings, Webhook};
 use stationmaster_core::engine::embedded::{EmbeddedDispatchers, EmbeddedEngine};
 use stationmaster_core::id::{DefinitionId, WorkspaceId};
@@ -198,7 +198,7 @@ impl Testbed {
             .expect("the dispatcher is on record")
     }
 
-    pub(crate) async fn events(&self) -> Vec<Event> {
+    pub(crate) async fn events(&self) -> Vec<DispatcherEvent> {
         let mut events = inspect::events(&self.database, Some(&shop()), None, 1_000)
             .await
             .unwrap();

@@ -7,7 +7,7 @@ use sqlx::Connection as _;
 use stationmaster_core::engine::{CloseStatus, Engine};
 use stationmaster_core::executions::Settings;
 use stationmaster_core::executions::operate::{self, Cancelled, Error};
-use stationmaster_core::id::ItemId;
+use stationmaster_core::id::{ExecutionId, ItemId};
 use stationmaster_core::presence::Presence;
 use stationmaster_core::retry::Backoff;
 use uuid::Uuid;
@@ -54,7 +54,7 @@ async fn a_running_execution_is_cancelled_by_the_engine_and_its_slot_is_used_by_
 
     let execution = testbed.execution(items[1]).await.id;
     assert_eq!(
-        cancel(&testbed, execution.0).await,
+        cancel(&testbed, execution).await,
         Cancelled::Requested,
         "by the id of the execution"
     );
@@ -121,7 +121,7 @@ async fn what_has_ended_stays_as_it_ended_and_what_is_unknown_is_not_found() {
     );
     let execution = testbed.execution(done).await.id;
     assert_eq!(
-        cancel(&testbed, execution.0).await,
+        cancel(&testbed, execution).await,
         Cancelled::EndedBefore(CloseStatus::Completed)
     );
     let nothing = operate::cancel(&testbed.database, Uuid::now_v7(), None, "alice").await;
@@ -151,7 +151,7 @@ async fn to_cancel_a_former_execution_of_a_retried_item_does_nothing() {
     let server = testbed.server(brisk()).await;
     testbed.reaches(item, "FAILED").await;
     let first = testbed.execution(item).await.id;
-    assert_eq!(first.0, item.0);
+    assert_eq!(first, item.0);
     operate::retry(&testbed.database, item, "alice").await.unwrap();
     testbed.reaches(item, "FAILED").await;
     let second = testbed.execution(item).await.id;
@@ -159,7 +159,7 @@ async fn to_cancel_a_former_execution_of_a_retried_item_does_nothing() {
     server.stop().await;
     operate::retry(&testbed.database, item, "alice").await.unwrap();
     assert_eq!(
-        cancel(&testbed, second.0).await,
+        cancel(&testbed, second).await,
         Cancelled::EndedBefore(CloseStatus::Failed)
     );
     assert_eq!(testbed.status(item).await, "PENDING");
@@ -179,7 +179,13 @@ async fn a_cancel_of_a_start_that_is_under_way_follows_the_start() {
     assert_eq!(cancel(&testbed, item.0).await, Cancelled::Requested);
     engine.let_go();
     testbed.reaches(item, "CANCELLED").await;
-    assert_eq!((engine.begun(execution), engine.cancels(execution)), (1, 1));
+    assert_eq!(
+        (
+            engine.begun(ExecutionId(execution)),
+            engine.cancels(ExecutionId(execution))
+        ),
+        (1, 1)
+    );
     server.stop().await;
 }
 

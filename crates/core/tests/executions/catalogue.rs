@@ -1,6 +1,6 @@
 //! Workspaces, plans, definitions and versions: what is refused changes nothing.
 
-use stationmaster_core::catalogue::{self, DefinitionChange, Error, Plan, WorkspaceChange};
+use stationmaster_core::catalogue::{self, Error, Plan, WorkflowChange, WorkspaceChange};
 use stationmaster_core::id::{DefinitionId, WorkspaceId};
 
 use crate::common::{NOOP, Testbed};
@@ -67,11 +67,11 @@ async fn a_limit_of_its_own_goes_before_the_plans_and_can_be_taken_away() {
 async fn to_publish_a_version_that_is_not_there_changes_nothing() {
     let testbed = Testbed::new().await;
     let (workspace, definition) = testbed.tenant(1, NOOP).await;
-    let publish = |version| DefinitionChange {
+    let publish = |version| WorkflowChange {
         published_version: Some(version),
-        ..DefinitionChange::default()
+        ..WorkflowChange::of(workspace.0)
     };
-    let answer = catalogue::put_definition(&testbed.database, definition, workspace, publish(99), None).await;
+    let answer = catalogue::put_definition(&testbed.database, definition, publish(99), None).await;
     assert!(matches!(answer, Err(Error::UnknownVersion(_, 99))), "{answer:?}");
     let after = catalogue::definition(&testbed.database, definition)
         .await
@@ -88,17 +88,17 @@ async fn to_publish_a_version_that_is_not_there_changes_nothing() {
 async fn an_older_version_can_be_published_and_new_ones_then_change_nothing() {
     let testbed = Testbed::new().await;
     let (workspace, definition) = testbed.tenant(1, NOOP).await;
-    let publish = DefinitionChange {
+    let publish = WorkflowChange {
         published_version: Some(1),
-        ..DefinitionChange::default()
+        ..WorkflowChange::of(workspace.0)
     };
-    catalogue::put_definition(&testbed.database, definition, workspace, publish, None)
+    catalogue::put_definition(&testbed.database, definition, publish, None)
         .await
         .unwrap();
-    let (_, version) = catalogue::add_version(&testbed.database, definition, NOOP)
+    let made = catalogue::add_version(&testbed.database, definition, NOOP)
         .await
         .unwrap();
-    assert_eq!(version, 2);
+    assert_eq!(made.version, 2);
     let after = catalogue::definition(&testbed.database, definition)
         .await
         .unwrap();
@@ -111,7 +111,7 @@ async fn versions_are_numbered_without_gaps_by_concurrent_callers_and_cannot_cha
     let (_, definition) = testbed.tenant(1, NOOP).await;
     let add = || catalogue::add_version(&testbed.database, definition, NOOP);
     let answers = tokio::join!(add(), add(), add(), add());
-    let mut numbers = [answers.0, answers.1, answers.2, answers.3].map(|answer| answer.unwrap().1);
+    let mut numbers = [answers.0, answers.1, answers.2, answers.3].map(|answer| answer.unwrap().version);
     numbers.sort_unstable();
     assert_eq!(numbers, [2, 3, 4, 5]);
     let after = catalogue::definition(&testbed.database, definition)
@@ -132,15 +132,15 @@ async fn a_definition_never_moves_to_another_workspace() {
     let testbed = Testbed::new().await;
     let (_, definition) = testbed.tenant(1, NOOP).await;
     let other = testbed.workspace(1).await;
-    let change = DefinitionChange {
+    let change = |workspace: WorkspaceId| WorkflowChange {
         name: Some("mine".to_owned()),
-        ..DefinitionChange::default()
+        ..WorkflowChange::of(workspace.0)
     };
-    let answer = catalogue::put_definition(&testbed.database, definition, other, change.clone(), None).await;
+    let answer = catalogue::put_definition(&testbed.database, definition, change(other), None).await;
     assert!(matches!(answer, Err(Error::OtherWorkspace(_))), "{answer:?}");
     let nowhere = WorkspaceId::new();
     let answer =
-        catalogue::put_definition(&testbed.database, DefinitionId::new(), nowhere, change, None).await;
+        catalogue::put_definition(&testbed.database, DefinitionId::new(), change(nowhere), None).await;
     assert!(
         matches!(answer, Err(Error::UnknownWorkspace(id)) if id == nowhere),
         "{answer:?}"

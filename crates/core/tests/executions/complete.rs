@@ -1,15 +1,15 @@
 //! Complete: somebody who knows says that an execution is over, and its slot is free.
 
 use stationmaster_core::engine::CloseStatus;
-use stationmaster_core::executions::operate::{self, Completion, Error};
+use stationmaster_core::executions::operate::{self, Complete, Error};
 use stationmaster_core::id::{ExecutionId, ItemId};
 
 use crate::common::counting::wrong_counters;
 use crate::common::listener::Listener;
 use crate::common::{NOOP, Testbed, UNKNOWN_TYPE, brisk, eventually, raw, wait, woken_only};
 
-fn completed() -> Completion {
-    Completion {
+fn completed() -> Complete {
+    Complete {
         status: CloseStatus::Completed,
         output: Some(raw(r#"{"done": true}"#)),
         error: None,
@@ -24,10 +24,10 @@ async fn a_completed_execution_keeps_its_result_and_its_slot_goes_to_the_next() 
     let server = testbed.server(woken_only()).await;
     testbed.reaches(items[0], "RUNNING").await;
     let execution = testbed.execution(items[0]).await.id;
-    operate::complete(&testbed.database, execution, completed(), "alice")
+    operate::complete(&testbed.database, ExecutionId(execution), completed(), "alice")
         .await
         .unwrap();
-    let ended = testbed.execution_by_id(execution).await;
+    let ended = testbed.execution_by_id(ExecutionId(execution)).await;
     assert_eq!(ended.status.as_str(), "COMPLETED");
     assert_eq!(ended.output.unwrap().get(), r#"{"done": true}"#);
     assert_eq!(testbed.status(items[0]).await, "DISPATCHED");
@@ -52,12 +52,12 @@ async fn every_way_to_end_can_be_told() {
     for (item, status) in items.into_iter().zip(statuses) {
         testbed.reaches(item, "RUNNING").await;
         let execution = testbed.execution(item).await.id;
-        let completion = Completion {
+        let completion = Complete {
             status,
             output: None,
             error: Some(raw(r#"{"message": "so"}"#)),
         };
-        operate::complete(&testbed.database, execution, completion, "alice")
+        operate::complete(&testbed.database, ExecutionId(execution), completion, "alice")
             .await
             .unwrap();
         assert_eq!(testbed.outcome(item).await, status.as_str());
@@ -88,7 +88,7 @@ async fn what_is_unknown_over_or_not_running_cannot_be_completed() {
     assert!(matches!(unknown, Err(Error::NotFound(_))), "{unknown:?}");
     let status_of = async |item: ItemId| {
         let execution = testbed.execution(item).await.id;
-        match complete(execution).await {
+        match complete(ExecutionId(execution)).await {
             Err(Error::WrongState(words)) => words,
             other => panic!("expected a refusal, got {other:?}"),
         }
@@ -112,7 +112,7 @@ async fn a_run_that_somebody_ended_does_not_go_on_in_the_engine() {
     eventually("the first node is called", async || listener.calls("/held") == 1).await;
     testbed.reaches(item, "RUNNING").await;
     let execution = testbed.execution(item).await.id;
-    operate::complete(&testbed.database, execution, completed(), "alice")
+    operate::complete(&testbed.database, ExecutionId(execution), completed(), "alice")
         .await
         .unwrap();
     listener.let_go();

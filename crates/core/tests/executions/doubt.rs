@@ -1,5 +1,6 @@
 //! I2: a start in doubt is asked about and never made twice; a start that falls over is a refusal.
 
+use stationmaster_core::id::ExecutionId;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +20,15 @@ async fn a_start_whose_answer_was_lost_is_found_running() {
     let item = testbed.enqueue(tenant).await;
     testbed.reaches(item, "RUNNING").await;
     let execution = testbed.execution(item).await;
-    assert_eq!((engine.asked(execution.id), engine.begun(execution.id)), (1, 1));
+    assert_eq!(
+        (
+            engine.asked(ExecutionId(execution.id)),
+            engine.begun(ExecutionId(execution.id))
+        ),
+        (1, 1)
+    );
     assert_eq!((execution.attempts, execution.recoveries), (0, 0));
-    engine.close(execution.id, CloseStatus::Completed);
+    engine.close(ExecutionId(execution.id), CloseStatus::Completed);
     testbed.reaches(item, "COMPLETED").await;
     server.stop().await;
 }
@@ -44,10 +51,13 @@ async fn a_start_whose_request_was_lost_is_made_again_under_the_same_id() {
     let execution = testbed.execution(item).await;
     assert_eq!(
         engine.asked_in_all(),
-        engine.asked(execution.id),
+        engine.asked(ExecutionId(execution.id)),
         "one id in every try"
     );
-    assert_eq!((engine.begun(execution.id), execution.attempts), (1, 0));
+    assert_eq!(
+        (engine.begun(ExecutionId(execution.id)), execution.attempts),
+        (1, 0)
+    );
     server.stop().await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use stationmaster_core::catalogue::{self, DefinitionChange};
+use stationmaster_core::catalogue::{self, WorkflowChange};
 use stationmaster_core::executions::enqueue::{self, Enqueue, Error, MAX_INPUT};
 use stationmaster_core::id::{DefinitionId, WorkspaceId};
 
@@ -102,8 +102,8 @@ async fn an_unknown_workspace_a_foreign_definition_and_a_missing_version_are_tol
     let (workspace, definition) = testbed.tenant(1, NOOP).await;
     let foreign = testbed.tenant(1, NOOP).await.1;
     let unversioned = DefinitionId::new();
-    let change = DefinitionChange::default();
-    catalogue::put_definition(&testbed.database, unversioned, workspace, change, None)
+    let change = WorkflowChange::of(workspace.0);
+    catalogue::put_definition(&testbed.database, unversioned, change, None)
         .await
         .unwrap();
 

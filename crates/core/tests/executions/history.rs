@@ -2,8 +2,8 @@
 
 use stationmaster_core::engine::CloseStatus;
 use stationmaster_core::executions::inspect::{self, Step};
-use stationmaster_core::executions::operate::{self, Completion};
-use stationmaster_core::id::ItemId;
+use stationmaster_core::executions::operate::{self, Complete};
+use stationmaster_core::id::{ExecutionId, ItemId};
 
 use crate::common::listener::Listener;
 use crate::common::{FAIL, NOOP, Testbed, UNKNOWN_TYPE, brisk, eventually, wait};
@@ -142,13 +142,13 @@ async fn an_end_told_by_a_person_names_the_person() {
     let item = testbed.enqueue(tenant).await;
     let server = testbed.server(brisk()).await;
     testbed.reaches(item, "RUNNING").await;
-    let completion = Completion {
+    let completion = Complete {
         status: CloseStatus::Completed,
         output: None,
         error: None,
     };
     let execution = testbed.execution(item).await.id;
-    operate::complete(&testbed.database, execution, completion, "alice")
+    operate::complete(&testbed.database, ExecutionId(execution), completion, "alice")
         .await
         .unwrap();
     let steps = steps(&testbed, item).await;

@@ -2,7 +2,8 @@
 
 use stationmaster_core::engine::CloseStatus;
 use stationmaster_core::executions::enqueue::{self, Enqueue, Error};
-use stationmaster_core::executions::operate::{self, Completion};
+use stationmaster_core::executions::operate::{self, Complete};
+use stationmaster_core::id::ExecutionId;
 
 use crate::common::{NOOP, Testbed, brisk, eventually, raw, wait};
 
@@ -142,15 +143,15 @@ async fn an_outcome_that_cannot_be_stored_does_not_keep_the_slot() {
     let server = testbed.server(brisk()).await;
     testbed.reaches(item, "RUNNING").await;
     let execution = testbed.execution(item).await.id;
-    let completion = Completion {
+    let completion = Complete {
         status: CloseStatus::Completed,
         output: Some(raw(r#"{"a": "\u0000"}"#)),
         error: None,
     };
-    operate::complete(&testbed.database, execution, completion, "tester")
+    operate::complete(&testbed.database, ExecutionId(execution), completion, "tester")
         .await
         .unwrap();
-    let ended = testbed.execution_by_id(execution).await;
+    let ended = testbed.execution_by_id(ExecutionId(execution)).await;
     assert_eq!(ended.status.as_str(), "COMPLETED");
     assert!(ended.error.unwrap().get().contains("could not be stored"));
     server.stop().await;

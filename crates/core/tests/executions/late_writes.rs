@@ -199,7 +199,7 @@ async fn end_behind(
     })
     .await;
     sqlx::query("commit").execute(&mut other).await.unwrap();
-    (testbed, server, execution, end.await.unwrap())
+    (testbed, server, ExecutionId(execution), end.await.unwrap())
 }
 
 /// Somebody adopts the execution in the moment in which its former holder ends it: the end waits for the row, and then it is not

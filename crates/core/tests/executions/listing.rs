@@ -14,8 +14,8 @@ fn all<Status>() -> Filter<Status> {
     }
 }
 
-fn ids(items: &[inspect::Item]) -> Vec<ItemId> {
-    items.iter().map(|item| item.id).collect()
+fn ids(items: &[inspect::QueueItem]) -> Vec<ItemId> {
+    items.iter().map(|item| ItemId(item.id)).collect()
 }
 
 fn status<Status>(status: Status) -> Filter<Status> {
@@ -92,11 +92,11 @@ async fn items_and_executions_can_be_filtered_by_whatever_they_are() {
     assert!(
         completed
             .iter()
-            .all(|execution| done.contains(&execution.queue_item_id))
+            .all(|execution| done.contains(&ItemId(execution.queue_item_id)))
     );
     assert_eq!(
         executions(status(ExecutionStatus::Running)).await[0].queue_item_id,
-        both[0]
+        both[0].0
     );
     assert_eq!(
         executions(all()).await.len(),

@@ -126,11 +126,11 @@ async fn a_resume_while_a_claim_parks_does_not_leave_the_item_parked() {
     // A resume that waits for the claim is as good as one that does not.
     let (database, (workspace, definition)) = (testbed.database.clone(), paused);
     let resume = tokio::spawn(async move {
-        let change = catalogue::DefinitionChange {
+        let change = catalogue::WorkflowChange {
             paused: Some(false),
-            ..catalogue::DefinitionChange::default()
+            ..catalogue::WorkflowChange::of(workspace.0)
         };
-        catalogue::put_definition(&database, definition, workspace, change, None).await
+        catalogue::put_definition(&database, definition, change, None).await
     });
     let resumed_or_waits = "
         select (select count(*) from stationmaster.workflow_definitions where not paused)

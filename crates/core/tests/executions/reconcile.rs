@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stationmaster_core::engine::{CloseStatus, Engine};
 use stationmaster_core::executions::Settings;
-use stationmaster_core::executions::operate::{self, Completion};
+use stationmaster_core::executions::operate::{self, Complete};
 use stationmaster_core::id::ExecutionId;
 
 use crate::common::scripted::{Mood, ScriptedEngine};
@@ -36,7 +36,7 @@ async fn a_run_that_the_engine_does_not_know_any_more_is_closed_at_the_second_lo
     let items = testbed.enqueue_many(tenant, 3).await;
     testbed.reaches(items[1], "RUNNING").await;
     let lost = testbed.execution(items[0]).await.id;
-    engine.forget(lost);
+    engine.forget(ExecutionId(lost));
     let marked =
         "select count(*) from stationmaster_internal.executions_active where missing_since is not null";
     eventually("it is missed at the first look", async || {
@@ -44,7 +44,7 @@ async fn a_run_that_the_engine_does_not_know_any_more_is_closed_at_the_second_lo
     })
     .await;
     testbed.reaches(items[0], "FAILED").await;
-    let ended = testbed.execution_by_id(lost).await;
+    let ended = testbed.execution_by_id(ExecutionId(lost)).await;
     assert_eq!(ended.reason.as_deref(), Some("engine_lost"));
     testbed.reaches(items[2], "RUNNING").await;
     assert_eq!(
@@ -69,16 +69,16 @@ async fn a_run_that_was_missed_once_and_is_there_again_is_left_alone() {
     let item = testbed.enqueue(tenant).await;
     testbed.reaches(item, "RUNNING").await;
     let execution = testbed.execution(item).await.id;
-    engine.forget(execution);
+    engine.forget(ExecutionId(execution));
     let marked =
         "select count(*) from stationmaster_internal.executions_active where missing_since is not null";
     eventually("it is missed at the first look", async || {
         testbed.number(marked).await == 1
     })
     .await;
-    engine.begin(execution);
+    engine.begin(ExecutionId(execution));
     // It is in the list of open runs again, so nobody has to be asked about it.
-    engine.close(execution, CloseStatus::Completed);
+    engine.close(ExecutionId(execution), CloseStatus::Completed);
     testbed.reaches(item, "COMPLETED").await;
     server.stop().await;
 }
@@ -92,16 +92,16 @@ async fn a_run_that_is_over_by_our_record_is_terminated_at_the_second_look_and_a
     let item = testbed.enqueue(tenant).await;
     testbed.reaches(item, "RUNNING").await;
     let execution = testbed.execution(item).await.id;
-    let completion = Completion {
+    let completion = Complete {
         status: CloseStatus::Completed,
         output: None,
         error: None,
     };
-    operate::complete(&testbed.database, execution, completion, "alice")
+    operate::complete(&testbed.database, ExecutionId(execution), completion, "alice")
         .await
         .unwrap();
     eventually("the run is terminated", async || {
-        engine.terminations(execution) == 1
+        engine.terminations(ExecutionId(execution)) == 1
     })
     .await;
     let audited =
@@ -131,7 +131,7 @@ async fn a_run_that_we_have_no_record_of_is_left_alone() {
     // One of ours goes through both looks while the stranger stands beside it.
     let item = testbed.enqueue(tenant).await;
     testbed.reaches(item, "RUNNING").await;
-    engine.forget(testbed.execution(item).await.id);
+    engine.forget(ExecutionId(testbed.execution(item).await.id));
     testbed.reaches(item, "FAILED").await;
     assert_eq!(engine.terminations(stranger), 0);
     server.stop().await;

@@ -81,7 +81,7 @@ async fn what_a_dead_server_held_is_run_under_the_same_execution_ids() {
     }
     for (item, execution) in [(items[0], starting), (items[1], running)] {
         let ended = testbed.execution(item).await;
-        assert_eq!((ended.id, ended.recoveries, ended.attempts), (execution, 1, 0));
+        assert_eq!((ended.id, ended.recoveries, ended.attempts), (execution.0, 1, 0));
     }
     assert_eq!(testbed.execution(items[2]).await.recoveries, 0);
     eventually("the dead server is forgotten", async || {
@@ -309,7 +309,7 @@ async fn a_server_whose_lease_ran_out_comes_back_under_a_new_id() {
     testbed.reaches(item, "COMPLETED").await;
     let known = async || presence::list(&testbed.database).await.unwrap();
     eventually("the old one is forgotten", async || {
-        known().await.iter().all(|known| known.id.0 != old)
+        known().await.iter().all(|known| known.id != old)
     })
     .await;
     server.stop().await;

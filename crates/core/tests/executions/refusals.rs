@@ -1,5 +1,6 @@
 //! The engine refuses for good: attempts are counted, tries are apart, and it ends after exactly as many as allowed.
 
+use stationmaster_core::id::ExecutionId;
 use std::time::Duration;
 
 use stationmaster_core::executions::Settings;
@@ -109,10 +110,8 @@ async fn an_item_cancelled_between_two_tries_is_over() {
     testbed.reaches(item, "PENDING").await;
     let execution = testbed.execution(item).await.id;
     let cancel = stationmaster_core::executions::operate::cancel;
-    cancel(&testbed.database, execution.0, None, "alice")
-        .await
-        .unwrap();
-    let ended = testbed.execution_by_id(execution).await;
+    cancel(&testbed.database, execution, None, "alice").await.unwrap();
+    let ended = testbed.execution_by_id(ExecutionId(execution)).await;
     assert_eq!((ended.status.as_str(), ended.attempts), ("CANCELLED", 1));
     assert_eq!(testbed.status(item).await, "CANCELLED");
     assert_eq!(starts(&server), 1);

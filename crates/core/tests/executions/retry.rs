@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use stationmaster_core::engine::CloseStatus;
 use stationmaster_core::executions::bulk;
 use stationmaster_core::executions::operate::{self, Error, Filter};
-use stationmaster_core::id::ItemId;
+use stationmaster_core::id::{ExecutionId, ItemId};
+use stationmaster_wire::RetriableStatus;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::common::counting::misplaced_items;
@@ -24,7 +24,7 @@ async fn a_failed_item_is_run_again_under_a_new_id_and_the_old_execution_stays_a
     crate::common::eventually(what, async || testbed.count("executions_finished").await == 2).await;
     let latter = testbed.execution(item).await;
     assert_ne!(latter.id, former.id);
-    let still = testbed.execution_by_id(former.id).await;
+    let still = testbed.execution_by_id(ExecutionId(former.id)).await;
     assert_eq!(
         (still.status, still.completed_at),
         (former.status, former.completed_at)
@@ -192,7 +192,7 @@ async fn everything_that_a_filter_matches_is_retried_and_nothing_else() {
     assert_eq!(count(&here).await, 707);
     assert_eq!(
         count(&Filter {
-            status: Some(CloseStatus::Cancelled),
+            status: Some(RetriableStatus::Cancelled),
             ..here.clone()
         })
         .await,

@@ -1,5 +1,6 @@
 //! I8: an orderly end. Nothing is left in the hands of a server that has gone.
 
+use stationmaster_core::id::ExecutionId;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -114,10 +115,19 @@ async fn runs_on_a_shared_engine_go_on_when_a_server_stops() {
     assert_eq!(testbed.outcome(item).await, "RUNNING");
     assert_eq!(testbed.count("servers").await, 0);
 
-    engine.close(execution, stationmaster_core::engine::CloseStatus::Completed);
+    engine.close(
+        ExecutionId(execution),
+        stationmaster_core::engine::CloseStatus::Completed,
+    );
     let second = Server::start_outside(&testbed.url, brisk(), shared()).await;
     testbed.reaches(item, "COMPLETED").await;
-    assert_eq!((engine.begun(execution), engine.asked(execution)), (1, 1));
+    assert_eq!(
+        (
+            engine.begun(ExecutionId(execution)),
+            engine.asked(ExecutionId(execution))
+        ),
+        (1, 1)
+    );
     second.stop().await;
 }
 
@@ -180,7 +190,7 @@ async fn a_start_that_hangs_does_not_hold_up_the_end() {
     let second = Server::start_outside(&testbed.url, brisk(), shared()).await;
     testbed.reaches(item, "RUNNING").await;
     let execution = testbed.execution(item).await.id;
-    assert_eq!(engine.begun(execution), 1, "at most one run, ever");
+    assert_eq!(engine.begun(ExecutionId(execution)), 1, "at most one run, ever");
     second.stop().await;
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use sqlx::{Executor as _, PgConnection};
 use stationmaster_core::engine::{CloseStatus, Engine};
 use stationmaster_core::executions::Settings;
-use stationmaster_core::executions::operate::{self, Completion};
-use stationmaster_core::id::{DefinitionId, ItemId, WorkspaceId};
+use stationmaster_core::executions::operate::{self, Complete};
+use stationmaster_core::id::{DefinitionId, ExecutionId, ItemId, WorkspaceId};
 
 use crate::common::scripted::{Mood, ScriptedEngine};
 use crate::common::{NOOP, Server, Testbed, eventually, wait, within, woken_only};
@@ -225,12 +225,12 @@ async fn a_slot_freed_by_a_person_is_used_at_once() {
         })
         .await;
         let execution = testbed.execution(running).await.id;
-        let completion = Completion {
+        let completion = Complete {
             status: CloseStatus::Completed,
             output: None,
             error: None,
         };
-        operate::complete(&testbed.database, execution, completion, "tester")
+        operate::complete(&testbed.database, ExecutionId(execution), completion, "tester")
             .await
             .unwrap();
         let what = "the next item is started in the freed slot";

@@ -59,7 +59,7 @@ async fn client(database: &Database, address: &str, scope: Scope) -> Result<Clie
     let new = NewToken {
         name: format!("bench {scope:?}").chars().take(60).collect(),
         role: Role::Viewer,
-        scope,
+        workspaces: scope.limited().map(|ids| ids.iter().map(|id| id.0).collect()),
         expires_at: None,
     };
     let (_, secret) = access::create(database, &new, "bench").await?;

@@ -5,9 +5,9 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 use stationmaster_client::Client;
+use stationmaster_client::wire::words::UnknownWord;
 use stationmaster_client::wire::{BulkReplay, NewSignal, Signal, SignalQuery, SignalStatus};
 use stationmaster_core::signals::{DEFAULT_TASK_QUEUE, DeadReason};
-use stationmaster_core::words::UnknownWord;
 
 use super::Context;
 use super::arguments::{json_given, text, word_of};

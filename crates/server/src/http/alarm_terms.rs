@@ -3,18 +3,17 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use serde::Serialize;
 use stationmaster_client::wire;
 use stationmaster_core::alarms::edit::{self, Edit};
-use stationmaster_core::alarms::inspect::{self, Alarm};
 use stationmaster_core::alarms::set::{self, SetAlarm, When};
-use stationmaster_core::alarms::{Misfire, operate};
+use stationmaster_core::alarms::{Misfire, inspect, operate};
 use stationmaster_core::id::WorkspaceId;
 use stationmaster_core::wake::guard::Guard;
 use stationmaster_schedule::{Fire, zone};
 
-use super::etag::tag;
-use super::problem::{Kind, Problem};
-use super::words::Translate;
+use super::etag::Changeable;
+use super::problem::{Kind, Problem, Result};
 
 /// Fires to come that are told with an alarm.
 const TOLD: usize = 10;
@@ -22,7 +21,7 @@ const TOLD: usize = 10;
 const CATCH_UP: u32 = 10;
 
 /// A request for an alarm, as the core takes it.
-pub(crate) fn request(workspace: WorkspaceId, request: wire::NewAlarm) -> Result<SetAlarm, Problem> {
+pub(crate) fn request(workspace: WorkspaceId, request: wire::NewAlarm) -> Result<SetAlarm> {
     let given = Given {
         fire_at: request.fire_at,
         delay: request.delay,
@@ -50,8 +49,8 @@ pub(crate) fn request(workspace: WorkspaceId, request: wire::NewAlarm) -> Result
             request.catch_up,
         ),
         misfire_window: seconds("/misfire_window", request.misfire_window)?,
-        overlap: request.overlap.map(Translate::translate).unwrap_or_default(),
-        dst: request.dst.map(Translate::translate).unwrap_or_default(),
+        overlap: request.overlap.unwrap_or_default(),
+        dst: request.dst.unwrap_or_default().into(),
         jitter: seconds("/jitter", request.jitter)?.unwrap_or_default(),
         start_at: request.start_at,
         end_at: request.end_at,
@@ -61,7 +60,7 @@ pub(crate) fn request(workspace: WorkspaceId, request: wire::NewAlarm) -> Result
 }
 
 /// A change of an alarm, as the core takes it.
-pub(crate) fn change(alarm: &Alarm, change: wire::AlarmChange) -> Result<Edit, Problem> {
+pub(crate) fn change(alarm: &wire::Alarm, change: wire::AlarmChange) -> Result<Edit> {
     if change.misfire.is_none() && change.catch_up.is_some() {
         return Err(Problem::field("/catch_up", "it goes with misfire"));
     }
@@ -92,8 +91,8 @@ pub(crate) fn change(alarm: &Alarm, change: wire::AlarmChange) -> Result<Edit, P
         max_failures: change.max_failures,
         misfire: change.misfire.map(|name| misfire(name, change.catch_up)),
         misfire_window: window.transpose()?,
-        overlap: change.overlap.map(Translate::translate),
-        dst: change.dst.map(Translate::translate),
+        overlap: change.overlap,
+        dst: change.dst.map(Into::into),
         jitter: seconds("/jitter", change.jitter)?,
         start_at: change.start_at,
         end_at: change.end_at,
@@ -119,7 +118,7 @@ impl Given {
     }
 
     /// `None`: nothing was given. In this zone, when none is named.
-    fn when(self, usual: &str) -> Result<Option<When>, Problem> {
+    fn when(self, usual: &str) -> Result<Option<When>> {
         if self.count() > 1 {
             let words = "give one of fire_at, delay, civil_at and cron_expr, not several";
             return Err(Problem::field("/cron_expr", words));
@@ -146,7 +145,7 @@ impl Given {
     }
 }
 
-fn seconds(field: &str, seconds: Option<f64>) -> Result<Option<Duration>, Problem> {
+fn seconds(field: &str, seconds: Option<f64>) -> Result<Option<Duration>> {
     /// More than thirty years is a mistake.
     const MOST: f64 = 1e9;
     match seconds {
@@ -165,7 +164,7 @@ fn misfire(name: wire::Misfire, catch_up: Option<u32>) -> Misfire {
 }
 
 /// A target that could never be woken is refused at once; what a name stands for is looked at when it is called.
-pub(super) fn check_target(targets: &Guard, url: Option<&str>) -> Result<(), Problem> {
+pub(super) fn check_target(targets: &Guard, url: Option<&str>) -> Result<()> {
     let Some(Ok(url)) = url.map(str::parse::<url::Url>) else {
         return Ok(());
     };
@@ -251,54 +250,18 @@ impl From<edit::Error> for Problem {
     }
 }
 
-/// What can be changed of an alarm.
-pub(super) fn alarm_tag(alarm: &Alarm) -> String {
-    let when = (
-        &alarm.kind,
-        &alarm.cron_expr,
-        &alarm.timezone,
-        &alarm.civil_at,
-        alarm.fire_at,
-        alarm.start_at,
-        alarm.end_at,
-        alarm.jitter,
-        &alarm.dst,
-    );
-    let what = (
-        &alarm.label,
-        &alarm.target_url,
-        &alarm.user_id,
-        &alarm.conversation_id,
-        &alarm.message,
-        &alarm.payload,
-    );
-    let how = (
-        alarm.max_failures,
-        &alarm.misfire,
-        alarm.catch_up,
-        alarm.misfire_window,
-        &alarm.overlap,
-        alarm.pause_after,
-        &alarm.status,
-    );
-    tag(&(when, what, how))
-}
-
 /// An alarm on the wire, with its coming fires.
-pub(crate) fn details(found: Alarm) -> wire::AlarmDetails {
-    let fires = found.upcoming(jiff::Timestamp::now(), TOLD);
+pub(crate) fn details(alarm: wire::Alarm) -> wire::AlarmDetails {
+    let fires = inspect::upcoming(&alarm, jiff::Timestamp::now(), TOLD);
     let mut upcoming: Vec<wire::Upcoming> = fires.into_iter().map(self::upcoming).collect();
-    if let (true, Some(at)) = (upcoming.is_empty(), found.next_fire_at) {
+    if let (true, Some(at)) = (upcoming.is_empty(), alarm.next_fire_at) {
         upcoming.push(wire::Upcoming {
             at,
             local: at.to_string(),
             note: None,
         });
     }
-    wire::AlarmDetails {
-        alarm: alarm(found),
-        upcoming,
-    }
+    wire::AlarmDetails { alarm, upcoming }
 }
 
 pub(super) fn upcoming(fire: Fire) -> wire::Upcoming {
@@ -309,65 +272,42 @@ pub(super) fn upcoming(fire: Fire) -> wire::Upcoming {
     }
 }
 
-/// An alarm on the wire.
-pub(crate) fn alarm(alarm: Alarm) -> wire::Alarm {
-    wire::Alarm {
-        id: alarm.id.0,
-        workspace_id: alarm.workspace_id.0,
-        label: alarm.label,
-        kind: alarm.kind.translate(),
-        status: alarm.status.translate(),
-        cron_expr: alarm.cron_expr,
-        description: alarm.description,
-        timezone: alarm.timezone,
-        civil_at: alarm.civil_at,
-        fire_at: alarm.fire_at,
-        next_fire_at: alarm.next_fire_at,
-        last_fired_at: alarm.last_fired_at,
-        failure_count: alarm.failure_count,
-        failed_in_a_row: alarm.failed_in_a_row,
-        last_error: alarm.last_error,
-        target_url: alarm.target_url,
-        user_id: alarm.user_id,
-        conversation_id: alarm.conversation_id,
-        message: alarm.message,
-        payload: alarm.payload,
-        max_failures: alarm.max_failures,
-        misfire: alarm.misfire.translate(),
-        catch_up: alarm.catch_up,
-        misfire_window: alarm.misfire_window,
-        overlap: alarm.overlap.translate(),
-        dst: alarm.dst.translate(),
-        jitter: alarm.jitter,
-        start_at: alarm.start_at,
-        end_at: alarm.end_at,
-        pause_after: alarm.pause_after,
-        idempotency_key: alarm.idempotency_key,
-        set_by: alarm.set_by,
-        created_at: alarm.created_at,
-        updated_at: alarm.updated_at,
+impl Changeable for wire::Alarm {
+    fn changeable(&self) -> impl Serialize {
+        let when = (
+            self.kind,
+            &self.cron_expr,
+            &self.timezone,
+            &self.civil_at,
+            self.fire_at,
+            self.start_at,
+            self.end_at,
+            self.jitter,
+            self.dst,
+        );
+        let what = (
+            &self.label,
+            &self.target_url,
+            &self.user_id,
+            &self.conversation_id,
+            &self.message,
+            &self.payload,
+        );
+        let how = (
+            self.max_failures,
+            self.misfire,
+            self.catch_up,
+            self.misfire_window,
+            self.overlap,
+            self.pause_after,
+            self.status,
+        );
+        (when, what, how)
     }
 }
 
-/// An occurrence on the wire.
-pub(crate) fn occurrence(row: inspect::Occurrence) -> wire::Occurrence {
-    wire::Occurrence {
-        alarm_id: row.alarm_id.0,
-        scheduled_for: row.scheduled_for,
-        status: row.status.translate(),
-        origin: row.origin.to_string(),
-        attempts: row.attempts,
-        recoveries: row.recoveries,
-        due_at: row.due_at,
-        retry_at: row.retry_at,
-        fired_at: row.fired_at,
-        finished_at: row.finished_at,
-        reason: row.reason,
-        last_error: row.last_error,
-        answer_status: row.answer_status,
-        answer: row.answer,
-        note: row.note,
-        covers: row.covers,
-        until: row.until,
+impl Changeable for wire::AlarmDetails {
+    fn changeable(&self) -> impl Serialize {
+        self.alarm.changeable()
     }
 }

@@ -1,42 +1,38 @@
 //! `/v1/alarms`: setting alarms, looking at them, and what people do to them.
 
 use axum::Json as Answer;
-use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
 use stationmaster_client::wire;
 use stationmaster_core::access::Role;
-use stationmaster_core::alarms::inspect::{self, Alarm};
-use stationmaster_core::alarms::{AlarmStatus, OccurrenceStatus, backfill, edit, operate, set};
+use stationmaster_core::alarms::{AlarmStatus, backfill, edit, inspect, operate, set};
 use stationmaster_core::db::Database;
 use stationmaster_core::id::AlarmId;
 use stationmaster_schedule::{Cron, Fire, Series, zone};
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::State;
-use super::alarm_terms::{self, alarm, alarm_tag, check_target, details, expression, occurrence, upcoming};
-use super::caller::Caller;
-use super::cursor::{self, List};
-use super::etag::{Expected, Tagged};
+use super::alarm_terms::{self, check_target, details, expression, upcoming};
+use super::caller::Visit;
+use super::cursor::List;
+use super::etag::{Changeable as _, Expected, Tagged};
 use super::extract::{IdempotencyKey, Json, Path, Query};
-use super::problem::{Kind, Problem};
+use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::search;
-use super::routes::Routes;
-use super::words::Translate;
+use super::routes::{Routes, conditional, tagged};
 
 /// Fires that a preview tells at most.
 const MOST_FIRES: u32 = 100;
 
 pub(super) fn routes() -> Routes {
-    Routes::new()
+    Routes::of("alarm")
         .unkept(Role::Operator, routes!(create))
         .viewer(routes!(list))
         .viewer(routes!(next))
-        .viewer(routes!(show))
-        .operator(routes!(change))
-        .operator(routes!(cancel))
+        .viewer(tagged(routes!(show)))
+        .operator(conditional(routes!(change)))
+        .operator(conditional(routes!(cancel)))
         .operator(routes!(pause))
         .operator(routes!(resume))
         .operator(routes!(fire))
@@ -53,17 +49,19 @@ pub(super) fn routes() -> Routes {
               (status = 200, description = "It was set before, by the same request under the same key", body = wire::AlarmMade, headers(("location" = String, description = "The alarm"))),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
 async fn create(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit {
+        state,
+        caller,
+        database,
+    }: Visit,
     key: IdempotencyKey,
     Json(mut request): Json<wire::NewAlarm>,
-) -> Result<impl IntoResponse, Problem> {
+) -> Result<impl IntoResponse> {
     request.idempotency_key = key.or_of_body(request.idempotency_key)?;
     let workspace = caller.may_use(request.workspace_id)?;
     super::check_label(&request.label)?;
     check_target(&state.targets, request.target_url.as_deref())?;
     let request = alarm_terms::request(workspace, request)?;
-    let database = caller.database(&state);
     let answer = set::set(&database, &request, &caller.actor).await?;
     let found = find(&database, answer.alarm()).await?;
     let (status, duplicate) = match answer {
@@ -84,31 +82,21 @@ async fn create(
 #[utoipa::path(get, path = "/v1/alarms", operation_id = "list_alarms", tag = "alarms", params(wire::AlarmQuery),
     responses((status = 200, description = "A page of alarms", body = wire::Page<wire::Alarm>)))]
 async fn list(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { caller, database, .. }: Visit,
     Query(query): Query<wire::AlarmQuery>,
-) -> Result<Answer<wire::Page<wire::Alarm>>, Problem> {
-    let list = List::new("alarms", &query);
-    let limit = cursor::limit(query.limit)?;
-    let filter = inspect::Filter {
-        workspace: caller.may_ask(query.workspace_id)?,
-        text: search(query.search.as_deref())?,
-        status: query.status.map(Translate::translate),
-        kind: query.kind.map(Translate::translate),
-        before: list.position(query.cursor.as_deref(), cursor::uuid)?.map(AlarmId),
-        limit: i64::from(limit) + 1,
-    };
-    let rows = inspect::alarms(&caller.database(&state), &filter).await?;
-    Ok(list.page(rows, limit, |alarm| alarm.id.0.as_bytes().to_vec(), alarm))
+) -> Reply<wire::Page<wire::Alarm>> {
+    let list = List::new("alarms", &query)?;
+    caller.may_ask(query.workspace_id)?;
+    search(query.search.as_deref())?;
+    let before = list.position()?.map(AlarmId);
+    let rows = inspect::alarms(&database, &query, before, list.rows()).await?;
+    Ok(list.page(rows, |alarm| alarm.id))
 }
 
 /// When an expression would fire; nothing is set
 #[utoipa::path(get, path = "/v1/alarms/next", operation_id = "preview_fires", tag = "alarms", params(wire::NextQuery),
     responses((status = 200, description = "The next fires", body = wire::NextFires)))]
-async fn next(
-    _caller: Caller,
-    Query(query): Query<wire::NextQuery>,
-) -> Result<Answer<wire::NextFires>, Problem> {
+async fn next(_: Visit, Query(query): Query<wire::NextQuery>) -> Reply<wire::NextFires> {
     let count = match query.count.unwrap_or(10) {
         count @ 1..=MOST_FIRES => count as usize,
         _ => return Err(Problem::field("count", format!("1 to {MOST_FIRES}"))),
@@ -122,7 +110,7 @@ async fn next(
     let series = Series {
         cron,
         zone,
-        dst: query.dst.map(Translate::translate).unwrap_or_default(),
+        dst: query.dst.unwrap_or_default().into(),
         start: None,
         end: None,
         anchor: after,
@@ -137,60 +125,50 @@ async fn next(
 
 /// One alarm and its next ten fires
 #[utoipa::path(get, path = "/v1/alarms/{id}", operation_id = "show_alarm", tag = "alarms",
-    params(("id" = Uuid, Path, description = "The alarm")),
-    responses((status = 200, description = "The alarm", body = wire::AlarmDetails, headers(("etag" = String, description = "For If-Match"))),
-              (status = 404, response = super::ProblemAnswer)))]
-async fn show(
-    Shared(state): Shared<State>,
-    caller: Caller,
-    Path(id): Path<Uuid>,
-) -> Result<Tagged<wire::AlarmDetails>, Problem> {
-    let found = find(&caller.database(&state), AlarmId(id)).await?;
-    Ok(Tagged(alarm_tag(&found), details(found)))
+    responses((status = 200, description = "The alarm", body = wire::AlarmDetails)))]
+async fn show(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::AlarmDetails>> {
+    let found = find(&database, AlarmId(id)).await?;
+    Ok(Tagged(details(found)))
 }
 
 /// Change what an alarm says, where it goes or when it fires; what is left out stays as it is
-#[utoipa::path(patch, path = "/v1/alarms/{id}", operation_id = "change_alarm", tag = "alarms",
-    params(("id" = Uuid, Path, description = "The alarm")),
-    request_body = wire::AlarmChange,
-    responses((status = 200, description = "The alarm as it is now", body = wire::AlarmDetails, headers(("etag" = String, description = "For If-Match"))),
-              (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer),
-              (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]
+#[utoipa::path(patch, path = "/v1/alarms/{id}", operation_id = "change_alarm", tag = "alarms", request_body = wire::AlarmChange,
+    responses((status = 200, description = "The alarm as it is now", body = wire::AlarmDetails),
+              (status = 409, response = super::ProblemAnswer)))]
 async fn change(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit {
+        state,
+        caller,
+        database,
+    }: Visit,
     Path(id): Path<Uuid>,
     expected: Expected,
     Json(change): Json<wire::AlarmChange>,
-) -> Result<Tagged<wire::AlarmDetails>, Problem> {
+) -> Result<Tagged<wire::AlarmDetails>> {
     super::check_label(change.label.as_deref().unwrap_or_default())?;
     check_target(
         &state.targets,
         change.target_url.as_ref().and_then(Option::as_deref),
     )?;
-    let decide = |before: &Alarm| {
-        check(&expected, before)?;
+    let decide = |before: &wire::Alarm| {
+        if !expected.holds(Some(&before.tag())) {
+            return Err(operate::Error::Unexpected.into());
+        }
         alarm_terms::change(before, change)
     };
-    let database = caller.database(&state);
     let after = edit::edit_by(&database, AlarmId(id), &caller.actor, decide).await?;
-    Ok(Tagged(alarm_tag(&after), details(after)))
+    Ok(Tagged(details(after)))
 }
 
 /// Cancel an alarm for good
 #[utoipa::path(delete, path = "/v1/alarms/{id}", operation_id = "cancel_alarm", tag = "alarms",
-    params(("id" = Uuid, Path, description = "The alarm")),
-    responses((status = 204, description = "It is cancelled"), (status = 404, response = super::ProblemAnswer),
-              (status = 409, response = super::ProblemAnswer), (status = 412, response = super::ProblemAnswer),
-              (status = 428, response = super::ProblemAnswer)))]
+    responses((status = 204, description = "It is cancelled"), (status = 409, response = super::ProblemAnswer)))]
 async fn cancel(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { caller, database, .. }: Visit,
     Path(id): Path<Uuid>,
     expected: Expected,
-) -> Result<StatusCode, Problem> {
-    let database = caller.database(&state);
-    let cancelled = operate::cancel(&database, AlarmId(id), &caller.actor, expected.of(alarm_tag)).await?;
+) -> Result<StatusCode> {
+    let cancelled = operate::cancel(&database, AlarmId(id), &caller.actor, expected.of()).await?;
     match cancelled {
         AlarmStatus::Cancelled => Ok(StatusCode::NO_CONTENT),
         status => {
@@ -202,45 +180,29 @@ async fn cancel(
 
 /// Fire nothing more of an alarm
 #[utoipa::path(post, path = "/v1/alarms/{id}/pause", operation_id = "pause_alarm", tag = "alarms",
-    params(("id" = Uuid, Path, description = "The alarm")),
-    responses((status = 200, description = "The alarm as it is now", body = wire::Alarm), (status = 404, response = super::ProblemAnswer),
+    responses((status = 200, description = "The alarm as it is now", body = wire::Alarm),
               (status = 409, response = super::ProblemAnswer)))]
-async fn pause(
-    Shared(state): Shared<State>,
-    caller: Caller,
-    Path(id): Path<Uuid>,
-) -> Result<Tagged<wire::Alarm>, Problem> {
-    let database = caller.database(&state);
-    let now = operate::pause(&database, AlarmId(id), &caller.actor).await?;
-    Ok(Tagged(alarm_tag(&now), alarm(now)))
+async fn pause(Visit { caller, database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::Alarm>> {
+    Ok(Tagged(
+        operate::pause(&database, AlarmId(id), &caller.actor).await?,
+    ))
 }
 
 /// Fire again, from the next instant on; what was missed is on record
 #[utoipa::path(post, path = "/v1/alarms/{id}/resume", operation_id = "resume_alarm", tag = "alarms",
-    params(("id" = Uuid, Path, description = "The alarm")),
-    responses((status = 200, description = "The alarm as it is now", body = wire::Alarm), (status = 404, response = super::ProblemAnswer),
+    responses((status = 200, description = "The alarm as it is now", body = wire::Alarm),
               (status = 409, response = super::ProblemAnswer)))]
-async fn resume(
-    Shared(state): Shared<State>,
-    caller: Caller,
-    Path(id): Path<Uuid>,
-) -> Result<Tagged<wire::Alarm>, Problem> {
-    let database = caller.database(&state);
-    let now = operate::resume(&database, AlarmId(id), &caller.actor).await?;
-    Ok(Tagged(alarm_tag(&now), alarm(now)))
+async fn resume(Visit { caller, database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::Alarm>> {
+    Ok(Tagged(
+        operate::resume(&database, AlarmId(id), &caller.actor).await?,
+    ))
 }
 
 /// Fire an alarm now, beside its schedule
 #[utoipa::path(post, path = "/v1/alarms/{id}/fire", operation_id = "fire_alarm", tag = "alarms",
-    params(("id" = Uuid, Path, description = "The alarm")),
-    responses((status = 202, description = "It is due now", body = wire::FiredByHand), (status = 404, response = super::ProblemAnswer),
+    responses((status = 202, description = "It is due now", body = wire::FiredByHand),
               (status = 409, response = super::ProblemAnswer)))]
-async fn fire(
-    Shared(state): Shared<State>,
-    caller: Caller,
-    Path(id): Path<Uuid>,
-) -> Result<impl IntoResponse, Problem> {
-    let database = caller.database(&state);
+async fn fire(Visit { caller, database, .. }: Visit, Path(id): Path<Uuid>) -> Result<impl IntoResponse> {
     let scheduled_for = operate::fire(&database, AlarmId(id), &caller.actor).await?;
     let fired = wire::FiredByHand {
         alarm_id: id,
@@ -251,66 +213,46 @@ async fn fire(
 
 /// The occurrences of an alarm, newest first
 #[utoipa::path(get, path = "/v1/alarms/{id}/occurrences", operation_id = "list_occurrences", tag = "alarms",
-    params(("id" = Uuid, Path, description = "The alarm"), wire::OccurrenceQuery),
-    responses((status = 200, description = "A page of occurrences", body = wire::Page<wire::Occurrence>), (status = 404, response = super::ProblemAnswer)))]
+    params(wire::OccurrenceQuery),
+    responses((status = 200, description = "A page of occurrences", body = wire::Page<wire::Occurrence>)))]
 async fn occurrences(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { database, .. }: Visit,
     Path(id): Path<Uuid>,
     Query(query): Query<wire::OccurrenceQuery>,
-) -> Result<Answer<wire::Page<wire::Occurrence>>, Problem> {
-    let list = List::new(&format!("occurrences {id}"), &query);
-    let limit = cursor::limit(query.limit)?;
-    let instant = |bytes: &[u8]| Timestamp::from_microsecond(cursor::number(bytes)?).ok();
-    let before = list.position(query.cursor.as_deref(), instant)?;
-    let database = caller.database(&state);
+) -> Reply<wire::Page<wire::Occurrence>> {
+    let list = List::new(&format!("occurrences {id}"), &query)?;
+    let before = list.position()?;
     find(&database, AlarmId(id)).await?;
-    let status = query.status.map(Translate::translate);
-    let rows = inspect::occurrences(&database, AlarmId(id), status, before, i64::from(limit) + 1).await?;
-    let position = |row: &inspect::Occurrence| row.scheduled_for.as_microsecond().to_be_bytes().to_vec();
-    Ok(list.page(rows, limit, position, occurrence))
+    let rows = inspect::occurrences(&database, AlarmId(id), query.status, before, list.rows()).await?;
+    Ok(list.page(rows, |row| row.scheduled_for))
 }
 
 /// What was done to an alarm, newest first, with who did it
-#[utoipa::path(get, path = "/v1/alarms/{id}/history", operation_id = "show_alarm_history", tag = "alarms",
-    params(("id" = Uuid, Path, description = "The alarm"), wire::PageQuery),
-    responses((status = 200, description = "A page of what was done", body = wire::Page<wire::AlarmEvent>), (status = 404, response = super::ProblemAnswer)))]
+#[utoipa::path(get, path = "/v1/alarms/{id}/history", operation_id = "show_alarm_history", tag = "alarms", params(wire::PageQuery),
+    responses((status = 200, description = "A page of what was done", body = wire::Page<wire::AlarmEvent>)))]
 async fn history(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { database, .. }: Visit,
     Path(id): Path<Uuid>,
     Query(query): Query<wire::PageQuery>,
-) -> Result<Answer<wire::Page<wire::AlarmEvent>>, Problem> {
-    let list = List::new(&format!("history of alarm {id}"), &query);
-    let limit = cursor::limit(query.limit)?;
-    let before = list.position(query.cursor.as_deref(), cursor::number)?;
-    let database = caller.database(&state);
+) -> Reply<wire::Page<wire::AlarmEvent>> {
+    let list = List::new(&format!("history of alarm {id}"), &query)?;
+    let before = list.position()?;
     find(&database, AlarmId(id)).await?;
-    let rows = inspect::history(&database, AlarmId(id), before, i64::from(limit) + 1).await?;
-    let event = |event: inspect::Event| wire::AlarmEvent {
-        id: event.id,
-        at: event.at,
-        event: event.event,
-        actor: event.actor,
-        detail: event.detail,
-    };
-    Ok(list.page(rows, limit, |row| row.id.to_be_bytes().to_vec(), event))
+    let rows = inspect::history(&database, AlarmId(id), before, list.rows()).await?;
+    Ok(list.page(rows, |row| row.id))
 }
 
 /// Fire occurrences of the past; with `dry_run`, only tell which
 #[utoipa::path(post, path = "/v1/alarms/{id}/backfill", operation_id = "backfill_alarm", tag = "alarms",
-    params(("id" = Uuid, Path, description = "The alarm")),
     request_body = wire::Backfill,
     responses((status = 200, description = "What would be fired", body = wire::Backfilled),
               (status = 202, description = "What is fired now", body = wire::Backfilled),
-              (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
+              (status = 409, response = super::ProblemAnswer)))]
 async fn refill(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { caller, database, .. }: Visit,
     Path(id): Path<Uuid>,
     Json(range): Json<wire::Backfill>,
-) -> Result<impl IntoResponse, Problem> {
-    let database = caller.database(&state);
+) -> Result<impl IntoResponse> {
     let id = AlarmId(id);
     let mut planned = backfill::preview(&database, id, range.from, range.to).await?;
     let mut status = StatusCode::OK;
@@ -323,30 +265,13 @@ async fn refill(
     }
     let answer = wire::Backfilled {
         dry_run: range.dry_run,
-        items: planned.into_iter().map(backfill_item).collect(),
+        items: planned,
     };
     Ok((status, Answer(answer)))
 }
 
-/// An occurrence of a backfill on the wire.
-pub(crate) fn backfill_item(planned: backfill::Planned) -> wire::BackfillItem {
-    wire::BackfillItem {
-        scheduled_for: planned.scheduled_for,
-        note: planned.note,
-        status: planned.status.map_or("none", OccurrenceStatus::as_str).to_owned(),
-        fires: planned.fires,
-    }
-}
-
-fn check(expected: &Expected, before: &Alarm) -> Result<(), Problem> {
-    if expected.holds(Some(&alarm_tag(before))) {
-        return Ok(());
-    }
-    Err(operate::Error::Unexpected.into())
-}
-
 /// The alarm, when the caller may see it.
-async fn find(database: &Database, id: AlarmId) -> Result<Alarm, Problem> {
+async fn find(database: &Database, id: AlarmId) -> Result<wire::Alarm> {
     let alarm = inspect::alarm(database, id).await?;
     Ok(alarm.ok_or(operate::Error::NotFound(id))?)
 }

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::extract::{Request, State as Shared};
+use axum::extract::{FromRequestParts, Request, State as Shared};
 use axum::http::{HeaderMap, header, request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -47,12 +47,12 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    fn of(token: &Token) -> Self {
+    fn of(token: Token) -> Self {
         Self {
-            token: token.id,
+            token: TokenId(token.id),
             actor: format!("token:{}:{}", token.name, token.id).into(),
             role: token.role,
-            scope: token.scope.clone(),
+            scope: token.workspaces.into(),
         }
     }
 
@@ -72,11 +72,6 @@ impl Caller {
             actor: actor.into(),
             ..Self::anybody()
         }
-    }
-
-    /// The database as this caller may see it.
-    pub(super) fn database(&self, state: &State) -> Database {
-        state.database.on_behalf(&self.actor, self.scope.clone())
     }
 
     /// A workspace that the request names must be in scope.
@@ -112,12 +107,25 @@ impl Caller {
     }
 }
 
-impl<S: Sync> axum::extract::FromRequestParts<S> for Caller {
+/// What every handler has at hand: who asks, and the database as that one may see it.
+pub(super) struct Visit {
+    pub(super) state: State,
+    pub(super) caller: Caller,
+    pub(super) database: Database,
+}
+
+impl FromRequestParts<State> for Visit {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut request::Parts, _: &S) -> Result<Self, Problem> {
-        let caller = parts.extensions.get::<Self>().cloned();
-        caller.ok_or_else(|| Problem::new(Kind::Unauthenticated, "nobody was asked for a token"))
+    async fn from_request_parts(parts: &mut request::Parts, state: &State) -> Result<Self, Problem> {
+        let caller = parts.extensions.get::<Caller>().cloned();
+        let caller =
+            caller.ok_or_else(|| Problem::new(Kind::Unauthenticated, "nobody was asked for a token"))?;
+        Ok(Self {
+            database: state.database.on_behalf(&caller.actor, caller.scope.clone()),
+            state: state.clone(),
+            caller,
+        })
     }
 }
 
@@ -174,9 +182,9 @@ impl Access {
         if !token.active {
             return Err(refused("the token has expired"));
         }
-        let caller = Caller::of(&token);
+        let caller = Caller::of(token);
         let note = self.remember(hash, caller.clone());
-        if note && let Err(error) = access::touch(database, token.id).await {
+        if note && let Err(error) = access::touch(database, caller.token).await {
             tracing::debug!(%error, "The use of a token could not be noted");
         }
         Ok(caller)

@@ -15,22 +15,29 @@ use stationmaster_core::catalogue::Expectation;
 use super::State;
 use super::problem::{Kind, Problem};
 
-/// A tag, quoted as in the header.
-pub(super) fn tag(changeable: &impl Serialize) -> String {
-    let text = serde_json::to_vec(changeable).unwrap_or_default();
-    let hash = Sha256::digest(text);
-    let mut start = [0; 8];
-    start.copy_from_slice(&hash[..8]);
-    format!("\"{:016x}\"", u64::from_be_bytes(start))
+/// A thing that can be changed.
+pub(super) trait Changeable {
+    /// What can be changed of it.
+    fn changeable(&self) -> impl Serialize;
+
+    /// Its tag, quoted as in the header.
+    fn tag(&self) -> String {
+        let text = serde_json::to_vec(&self.changeable()).unwrap_or_default();
+        let hash = Sha256::digest(text);
+        let mut start = [0; 8];
+        start.copy_from_slice(&hash[..8]);
+        format!("\"{:016x}\"", u64::from_be_bytes(start))
+    }
 }
 
-/// A thing and its tag.
-pub(super) struct Tagged<T>(pub(super) String, pub(super) T);
+/// A thing that is told with its tag.
+pub(super) struct Tagged<T>(pub(super) T);
 
-impl<T: Serialize> IntoResponse for Tagged<T> {
+impl<T: Changeable + Serialize> IntoResponse for Tagged<T> {
     fn into_response(self) -> Response {
-        let mut response = axum::Json(self.1).into_response();
-        if let Ok(tag) = HeaderValue::try_from(self.0) {
+        let tag = HeaderValue::try_from(self.0.tag());
+        let mut response = axum::Json(self.0).into_response();
+        if let Ok(tag) = tag {
             response.headers_mut().insert(header::ETAG, tag);
         }
         response
@@ -59,12 +66,14 @@ impl Expected {
         }
     }
 
-    /// The same as the core asks it, under its lock, of a thing that has such a tag.
-    pub(super) fn of<T: 'static>(&self, tag: fn(&T) -> String) -> Expectation<'_, T> {
+    /// The same as the core asks it, under its lock, of the thing.
+    pub(super) fn of<T: Changeable>(&self) -> Expectation<'_, T> {
         if *self == Self::Anything {
             return None;
         }
-        Some(Box::new(move |thing| self.holds(thing.map(tag).as_deref())))
+        Some(Box::new(|thing: Option<&T>| {
+            self.holds(thing.map(T::tag).as_deref())
+        }))
     }
 }
 
@@ -118,8 +127,26 @@ mod tests {
 
     #[test]
     fn a_tag_tells_what_can_be_changed_and_nothing_else() {
-        assert_eq!(tag(&("a", 1)), tag(&("a", 1)));
-        assert_ne!(tag(&("a", 1)), tag(&("a", 2)));
+        struct Thing {
+            word: &'static str,
+            number: i32,
+            seen: i32,
+        }
+        impl Changeable for Thing {
+            fn changeable(&self) -> impl Serialize {
+                (self.word, self.number)
+            }
+        }
+        let tag = |number, seen| {
+            let thing = Thing {
+                word: "a",
+                number,
+                seen,
+            };
+            (thing.tag(), thing.seen)
+        };
+        assert_eq!(tag(1, 1).0, tag(1, 2).0);
+        assert_ne!(tag(1, 1).0, tag(2, 1).0);
     }
 
     #[test]

@@ -6,7 +6,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State as Shared;
 use axum::http::{HeaderMap, header};
 use axum::response::sse::{Event as Told, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -15,7 +14,7 @@ use serde::Serialize;
 use stationmaster_client::wire;
 use stationmaster_core::access::{Role, Secret};
 use stationmaster_core::db::{self, Database};
-use stationmaster_core::events::{self, Event};
+use stationmaster_core::events;
 use stationmaster_core::id::WorkspaceId;
 use stationmaster_core::session::Scope;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -23,10 +22,10 @@ use tokio::time::Instant;
 use utoipa_axum::routes;
 
 use super::State;
-use super::caller::{Caller, bearer};
+use super::caller::{Caller, Visit, bearer};
 use super::extract::Query;
 use super::feed::{BATCH, Batch};
-use super::problem::Problem;
+use super::problem::{Problem, Result};
 use super::routes::Routes;
 
 /// How often a comment shows that the stream lives.
@@ -35,7 +34,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const CHECK: Duration = Duration::from_secs(2);
 
 pub(super) fn routes() -> Routes {
-    Routes::new().viewer(routes!(listen))
+    Routes::of("event").viewer(routes!(listen))
 }
 
 /// What happens, as it happens, as server-sent events
@@ -46,17 +45,20 @@ pub(super) fn routes() -> Routes {
     params(wire::EventQuery, ("Last-Event-ID" = Option<i64>, Header, description = "The id of the last event heard", minimum = 0)),
     responses((status = 200, description = "A stream that does not end by itself", content_type = "text/event-stream", body = String)))]
 async fn listen(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit {
+        state,
+        caller,
+        database,
+    }: Visit,
     headers: HeaderMap,
     Query(query): Query<wire::EventQuery>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let last = last_event_id(&headers)?;
     let place = state.limits.stream()?;
     let listener = Listener {
         workspace: caller.may_ask(query.workspace_id)?,
         family: query.family,
-        database: caller.database(&state),
+        database,
         secret: bearer(&headers)?,
         newest: state.feed.listen(),
         position: last,
@@ -80,7 +82,7 @@ async fn listen(
     Ok((headers, Sse::new(told).keep_alive(heartbeat)).into_response())
 }
 
-fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
+fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>> {
     let Some(value) = headers.get("last-event-id") else {
         return Ok(None);
     };
@@ -201,30 +203,23 @@ impl Listener {
         Ok(())
     }
 
-    fn tell(&mut self, event: &Event) {
+    fn tell(&mut self, event: &wire::Event) {
         if !self.is_for(event) {
             return;
         }
-        let wire = wire::Event {
-            position: event.position,
-            at: event.at,
-            kind: event.kind.clone(),
-            workspace_id: event.workspace_id.map(|id| id.0),
-            detail: event.detail.clone(),
-        };
-        self.say(&event.kind, event.position, &wire);
+        self.say(&event.kind, event.position, event);
     }
 
-    fn is_for(&self, event: &Event) -> bool {
+    fn is_for(&self, event: &wire::Event) -> bool {
         let family = event.kind.split('.').next().unwrap_or_default();
         let wanted = self.family.as_deref().is_none_or(|wanted| wanted == family);
         let visible = match event.workspace_id {
-            Some(workspace) => self.caller.scope.holds(workspace),
+            Some(workspace) => self.caller.scope.holds(WorkspaceId(workspace)),
             None => self.caller.scope == Scope::All,
         };
         let asked = self
             .workspace
-            .is_none_or(|asked| event.workspace_id == Some(asked));
+            .is_none_or(|asked| event.workspace_id == Some(asked.0));
         wanted && visible && asked && (family != "audit" || self.caller.role == Role::Admin)
     }
 

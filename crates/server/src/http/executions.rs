@@ -1,33 +1,29 @@
 //! `/v1/executions`: asking for executions, looking at them, ending them.
 
 use axum::Json as Answer;
-use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use stationmaster_client::wire;
 use stationmaster_core::access::Role;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::enqueue::{self, Enqueue, Enqueued};
-use stationmaster_core::executions::inspect::{self, Execution};
-use stationmaster_core::executions::{browse, operate};
-use stationmaster_core::id::{DefinitionId, ExecutionId};
+use stationmaster_core::executions::{browse, inspect, operate};
+use stationmaster_core::id::{DefinitionId, ExecutionId, ItemId};
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::State;
-use super::caller::Caller;
-use super::cursor::{self, List};
+use super::caller::{Caller, Visit};
+use super::cursor::List;
 use super::extract::{IdempotencyKey, Json, MaybeJson, Path, Query};
-use super::problem::Problem;
+use super::problem::{Problem, Reply, Result};
 use super::queue::{cancel_by_id, ended_before, search, steps};
 use super::routes::Routes;
-use super::words::Translate;
 
 /// Requests that one call may make.
 const MOST: usize = 1000;
 
 pub(super) fn routes() -> Routes {
-    Routes::new()
+    Routes::of("execution")
         .unkept(Role::Operator, routes!(enqueue_one))
         .operator(routes!(enqueue_many))
         .viewer(routes!(list))
@@ -44,34 +40,33 @@ pub(super) fn routes() -> Routes {
     responses((status = 202, description = "It is in the queue", body = wire::Enqueued, headers(("location" = String, description = "The queue item"))),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
 async fn enqueue_one(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { caller, database, .. }: Visit,
     key: IdempotencyKey,
     Json(mut request): Json<wire::Enqueue>,
-) -> Result<impl IntoResponse, Problem> {
+) -> Result<impl IntoResponse> {
     request.idempotency_key = key.or_of_body(request.idempotency_key)?;
     let request = ask(&caller, request)?;
-    let enqueued = enqueue::enqueue(&caller.database(&state), request, &caller.actor).await?;
+    let enqueued = enqueue::enqueue(&database, request, &caller.actor).await?;
     let answer = enqueued_wire(enqueued);
     let location = [(header::LOCATION, format!("/v1/queue/{}", answer.id))];
     Ok((StatusCode::ACCEPTED, location, Answer(answer)))
 }
 
 /// Ask for many at once, all or none
-#[utoipa::path(post, path = "/v1/executions/bulk", operation_id = "enqueue_executions", tag = "executions", request_body = wire::BulkEnqueue,
+#[utoipa::path(post, path = "/v1/executions/bulk", operation_id = "enqueue_executions", tag = "executions",
+    request_body = wire::BulkEnqueue,
     responses((status = 202, description = "They are in the queue", body = wire::BulkEnqueued),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
 async fn enqueue_many(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { caller, database, .. }: Visit,
     Json(request): Json<wire::BulkEnqueue>,
-) -> Result<impl IntoResponse, Problem> {
+) -> Result<impl IntoResponse> {
     if !(1..=MOST).contains(&request.items.len()) {
         return Err(Problem::field("/items", format!("1 to {MOST} requests")));
     }
     let requests = request.items.into_iter().map(|request| ask(&caller, request));
-    let requests = requests.collect::<Result<Vec<Enqueue>, Problem>>()?;
-    let enqueued = enqueue::enqueue_all(&caller.database(&state), &requests, &caller.actor).await?;
+    let requests = requests.collect::<Result<Vec<Enqueue>>>()?;
+    let enqueued = enqueue::enqueue_all(&database, &requests, &caller.actor).await?;
     let items = enqueued.into_iter().map(enqueued_wire).collect();
     Ok((StatusCode::ACCEPTED, Answer(wire::BulkEnqueued { items })))
 }
@@ -80,92 +75,65 @@ async fn enqueue_many(
 #[utoipa::path(get, path = "/v1/executions", operation_id = "list_executions", tag = "executions", params(wire::ExecutionQuery),
     responses((status = 200, description = "A page of executions", body = wire::Page<wire::Execution>)))]
 async fn list(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { caller, database, .. }: Visit,
     Query(query): Query<wire::ExecutionQuery>,
-) -> Result<Answer<wire::Page<wire::Execution>>, Problem> {
-    let list = List::new("executions", &query);
+) -> Reply<wire::Page<wire::Execution>> {
+    let list = List::new("executions", &query)?;
     let filter = browse::Filter {
         workspace: caller.may_ask(query.workspace_id)?,
         definition: query.workflow_definition_id.map(DefinitionId),
-        status: query.status.map(Translate::translate),
+        status: query.status,
         after: query.completed_after,
         before: query.completed_before,
         text: search(query.search.as_deref())?,
-        below: list.position(query.cursor.as_deref(), cursor::uuid)?,
-        limit: cursor::limit(query.limit)? as usize,
+        below: list.position()?,
+        limit: list.limit(),
     };
-    let page = browse::executions(&caller.database(&state), &filter).await?;
-    Ok(Answer(wire::Page {
-        items: page.rows.into_iter().map(execution).collect(),
-        next_cursor: page.next.map(|next| list.cursor(next.as_bytes())),
-    }))
+    let page = browse::executions(&database, &filter).await?;
+    Ok(list.ending_at(page.rows, page.next))
 }
 
 /// One execution
 #[utoipa::path(get, path = "/v1/executions/{id}", operation_id = "show_execution", tag = "executions",
-    params(("id" = Uuid, Path, description = "The execution")),
-    responses((status = 200, description = "The execution", body = wire::Execution), (status = 404, response = super::ProblemAnswer)))]
-async fn show(
-    Shared(state): Shared<State>,
-    caller: Caller,
-    Path(id): Path<Uuid>,
-) -> Result<Answer<wire::Execution>, Problem> {
-    let found = find(&caller.database(&state), ExecutionId(id)).await?;
-    Ok(Answer(execution(found)))
+    responses((status = 200, description = "The execution", body = wire::Execution)))]
+async fn show(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Reply<wire::Execution> {
+    find(&database, ExecutionId(id)).await.map(Answer)
 }
 
 /// The life of an execution's item, oldest step first
 #[utoipa::path(get, path = "/v1/executions/{id}/history", operation_id = "show_execution_history", tag = "executions",
-    params(("id" = Uuid, Path, description = "The execution")),
-    responses((status = 200, description = "Its steps", body = wire::History), (status = 404, response = super::ProblemAnswer)))]
-async fn history(
-    Shared(state): Shared<State>,
-    caller: Caller,
-    Path(id): Path<Uuid>,
-) -> Result<Answer<wire::History>, Problem> {
-    let database = caller.database(&state);
+    responses((status = 200, description = "Its steps", body = wire::History)))]
+async fn history(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Reply<wire::History> {
     let found = find(&database, ExecutionId(id)).await?;
-    Ok(Answer(steps(&database, found.queue_item_id).await?))
+    Ok(Answer(steps(&database, ItemId(found.queue_item_id)).await?))
 }
 
 /// End an active execution and free its slot
 #[utoipa::path(post, path = "/v1/executions/{id}/complete", operation_id = "complete_execution", tag = "executions",
-    params(("id" = Uuid, Path, description = "The execution")),
     request_body = wire::Complete,
     responses((status = 200, description = "The execution as it ended", body = wire::Execution),
-              (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
+              (status = 409, response = super::ProblemAnswer)))]
 async fn complete(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { caller, database, .. }: Visit,
     Path(id): Path<Uuid>,
     Json(end): Json<wire::Complete>,
-) -> Result<Answer<wire::Execution>, Problem> {
-    let database = caller.database(&state);
+) -> Reply<wire::Execution> {
     find(&database, ExecutionId(id)).await?;
-    let completion = operate::Completion {
-        status: end.status.translate(),
-        output: end.output,
-        error: end.error,
-    };
-    operate::complete(&database, ExecutionId(id), completion, &caller.actor).await?;
-    Ok(Answer(execution(find(&database, ExecutionId(id)).await?)))
+    operate::complete(&database, ExecutionId(id), end, &caller.actor).await?;
+    find(&database, ExecutionId(id)).await.map(Answer)
 }
 
 /// Cancel an execution: its engine is asked, and its slot is free when the run has closed
 #[utoipa::path(post, path = "/v1/executions/{id}/cancel", operation_id = "cancel_execution", tag = "executions",
-    params(("id" = Uuid, Path, description = "The execution")),
     request_body(content = Option<wire::Cancel>),
     responses((status = 200, description = "Cancelled", body = wire::Cancelled),
               (status = 202, description = "The engine is asked", body = wire::Cancelled),
-              (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
+              (status = 409, response = super::ProblemAnswer)))]
 async fn cancel(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { caller, database, .. }: Visit,
     Path(id): Path<Uuid>,
     MaybeJson(why): MaybeJson<wire::Cancel>,
-) -> Result<impl IntoResponse, Problem> {
-    let database = caller.database(&state);
+) -> Result<impl IntoResponse> {
     let found = find(&database, ExecutionId(id)).await?;
     // Its item may have gone on since, under another execution that is not meant.
     if found.completed_at.is_some() {
@@ -175,12 +143,12 @@ async fn cancel(
 }
 
 /// The execution, when the caller may see it.
-async fn find(database: &Database, id: ExecutionId) -> Result<Execution, Problem> {
+async fn find(database: &Database, id: ExecutionId) -> Result<wire::Execution> {
     let execution = inspect::execution(database, id).await?;
     execution.ok_or_else(|| Problem::not_found(format!("there is no execution {id}")))
 }
 
-fn ask(caller: &Caller, request: wire::Enqueue) -> Result<Enqueue, Problem> {
+fn ask(caller: &Caller, request: wire::Enqueue) -> Result<Enqueue> {
     Ok(Enqueue {
         workspace_id: caller.may_use(request.workspace_id)?,
         definition_id: DefinitionId(request.workflow_definition_id),
@@ -197,28 +165,5 @@ pub(crate) fn enqueued_wire(enqueued: Enqueued) -> wire::Enqueued {
     wire::Enqueued {
         id: enqueued.item().0,
         duplicate: matches!(enqueued, Enqueued::Before(_)),
-    }
-}
-
-/// An execution on the wire.
-pub(crate) fn execution(execution: Execution) -> wire::Execution {
-    wire::Execution {
-        id: execution.id.0,
-        queue_item_id: execution.queue_item_id.0,
-        workspace_id: execution.workspace_id.0,
-        workflow_definition_id: execution.workflow_definition_id.0,
-        workflow_definition_version_id: execution.workflow_definition_version_id.map(|id| id.0),
-        status: execution.status.translate(),
-        claimed_at: execution.claimed_at,
-        started_at: execution.started_at,
-        completed_at: execution.completed_at,
-        engine: execution.engine,
-        run_id: execution.run_id,
-        reason: execution.reason,
-        attempts: execution.attempts,
-        recoveries: execution.recoveries,
-        input: execution.input,
-        output: execution.output,
-        error: execution.error,
     }
 }

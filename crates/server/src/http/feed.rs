@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use stationmaster_client::wire::Event;
 use stationmaster_core::db::{self, Database};
-use stationmaster_core::events::{self, Event};
+use stationmaster_core::events;
 use stationmaster_core::task::{Bell, Next, Pass};
 use tokio::sync::watch;
 

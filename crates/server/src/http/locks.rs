@@ -4,24 +4,22 @@
 use std::time::Duration;
 
 use axum::Json as Answer;
-use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde_json::json;
 use stationmaster_client::wire;
 use stationmaster_core::audit;
 use stationmaster_core::id::Token;
-use stationmaster_core::locks::{self, Extended, Lock, LockName, Released, Terms, Unlocked};
+use stationmaster_core::locks::{self, Extended, LockName, Released, Terms, Unlocked};
 use utoipa_axum::routes;
 
-use super::State;
-use super::caller::Caller;
+use super::caller::Visit;
 use super::extract::{Json, Path, Query};
-use super::problem::{Kind, Problem};
+use super::problem::{Kind, Problem, Reply, Result};
 use super::routes::Routes;
 
 pub(super) fn routes() -> Routes {
-    Routes::new()
+    Routes::of("lock")
         .viewer(routes!(list))
         .viewer(routes!(show))
         .operator(routes!(acquire))
@@ -32,42 +30,32 @@ pub(super) fn routes() -> Routes {
 /// The locks there are, those that are held first
 #[utoipa::path(get, path = "/v1/locks", operation_id = "list_locks", tag = "locks",
     responses((status = 200, description = "At most 1,000 locks", body = wire::Locks)))]
-async fn list(Shared(state): Shared<State>, caller: Caller) -> Result<Answer<wire::Locks>, Problem> {
+async fn list(Visit { state, caller, .. }: Visit) -> Reply<wire::Locks> {
     caller.sees_all()?;
-    let found = state.locks.list().await?;
-    Ok(Answer(wire::Locks {
-        items: found.into_iter().map(lock).collect(),
-    }))
+    let items = state.locks.list().await?;
+    Ok(Answer(wire::Locks { items }))
 }
 
 /// One lock
 #[utoipa::path(get, path = "/v1/locks/{name}", operation_id = "show_lock", tag = "locks",
     params(("name" = String, Path, description = "The lock", min_length = 1, max_length = 64)),
     responses((status = 200, description = "The lock", body = wire::Lock), (status = 404, response = super::ProblemAnswer)))]
-async fn show(
-    Shared(state): Shared<State>,
-    caller: Caller,
-    Path(name): Path<String>,
-) -> Result<Answer<wire::Lock>, Problem> {
+async fn show(Visit { state, caller, .. }: Visit, Path(name): Path<String>) -> Reply<wire::Lock> {
     caller.sees_all()?;
     let found = state.locks.find(&name).await?;
-    found
-        .map(|found| Answer(lock(found)))
-        .ok_or_else(|| unknown(&name))
+    found.map(Answer).ok_or_else(|| unknown(&name))
 }
 
 /// Take a lock when nobody has it; never waits for it
 #[utoipa::path(post, path = "/v1/locks/{name}", operation_id = "acquire_lock", tag = "locks",
-    params(("name" = String, Path, description = "The lock", min_length = 1, max_length = 64)),
-    request_body = wire::LockRequest,
+    params(("name" = String, Path, description = "The lock", min_length = 1, max_length = 64)), request_body = wire::LockRequest,
     responses((status = 201, description = "It is held, under this token", body = wire::Acquired),
               (status = 409, response = super::ProblemAnswer)))]
 async fn acquire(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { state, caller, .. }: Visit,
     Path(name): Path<String>,
     Json(request): Json<wire::LockRequest>,
-) -> Result<impl IntoResponse, Problem> {
+) -> Result<impl IntoResponse> {
     caller.sees_all()?;
     let name: LockName = name.parse()?;
     super::name("/owner", request.owner.as_deref())?;
@@ -78,13 +66,7 @@ async fn acquire(
     let owner = request.owner.as_deref().unwrap_or(&caller.actor);
     let lock = match state.locks.lock(&name, terms, owner).await? {
         locks::Answer::Acquired(lock) => lock,
-        locks::Answer::Taken(taken) => {
-            let taken = wire::Taken {
-                by: taken.by,
-                until: taken.until,
-            };
-            return Err(Problem::taken(name.as_str(), taken));
-        }
+        locks::Answer::Taken(taken) => return Err(Problem::taken(name.as_str(), taken)),
     };
     let detail = json!({ "token": lock.token.0, "locked_by": lock.holder });
     audit::note(
@@ -107,16 +89,14 @@ async fn acquire(
 
 /// Hold a lock for longer, counted from now
 #[utoipa::path(post, path = "/v1/locks/{name}/extend", operation_id = "extend_lock", tag = "locks",
-    params(("name" = String, Path, description = "The lock", min_length = 1, max_length = 64)),
-    request_body = wire::ExtendLock,
+    params(("name" = String, Path, description = "The lock", min_length = 1, max_length = 64)), request_body = wire::ExtendLock,
     responses((status = 200, description = "It holds until then", body = wire::LockExtended),
               (status = 409, response = super::ProblemAnswer)))]
 async fn extend(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { state, caller, .. }: Visit,
     Path(name): Path<String>,
     Json(request): Json<wire::ExtendLock>,
-) -> Result<Answer<wire::LockExtended>, Problem> {
+) -> Reply<wire::LockExtended> {
     caller.sees_all()?;
     let name: LockName = name.parse()?;
     let at_most = seconds("/at_most", request.at_most)?;
@@ -135,11 +115,10 @@ async fn extend(
     responses((status = 200, description = "What came of it", body = wire::UnlockAnswer),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
 async fn end(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { state, caller, .. }: Visit,
     Path(name): Path<String>,
     Query(query): Query<wire::LockQuery>,
-) -> Result<Answer<wire::UnlockAnswer>, Problem> {
+) -> Reply<wire::UnlockAnswer> {
     caller.sees_all()?;
     let name: LockName = name.parse()?;
     if state.locks.find(name.as_str()).await?.is_none() {
@@ -186,23 +165,11 @@ async fn end(
     }))
 }
 
-fn seconds(field: &str, seconds: f64) -> Result<Duration, Problem> {
+fn seconds(field: &str, seconds: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(seconds)
         .map_err(|_| Problem::field(field, "seconds, from 0 to those of ten years"))
 }
 
 fn unknown(name: &str) -> Problem {
     Problem::not_found(format!("there is no lock {name:?}"))
-}
-
-/// A lock on the wire.
-pub(crate) fn lock(lock: Lock) -> wire::Lock {
-    wire::Lock {
-        name: lock.name,
-        held: lock.held,
-        by: lock.by,
-        since: lock.since,
-        until: lock.until,
-        token: lock.token,
-    }
 }

@@ -59,7 +59,6 @@ mod signals;
 mod tokens;
 mod triggers;
 mod wording;
-mod words;
 mod work;
 mod workflows;
 mod workspaces;
@@ -71,7 +70,7 @@ use feed::Feed;
 pub(crate) use in_process::alone;
 use limits::{Limits, Sweep};
 pub(crate) use listener::tls;
-use problem::{Detail, Problem};
+use problem::{Detail, Problem, Result};
 use routes::Routes;
 use work::Work;
 
@@ -106,7 +105,7 @@ pub(crate) struct State {
 
 /// Every noun of the API.
 fn nouns() -> Routes {
-    Routes::new()
+    Routes::of("")
         .merge(executions::routes())
         .merge(queue::routes())
         .merge(workspaces::routes())
@@ -185,12 +184,12 @@ fn guarded(state: State, beside: impl FnOnce(Router<State>) -> Router<State>) ->
 }
 
 /// A label may be empty; else it is like a name.
-fn check_label(label: &str) -> Result<(), Problem> {
+fn check_label(label: &str) -> Result<()> {
     name("/label", Some(label).filter(|label| !label.is_empty()))
 }
 
 /// A name that people give: not empty, not endless, on one line.
-fn name(field: &str, name: Option<&str>) -> Result<(), Problem> {
+fn name(field: &str, name: Option<&str>) -> Result<()> {
     match name {
         Some(name) if name.trim().is_empty() => Err(Problem::field(field, "it is empty")),
         Some(name) if name.chars().count() > 200 => Err(Problem::field(field, "at most 200 characters")),

@@ -1,61 +1,57 @@
 //! `/v1/plans`: how much a workspace of each may run at once.
 
 use axum::Json as Answer;
-use axum::extract::State as Shared;
+use serde::Serialize;
 use stationmaster_client::wire;
-use stationmaster_core::catalogue::{self, Plan};
+use stationmaster_core::catalogue;
 use utoipa_axum::routes;
 
-use super::State;
-use super::caller::Caller;
-use super::etag::{Expected, Tagged, tag};
+use super::caller::Visit;
+use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, Path};
-use super::problem::Problem;
-use super::routes::Routes;
+use super::problem::{Problem, Reply, Result};
+use super::routes::{Routes, conditional};
 
 pub(super) fn routes() -> Routes {
-    Routes::new().viewer(routes!(list)).admin(routes!(put))
+    Routes::of("plan")
+        .viewer(routes!(list))
+        .admin(conditional(routes!(put)))
 }
 
 /// The plans there are
 #[utoipa::path(get, path = "/v1/plans", operation_id = "list_plans", tag = "plans",
     responses((status = 200, description = "All plans", body = wire::Plans)))]
-async fn list(Shared(state): Shared<State>, caller: Caller) -> Result<Answer<wire::Plans>, Problem> {
-    let plans = catalogue::plans(&caller.database(&state)).await?;
-    Ok(Answer(wire::Plans {
-        items: plans.into_iter().map(plan).collect(),
-    }))
+async fn list(Visit { database, .. }: Visit) -> Reply<wire::Plans> {
+    let items = catalogue::plans(&database).await?;
+    Ok(Answer(wire::Plans { items }))
 }
 
 /// Make a plan or change it; the limits of its workspaces follow at once. For tokens that are for all workspaces
 #[utoipa::path(put, path = "/v1/plans/{name}", operation_id = "put_plan", tag = "plans",
     params(("name" = String, Path, description = "The plan", min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9_.-]+$")),
     request_body = wire::PlanChange,
-    responses((status = 200, description = "The plan as it is now", body = wire::Plan, headers(("etag" = String, description = "For If-Match"))),
-              (status = 412, response = super::ProblemAnswer), (status = 428, response = super::ProblemAnswer)))]
+    responses((status = 200, description = "The plan as it is now", body = wire::Plan)))]
 async fn put(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { caller, database, .. }: Visit,
     Path(name): Path<String>,
     expected: Expected,
     Json(change): Json<wire::PlanChange>,
-) -> Result<Tagged<wire::Plan>, Problem> {
+) -> Result<Tagged<wire::Plan>> {
     caller.sees_all()?;
     check(&name, &change)?;
-    let database = caller.database(&state);
     let plans = catalogue::plans(&database).await?;
     let before = plans.into_iter().find(|plan| plan.name == name);
     let weight = change.weight.or(before.map(|plan| plan.weight)).unwrap_or(1.0);
-    let made = Plan {
+    let made = wire::Plan {
         name,
         max_concurrent: change.max_concurrent,
         weight,
     };
-    catalogue::put_plan(&database, &made, expected.of(plan_tag)).await?;
-    Ok(Tagged(plan_tag(&made), plan(made)))
+    catalogue::put_plan(&database, &made, expected.of()).await?;
+    Ok(Tagged(made))
 }
 
-fn check(name: &str, change: &wire::PlanChange) -> Result<(), Problem> {
+fn check(name: &str, change: &wire::PlanChange) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if !(1..=100).contains(&name.len()) || !name.chars().all(plain) {
         return Err(Problem::field(
@@ -74,14 +70,8 @@ fn check(name: &str, change: &wire::PlanChange) -> Result<(), Problem> {
     }
 }
 
-fn plan_tag(plan: &Plan) -> String {
-    tag(&(plan.max_concurrent, plan.weight))
-}
-
-pub(crate) fn plan(plan: Plan) -> wire::Plan {
-    wire::Plan {
-        name: plan.name,
-        max_concurrent: plan.max_concurrent,
-        weight: plan.weight,
+impl Changeable for wire::Plan {
+    fn changeable(&self) -> impl Serialize {
+        (self.max_concurrent, self.weight)
     }
 }

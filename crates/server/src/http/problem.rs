@@ -90,6 +90,12 @@ kinds! {
     Misdirected = MISDIRECTED_REQUEST, "misdirected", "This is not the host that you asked for";
 }
 
+/// What a handler comes to.
+pub(super) type Result<T, E = Problem> = std::result::Result<T, E>;
+
+/// What a handler answers with: a thing of the wire.
+pub(super) type Reply<T> = Result<axum::Json<T>>;
+
 /// How much a refusal tells of its cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {

@@ -7,9 +7,11 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use serde_json::json;
 use stationmaster_core::access::Role;
+use utoipa::PartialSchema as _;
 use utoipa::openapi::extensions::ExtensionsBuilder;
+use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{OpenApi, Ref, RefOr, Required};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
@@ -20,7 +22,10 @@ use super::idempotency;
 use super::problem::{Kind, Problem};
 
 /// The routes of a noun.
-pub(super) struct Routes(OpenApiRouter<State>);
+pub(super) struct Routes {
+    noun: &'static str,
+    router: OpenApiRouter<State>,
+}
 
 /// Who answers a repeat of a POST.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,8 +37,12 @@ enum Repeats {
 }
 
 impl Routes {
-    pub(super) fn new() -> Self {
-        Self(OpenApiRouter::default())
+    /// Those of one of these: what the `{id}` in their paths names.
+    pub(super) fn of(noun: &'static str) -> Self {
+        Self {
+            noun,
+            router: OpenApiRouter::default(),
+        }
     }
 
     /// For whoever may look.
@@ -57,23 +66,28 @@ impl Routes {
     }
 
     pub(super) fn merge(self, other: Self) -> Self {
-        Self(self.0.merge(other.0))
+        Self {
+            router: self.router.merge(other.router),
+            ..self
+        }
     }
 
     /// The routes and the document that describes them.
     pub(super) fn split(self) -> (Router<State>, OpenApi) {
-        self.0.split_for_parts()
+        self.router.split_for_parts()
     }
 
     fn add(self, role: Role, repeats: Repeats, route: UtoipaMethodRouter<State>) -> Self {
         let (schemas, mut paths, mut router) = route;
         let mut keeps = false;
-        for item in paths.paths.values_mut() {
+        for (path, item) in &mut paths.paths {
             keeps |= item.post.is_some() && repeats == Repeats::Kept;
             for operation in operations(item) {
                 describe(operation, role);
+                if path.contains("{id}") {
+                    self.name_by_id(operation);
+                }
             }
-            conditions(item);
             if let Some(post) = item.post.as_mut().filter(|_| repeats == Repeats::Kept) {
                 post.parameters
                     .get_or_insert_default()
@@ -86,10 +100,32 @@ impl Routes {
         let require = move |Extension(caller): Extension<Caller>, request: Request, next: Next| async move {
             require(role, &caller, request, next).await
         };
-        Self(
-            self.0
-                .routes((schemas, paths, router.route_layer(from_fn(require)))),
-        )
+        let route = (schemas, paths, router.route_layer(from_fn(require)));
+        Self {
+            router: self.router.routes(route),
+            ..self
+        }
+    }
+
+    /// What an id names may not be there. It is a UUID, unless the operation says otherwise.
+    fn name_by_id(&self, operation: &mut Operation) {
+        refuses(operation, &["404"]);
+        let parameters = operation.parameters.get_or_insert_default();
+        if !parameters
+            .iter()
+            .any(|parameter| matches!(parameter, RefOr::T(known) if known.name == "id"))
+        {
+            let uuid = ObjectBuilder::new()
+                .schema_type(Type::String)
+                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)));
+            let id = ParameterBuilder::new()
+                .name("id")
+                .parameter_in(ParameterIn::Path)
+                .required(Required::True)
+                .description(Some(format!("The {}", self.noun)))
+                .schema(Some(uuid));
+            parameters.insert(0, id.build().into());
+        }
     }
 }
 
@@ -117,15 +153,17 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [get, put, post, delete, patch].into_iter().flatten()
 }
 
-fn describe(operation: &mut Operation, role: Role) {
+/// Says that an operation can be refused with these statuses.
+fn refuses(operation: &mut Operation, statuses: &[&str]) {
     let problem = || RefOr::Ref(Ref::new("#/components/responses/Problem"));
-    for status in ["401", "403", "429", "default"] {
-        operation
-            .responses
-            .responses
-            .entry(status.to_owned())
-            .or_insert_with(problem);
+    for status in statuses {
+        let responses = &mut operation.responses.responses;
+        responses.entry((*status).to_owned()).or_insert_with(problem);
     }
+}
+
+fn describe(operation: &mut Operation, role: Role) {
+    refuses(operation, &["401", "403", "429", "default"]);
     operation.security = Some(vec![SecurityRequirement::new("token", Vec::<String>::new())]);
     operation.extensions = Some(
         ExtensionsBuilder::new()
@@ -134,8 +172,22 @@ fn describe(operation: &mut Operation, role: Role) {
     );
 }
 
-/// What can be refused for what the caller expected (412) takes the headers that say so; only a PUT makes what is not there.
-fn conditions(item: &mut PathItem) {
+/// A route that answers with a [`Tagged`](super::etag::Tagged).
+pub(super) fn tagged(mut route: UtoipaMethodRouter<State>) -> UtoipaMethodRouter<State> {
+    for operation in route.1.paths.values_mut().flat_map(operations) {
+        if let Some(RefOr::T(answer)) = operation.responses.responses.get_mut("200") {
+            let tag = HeaderBuilder::new()
+                .schema(Some(String::schema()))
+                .description(Some("For If-Match"));
+            answer.headers.insert("etag".to_owned(), tag.build().into());
+        }
+    }
+    route
+}
+
+/// A route that takes what the caller [`Expected`](super::etag::Expected); only a PUT makes what is not there.
+pub(super) fn conditional(route: UtoipaMethodRouter<State>) -> UtoipaMethodRouter<State> {
+    let mut route = tagged(route);
     let tags = ObjectBuilder::new()
         .schema_type(Type::String)
         .pattern(Some(r#"^(\*|"[!#-~]*"(, ?"[!#-~]*")*)$"#));
@@ -144,17 +196,17 @@ fn conditions(item: &mut PathItem) {
         .schema_type(Type::String)
         .pattern(Some(r"^\*$"));
     let absent = header("If-None-Match", "`*`: only if it is not there", star);
-    for operation in operations(item) {
-        if operation.responses.responses.contains_key("412") {
-            operation
-                .parameters
-                .get_or_insert_default()
-                .push(there.clone().into());
+    for item in route.1.paths.values_mut() {
+        for operation in operations(item) {
+            refuses(operation, &["412", "428"]);
+            let parameters = operation.parameters.get_or_insert_default();
+            parameters.push(there.clone().into());
+        }
+        if let Some(put) = &mut item.put {
+            put.parameters.get_or_insert_default().push(absent.clone().into());
         }
     }
-    if let Some(put) = &mut item.put {
-        put.parameters.get_or_insert_default().push(absent.into());
-    }
+    route
 }
 
 fn idempotency_key() -> Parameter {

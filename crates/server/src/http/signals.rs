@@ -5,32 +5,28 @@
 //! could claim the name under which another's signals already wait.
 
 use axum::Json as Answer;
-use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use stationmaster_client::wire;
-use stationmaster_core::id::WorkspaceId;
 use stationmaster_core::session::Scope;
 use stationmaster_core::signals::send::{self, Sent};
 use stationmaster_core::signals::{DEFAULT_TASK_QUEUE, inspect, replay, triggers};
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::State;
-use super::caller::Caller;
-use super::cursor::{self, List};
+use super::caller::Visit;
+use super::cursor::List;
 use super::extract::{Json, Path, Query};
-use super::problem::{Kind, Problem};
+use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::bulk_answer;
 use super::routes::Routes;
-use super::words::Translate;
 
 /// Signals that one call may send.
 const MOST: usize = 1000;
 
 pub(super) fn routes() -> Routes {
-    Routes::new()
+    Routes::of("signal")
         .operator(routes!(send_one))
         .operator(routes!(send_many))
         .viewer(routes!(list))
@@ -43,12 +39,8 @@ pub(super) fn routes() -> Routes {
 #[utoipa::path(post, path = "/v1/signals", operation_id = "send_signal", tag = "signals", request_body = wire::NewSignal,
     responses((status = 202, description = "It is in the inbox", body = wire::SignalSent, headers(("location" = String, description = "The signal"))),
               (status = 409, response = super::ProblemAnswer)))]
-async fn send_one(
-    Shared(state): Shared<State>,
-    caller: Caller,
-    Json(signal): Json<wire::NewSignal>,
-) -> Result<impl IntoResponse, Problem> {
-    let sent = send_all(&state, &caller, vec![signal], "").await?;
+async fn send_one(visit: Visit, Json(signal): Json<wire::NewSignal>) -> Result<impl IntoResponse> {
+    let sent = send_all(&visit, vec![signal], "").await?;
     let sent = sent.into_iter().next();
     let sent = sent.ok_or_else(|| Problem::new(Kind::Internal, "one signal has one answer"))?;
     let id = utf8_percent_encode(&sent.id, NON_ALPHANUMERIC);
@@ -58,16 +50,13 @@ async fn send_one(
 
 /// Send many signals, all or none
 #[utoipa::path(post, path = "/v1/signals/bulk", operation_id = "send_signals", tag = "signals", request_body = wire::BulkSend,
-    responses((status = 202, description = "They are in the inbox", body = wire::BulkSent), (status = 409, response = super::ProblemAnswer)))]
-async fn send_many(
-    Shared(state): Shared<State>,
-    caller: Caller,
-    Json(request): Json<wire::BulkSend>,
-) -> Result<impl IntoResponse, Problem> {
+    responses((status = 202, description = "They are in the inbox", body = wire::BulkSent),
+              (status = 409, response = super::ProblemAnswer)))]
+async fn send_many(visit: Visit, Json(request): Json<wire::BulkSend>) -> Result<impl IntoResponse> {
     if !(1..=MOST).contains(&request.items.len()) {
         return Err(Problem::field("/items", format!("1 to {MOST} signals")));
     }
-    let items = send_all(&state, &caller, request.items, "/items").await?;
+    let items = send_all(&visit, request.items, "/items").await?;
     Ok((StatusCode::ACCEPTED, Answer(wire::BulkSent { items })))
 }
 
@@ -75,67 +64,56 @@ async fn send_many(
 #[utoipa::path(get, path = "/v1/signals", operation_id = "list_signals", tag = "signals", params(wire::SignalQuery),
     responses((status = 200, description = "A page of signals", body = wire::Page<wire::Signal>)))]
 async fn list(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit { database, .. }: Visit,
     Query(query): Query<wire::SignalQuery>,
-) -> Result<Answer<wire::Page<wire::Signal>>, Problem> {
-    let list = List::new("signals", &query);
-    let limit = cursor::limit(query.limit)?;
-    let filter = inspect::Filter {
-        before: list.position(query.cursor.as_deref(), cursor::number)?,
-        status: query.status.map(Translate::translate),
-        project: query.project,
-        task_queue: query.task_queue,
-        name: query.name,
-        limit: i64::from(limit) + 1,
-    };
-    let database = caller.database(&state);
-    let rows = inspect::list(&database, &filter).await?;
-    Ok(list.page(
-        rows,
-        limit,
-        |signal| signal.position.to_be_bytes().to_vec(),
-        signal,
-    ))
+) -> Reply<wire::Page<wire::Signal>> {
+    let list = List::new("signals", &query)?;
+    let rows = inspect::list(&database, &query, list.position()?, list.rows()).await?;
+    let Answer(page) = list.page(rows, |placed| placed.position);
+    Ok(Answer(wire::Page {
+        items: page.items.into_iter().map(|placed| placed.signal).collect(),
+        next_cursor: page.next_cursor,
+    }))
 }
 
 /// One signal
 #[utoipa::path(get, path = "/v1/signals/{id}", operation_id = "show_signal", tag = "signals",
     params(("id" = String, Path, description = "The sender's id of it")),
-    responses((status = 200, description = "The signal", body = wire::Signal), (status = 404, response = super::ProblemAnswer)))]
-async fn show(
-    Shared(state): Shared<State>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> Result<Answer<wire::Signal>, Problem> {
-    let found = inspect::show(&caller.database(&state), known(&id)?).await?;
-    Ok(Answer(signal(found.ok_or_else(|| missing(&id))?)))
+    responses((status = 200, description = "The signal", body = wire::Signal)))]
+async fn show(Visit { database, .. }: Visit, Path(id): Path<String>) -> Reply<wire::Signal> {
+    let found = inspect::show(&database, known(&id)?).await?;
+    found.map(Answer).ok_or_else(|| missing(&id))
 }
 
 /// Put a dead letter back into the inbox
 #[utoipa::path(post, path = "/v1/signals/{id}/replay", operation_id = "replay_signal", tag = "signals",
     params(("id" = String, Path, description = "The sender's id of it")),
     responses((status = 202, description = "The signal, waiting again", body = wire::Signal),
-              (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
+              (status = 409, response = super::ProblemAnswer)))]
 async fn replay_one(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit {
+        state,
+        caller,
+        database,
+    }: Visit,
     Path(id): Path<String>,
-) -> Result<impl IntoResponse, Problem> {
-    let now = replay::replay(&caller.database(&state), known(&id)?, &caller.actor).await?;
+) -> Result<impl IntoResponse> {
+    let now = replay::replay(&database, known(&id)?, &caller.actor).await?;
     state.work.ring_for_signals();
-    Ok((StatusCode::ACCEPTED, Answer(signal(now))))
+    Ok((StatusCode::ACCEPTED, Answer(now)))
 }
 
 /// Put every dead letter back that matches; with `dry_run`, only count it
 #[utoipa::path(post, path = "/v1/signals/replay", operation_id = "replay_signals", tag = "signals", request_body = wire::BulkReplay,
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer)))]
 async fn replay_all(
-    Shared(state): Shared<State>,
-    caller: Caller,
+    Visit {
+        state,
+        caller,
+        database,
+    }: Visit,
     Json(request): Json<wire::BulkReplay>,
-) -> Result<Answer<wire::BulkAnswer>, Problem> {
-    let database = caller.database(&state);
+) -> Reply<wire::BulkAnswer> {
     let filter = replay::Filter {
         workspace: caller.may_ask(request.workspace_id)?,
         project: request.project,
@@ -153,45 +131,36 @@ async fn replay_all(
     Ok(Answer(bulk_answer(done, request.dry_run)))
 }
 
-/// Whose project it is, when the caller may act for it. Foreign projects and those of nobody are refused in the same words.
-pub(super) async fn may_act(
-    state: &State,
-    caller: &Caller,
-    project: &str,
-) -> Result<Option<WorkspaceId>, Problem> {
+/// May the caller act for this project? Foreign projects and those of nobody are refused in the same words.
+pub(super) async fn may_act(visit: &Visit, project: &str) -> Result<()> {
     if project.contains('\0') {
         return Err(Problem::field("project", "it holds a zero byte"));
     }
-    let workspace = triggers::workspace_of(&caller.database(state), project).await?;
-    let may = match (&caller.scope, workspace) {
+    let workspace = triggers::workspace_of(&visit.database, project).await?;
+    let may = match (&visit.caller.scope, workspace) {
         (Scope::All, _) => true,
         (scope, Some(workspace)) => scope.holds(workspace),
         (Scope::Only(_), None) => false,
     };
     if may {
-        return Ok(workspace);
+        return Ok(());
     }
     let words = format!("the token's workspaces do not include that of project {project:?}");
     Err(Problem::new(Kind::Forbidden, words))
 }
 
-async fn send_all(
-    state: &State,
-    caller: &Caller,
-    signals: Vec<wire::NewSignal>,
-    at: &str,
-) -> Result<Vec<wire::SignalSent>, Problem> {
+async fn send_all(visit: &Visit, signals: Vec<wire::NewSignal>, at: &str) -> Result<Vec<wire::SignalSent>> {
     let mut projects: Vec<&str> = signals.iter().map(|signal| signal.project.as_str()).collect();
     projects.sort_unstable();
     projects.dedup();
     for project in projects {
-        may_act(state, caller, project).await?;
+        may_act(visit, project).await?;
     }
     let signals: Vec<send::Signal> = signals.into_iter().map(signal_request).collect();
-    let answers = send::send_all(&caller.database(state), &signals, &caller.actor)
+    let answers = send::send_all(&visit.database, &signals, &visit.caller.actor)
         .await
         .map_err(|error| refused(error, at))?;
-    state.work.ring_for_signals();
+    visit.state.work.ring_for_signals();
     let sent = signals.into_iter().zip(answers);
     let sent = sent.map(|(signal, sent)| wire::SignalSent {
         id: signal.id,
@@ -255,33 +224,10 @@ fn missing(id: &str) -> Problem {
 }
 
 /// An id that PostgreSQL cannot keep is nobody's.
-fn known(id: &str) -> Result<&str, Problem> {
+fn known(id: &str) -> Result<&str> {
     if id.contains('\0') {
         Err(missing(id))
     } else {
         Ok(id)
-    }
-}
-
-/// A signal on the wire.
-pub(crate) fn signal(signal: inspect::Signal) -> wire::Signal {
-    wire::Signal {
-        id: signal.id,
-        project: signal.project,
-        task_queue: signal.task_queue,
-        name: signal.name,
-        status: signal.status.translate(),
-        execution_id: signal.execution_id.map(|id| id.0),
-        queue_item_id: signal.queue_item_id.map(|id| id.0),
-        received_at: signal.received_at,
-        settled_at: signal.settled_at,
-        reason: signal.reason.map(|reason| reason.to_string()),
-        detail: signal.detail,
-        correlation_id: signal.correlation_id,
-        sent_by: signal.sent_by,
-        dispatcher_id: signal.dispatcher_id,
-        epoch: signal.epoch,
-        replays: signal.replays,
-        payload: signal.payload,
     }
 }

@@ -5,6 +5,7 @@ use stationmaster_core::alarms::set::{SetAlarm, When};
 use stationmaster_core::alarms::{backfill, edit, inspect as alarms, operate, set};
 use stationmaster_core::catalogue;
 use stationmaster_core::db::Database;
+use stationmaster_core::dispatchers::DispatcherId;
 use stationmaster_core::dispatchers::inspect as dispatchers;
 use stationmaster_core::engine::CloseStatus;
 use stationmaster_core::executions::{browse, inspect, operate as executions};
@@ -152,8 +153,8 @@ async fn owned(database: &TestDatabase, core: &Database, project: &str) -> Owned
     }
 }
 
-fn completion() -> executions::Completion {
-    executions::Completion {
+fn completion() -> executions::Complete {
+    executions::Complete {
         status: CloseStatus::Completed,
         output: None,
         error: None,
@@ -194,13 +195,10 @@ async fn reads_of_the_lanes_on_behalf_of_one_tenant_find_nothing_of_another() {
         let found = dispatchers::list(&scoped, &which, 9).await.unwrap();
         assert_eq!(found.len(), seen);
     }
-    let filter = alarms::Filter {
-        limit: 9,
-        ..alarms::Filter::default()
-    };
-    assert_eq!(alarms::alarms(&scoped, &filter).await.unwrap().len(), 1);
+    let every = alarms::AlarmQuery::default();
+    assert_eq!(alarms::alarms(&scoped, &every, None, 9).await.unwrap().len(), 1);
     assert_eq!(
-        signals::list(&scoped, &signals::Filter::default())
+        signals::list(&scoped, &signals::SignalQuery::default(), None, 9)
             .await
             .unwrap()
             .len(),
@@ -209,7 +207,8 @@ async fn reads_of_the_lanes_on_behalf_of_one_tenant_find_nothing_of_another() {
     let every = triggers::Which::default();
     assert_eq!(triggers::list(&scoped, &every, 9).await.unwrap().len(), 1);
     let every = dispatchers::Which::default();
-    assert_eq!(dispatchers::list(&scoped, &every, 9).await.unwrap().len(), 1);
+    let own = dispatchers::list(&scoped, &every, 9).await.unwrap();
+    assert!(own.len() == 1 && own[0].id.contains("own"), "{own:?}");
     // The lists ask for the scope themselves; the rows are behind the wall all the same.
     let mut session = scoped.session().await.unwrap();
     for (relation, own) in [
@@ -223,8 +222,11 @@ async fn reads_of_the_lanes_on_behalf_of_one_tenant_find_nothing_of_another() {
         assert_eq!(seen.fetch_one(&mut *session).await.unwrap(), own, "{relation}");
     }
     let events = dispatchers::events(&scoped, None, None, 9).await.unwrap();
-    assert_eq!(events.len(), 1, "{events:?}");
-    assert!(events[0].dispatcher_id.0.contains("own"));
+    let of_own = DispatcherId(own[0].id.clone());
+    let of_own = dispatchers::events(&scoped, Some(&of_own), None, 9)
+        .await
+        .unwrap();
+    assert_eq!((events.len(), events[0].id), (1, of_own[0].id), "{events:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -266,13 +268,10 @@ async fn where_the_wall_is_missing_what_is_out_of_scope_is_found_by_nobody_all_t
             !seen
         );
     }
-    let filter = alarms::Filter {
-        limit: 9,
-        ..alarms::Filter::default()
-    };
-    assert_eq!(alarms::alarms(&scoped, &filter).await.unwrap().len(), 1);
+    let every = alarms::AlarmQuery::default();
+    assert_eq!(alarms::alarms(&scoped, &every, None, 9).await.unwrap().len(), 1);
     assert_eq!(
-        signals::list(&scoped, &signals::Filter::default())
+        signals::list(&scoped, &signals::SignalQuery::default(), None, 9)
             .await
             .unwrap()
             .len(),

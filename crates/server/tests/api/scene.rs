@@ -5,8 +5,6 @@ use serde_json::{Value, json};
 use stationmaster_client::{Client, wire};
 use stationmaster_core::access::{self, NewToken, Role};
 use stationmaster_core::db::Database;
-use stationmaster_core::id::WorkspaceId;
-use stationmaster_core::session::Scope;
 use uuid::Uuid;
 
 use crate::support::{Launch, Process, TestDatabase};
@@ -59,7 +57,7 @@ impl Scene {
         let new = NewToken {
             name: format!("{} {}", role.as_str(), Uuid::now_v7()),
             role,
-            scope: workspace.map_or(Scope::All, |id| Scope::Only(vec![WorkspaceId(id)])),
+            workspaces: workspace.map(|id| vec![id]),
             expires_at: None,
         };
         let (_, secret) = access::create(&self.core, &new, "a test").await.unwrap();

@@ -4,7 +4,6 @@ use rcgen::{CertificateParams, KeyPair};
 use stationmaster_client::{Client, Error};
 use stationmaster_core::access::{self, NewToken, Role};
 use stationmaster_core::db::Database;
-use stationmaster_core::session::Scope;
 use tempfile::TempDir;
 
 use crate::scene::launch;
@@ -51,7 +50,7 @@ async fn the_listener_speaks_tls_and_nothing_else_when_it_has_a_certificate() {
     let new = NewToken {
         name: "first".to_owned(),
         role: Role::Viewer,
-        scope: Scope::All,
+        workspaces: None,
         expires_at: None,
     };
     let (_, secret) = access::create(&core, &new, "a test").await.unwrap();

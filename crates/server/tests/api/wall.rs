@@ -174,22 +174,16 @@ async fn reads_on_behalf_of_one_tenant_find_nothing_of_another() {
     };
     let items = browse::items(&scoped, &everything).await.unwrap().rows;
     assert_eq!(items.len(), 3);
-    assert!(
-        items
-            .iter()
-            .all(|item| item.workspace_id.0 == walled.own.workspace)
-    );
+    assert!(items.iter().all(|item| item.workspace_id == walled.own.workspace));
     assert_eq!(catalogue::workspaces(&scoped, None, 100).await.unwrap().len(), 1);
-    let lines = audit::Filter {
-        limit: 100,
-        ..audit::Filter::default()
-    };
-    let lines = audit::list(&scoped, &lines).await.unwrap();
+    let lines = audit::list(&scoped, &audit::AuditQuery::default(), None, 100)
+        .await
+        .unwrap();
     assert!(
         !lines.is_empty()
             && lines
                 .iter()
-                .all(|line| line.workspace_id == Some(WorkspaceId(walled.own.workspace)))
+                .all(|line| line.workspace_id == Some(walled.own.workspace))
     );
     events::number(&walled.core).await.unwrap();
     let heard = events::after(&scoped, None, 0, i64::MAX, 100).await.unwrap();
@@ -197,7 +191,7 @@ async fn reads_on_behalf_of_one_tenant_find_nothing_of_another() {
         !heard.is_empty()
             && heard
                 .iter()
-                .all(|event| event.workspace_id == Some(WorkspaceId(walled.own.workspace)))
+                .all(|event| event.workspace_id == Some(walled.own.workspace))
     );
 }
 

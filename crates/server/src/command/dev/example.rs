@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use stationmaster_client::wire::{WorkflowChange, Workspace, WorkspaceChange};
 use stationmaster_core::alarms::set::{SetAlarm, When, set};
-use stationmaster_core::catalogue::{self, DefinitionChange, Workspace, WorkspaceChange};
+use stationmaster_core::catalogue;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::enqueue::{Enqueue, enqueue};
 use stationmaster_core::executions::inspect;
@@ -81,20 +82,13 @@ async fn make(database: &Database) -> Result<()> {
             ..WorkspaceChange::default()
         };
         catalogue::put_workspace(database, workspace_id(number), workspace, None).await?;
-        let definition = DefinitionChange {
+        let definition = WorkflowChange {
             name: Some("nightly report".to_owned()),
-            ..DefinitionChange::default()
+            ..WorkflowChange::of(workspace_id(number).0)
         };
-        let definition = catalogue::put_definition(
-            database,
-            definition_id(number),
-            workspace_id(number),
-            definition,
-            None,
-        )
-        .await?;
+        let definition = catalogue::put_definition(database, definition_id(number), definition, None).await?;
         if definition.current_version.is_none() {
-            catalogue::add_version(database, definition.id, GRAPH).await?;
+            catalogue::add_version(database, definition_id(number), GRAPH).await?;
         }
     }
     let trigger = NewTrigger {
@@ -150,7 +144,7 @@ async fn beat(database: &Database, beats: u32, signal: &mut Option<String>) -> R
         for _ in 0..wanted {
             enqueue(
                 database,
-                Enqueue::new(workspace.id, definition_id(number)),
+                Enqueue::new(workspace_id(number), definition_id(number)),
                 "dev example",
             )
             .await?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::browse::{self, Filter};
+use stationmaster_core::id::ExecutionId;
 use stationmaster_temporal::TemporalEngine;
 use tokio::net::TcpStream;
 
@@ -119,7 +120,7 @@ async fn apart(config: &Config, engine: &TemporalEngine) -> Option<f64> {
         let temporal = execution.engine.as_deref() == Some("temporal") && execution.attempts == 0;
         temporal.then_some((execution.id, execution.claimed_at?, execution.started_at?))
     })?;
-    let began = engine.began_at(id, REACH).await.ok()??;
+    let began = engine.began_at(ExecutionId(id), REACH).await.ok()??;
     let early = claimed_at.duration_since(began).as_secs_f64();
     let late = began.duration_since(started_at).as_secs_f64();
     Some(early.max(late).max(0.0))

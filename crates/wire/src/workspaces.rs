@@ -9,6 +9,7 @@ use super::double;
 /// A workspace and how its slots are used.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Workspace {
     /// Its id.
     pub id: Uuid,
@@ -17,6 +18,7 @@ pub struct Workspace {
     /// Its plan.
     pub plan: String,
     /// A limit of its own, before the plan's.
+    #[cfg_attr(feature = "rows", sqlx(rename = "own_limit"))]
     pub max_concurrent: Option<i32>,
     /// The limit in force.
     pub limit: i32,
@@ -29,8 +31,10 @@ pub struct Workspace {
     /// Items ready to be admitted; counted up to 10,001.
     pub ready: i64,
     /// When it was made.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub created_at: Timestamp,
     /// When it was last changed.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub updated_at: Timestamp,
 }
 

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+#[cfg(feature = "rows")]
+use stationmaster_schedule::DstPolicy;
 use uuid::Uuid;
 
 use super::double;
@@ -189,76 +191,97 @@ pub struct AlarmChange {
     pub pause_after: Option<Option<u32>>,
 }
 
-/// How often an alarm fires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum AlarmKind {
-    /// Once.
-    Once,
-    /// Again and again.
-    Cron,
+words! {
+    /// How often an alarm fires.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum AlarmKind {
+        /// Once.
+        Once = "once",
+        /// Again and again.
+        Cron = "cron",
+    }
+
+    /// How an alarm stands.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum AlarmStatus {
+        /// It will fire.
+        Active = "active",
+        /// It would, but for the pause.
+        Paused = "paused",
+        /// It has fired for the last time.
+        Fired = "fired",
+        /// Somebody did not want it any more.
+        Cancelled = "cancelled",
+        /// It has failed for good.
+        Failed = "failed",
+    }
+
+    /// What happens to occurrences that were missed.
+    #[derive(Default)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum Misfire {
+        /// One wake for all of them: the newest.
+        #[default]
+        Coalesce = "coalesce",
+        /// One wake each, for the newest of them.
+        CatchUp = "catch_up",
+        /// None.
+        Skip = "skip",
+    }
+
+    /// What happens when an occurrence comes while an earlier one is not settled.
+    #[derive(Default)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum Overlap {
+        /// It fires all the same.
+        #[default]
+        Allow = "allow",
+        /// It waits for the earlier one.
+        Queue = "queue",
+        /// It is skipped.
+        Skip = "skip",
+    }
+
+    /// What becomes of fixed local times that do not exist or come twice.
+    #[derive(Default)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum Dst {
+        /// Once: in a gap at the first instant after it, in an overlap the first time.
+        #[default]
+        Vixie = "vixie",
+        /// Not at all in a gap; in an overlap the first time.
+        Skip = "skip",
+        /// In a gap at the first instant after it, in an overlap both times.
+        Both = "both",
+    }
 }
 
-/// How an alarm stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum AlarmStatus {
-    /// It will fire.
-    Active,
-    /// It would, but for the pause.
-    Paused,
-    /// It has fired for the last time.
-    Fired,
-    /// Somebody did not want it any more.
-    Cancelled,
-    /// It has failed for good.
-    Failed,
+#[cfg(feature = "rows")]
+impl From<Dst> for DstPolicy {
+    fn from(word: Dst) -> Self {
+        match word {
+            Dst::Vixie => Self::Vixie,
+            Dst::Skip => Self::Skip,
+            Dst::Both => Self::Both,
+        }
+    }
 }
 
-/// What happens to occurrences that were missed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum Misfire {
-    /// One wake for all of them: the newest.
-    Coalesce,
-    /// One wake each, for the newest of them.
-    CatchUp,
-    /// None.
-    Skip,
-}
-
-/// What happens when an occurrence comes while an earlier one is not settled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum Overlap {
-    /// It fires all the same.
-    Allow,
-    /// It waits for the earlier one.
-    Queue,
-    /// It is skipped.
-    Skip,
-}
-
-/// What becomes of fixed local times that do not exist or come twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum Dst {
-    /// Once: in a gap at the first instant after it, in an overlap the first time.
-    Vixie,
-    /// Not at all in a gap; in an overlap the first time.
-    Skip,
-    /// In a gap at the first instant after it, in an overlap both times.
-    Both,
+#[cfg(feature = "rows")]
+impl From<DstPolicy> for Dst {
+    fn from(policy: DstPolicy) -> Self {
+        match policy {
+            DstPolicy::Vixie => Self::Vixie,
+            DstPolicy::Skip => Self::Skip,
+            DstPolicy::Both => Self::Both,
+        }
+    }
 }
 
 /// An alarm.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Alarm {
     /// Its id.
     pub id: Uuid,
@@ -273,16 +296,20 @@ pub struct Alarm {
     /// The expression.
     pub cron_expr: Option<String>,
     /// The expression in words.
+    #[cfg_attr(feature = "rows", sqlx(skip))]
     pub description: Option<String>,
     /// The IANA zone of the expression or of the local time.
     pub timezone: Option<String>,
     /// The local time, when it was given as one.
     pub civil_at: Option<String>,
     /// The instant, of one that fires once.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub fire_at: Option<Timestamp>,
     /// The nominal instant of the next occurrence.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub next_fire_at: Option<Timestamp>,
     /// When a wake was last accepted.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub last_fired_at: Option<Timestamp>,
     /// Tries that failed since then.
     pub failure_count: i32,
@@ -300,6 +327,7 @@ pub struct Alarm {
     pub message: Option<String>,
     /// In the wake.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeJson"))]
     pub payload: Option<Box<RawValue>>,
     /// Tries before an occurrence fails; none: the server's setting.
     pub max_failures: Option<i32>,
@@ -316,8 +344,10 @@ pub struct Alarm {
     /// Up to so many seconds later.
     pub jitter: f64,
     /// Not before.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub start_at: Option<Timestamp>,
     /// Not after.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub end_at: Option<Timestamp>,
     /// Failed occurrences in a row after which it is paused.
     pub pause_after: Option<i32>,
@@ -326,7 +356,9 @@ pub struct Alarm {
     /// Who set it.
     pub set_by: String,
     /// When it was set.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub created_at: Timestamp,
     /// When it was changed last.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub updated_at: Timestamp,
 }

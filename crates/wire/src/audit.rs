@@ -7,10 +7,12 @@ use uuid::Uuid;
 /// One line of the audit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct AuditEntry {
     /// Its place.
     pub id: i64,
     /// When.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub at: Timestamp,
     /// Who.
     pub actor: String,
@@ -28,8 +30,7 @@ pub struct AuditEntry {
 /// Which lines; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct AuditQuery {
     /// Of this workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Plan {
     /// Its name.
     pub name: String,

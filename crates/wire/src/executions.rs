@@ -84,32 +84,33 @@ pub struct BulkEnqueued {
     pub items: Vec<Enqueued>,
 }
 
-/// Where an execution stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum ExecutionStatus {
-    /// Between two tries to start.
-    Pending,
-    /// Holds a slot; the engine is being asked.
-    Starting,
-    /// Holds a slot and runs.
-    Running,
-    /// Ended well.
-    Completed,
-    /// Ended badly.
-    Failed,
-    /// Ended because somebody wanted it to.
-    Cancelled,
-    /// Ended by force.
-    Terminated,
-    /// Took too long.
-    TimedOut,
+words! {
+    /// Where an execution stands.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum ExecutionStatus {
+        /// Between two tries to start.
+        Pending = "PENDING",
+        /// Holds a slot; the engine is being asked.
+        Starting = "STARTING",
+        /// Holds a slot and runs.
+        Running = "RUNNING",
+        /// Ended well.
+        Completed = "COMPLETED",
+        /// Ended badly.
+        Failed = "FAILED",
+        /// Ended because somebody wanted it to.
+        Cancelled = "CANCELLED",
+        /// Ended by force.
+        Terminated = "TERMINATED",
+        /// Took too long.
+        TimedOut = "TIMED_OUT",
+    }
 }
 
 /// An execution.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Execution {
     /// Its id; the engine knows it as `execution-<id>`.
     pub id: Uuid,
@@ -124,10 +125,13 @@ pub struct Execution {
     /// Where it stands.
     pub status: ExecutionStatus,
     /// When it was claimed last.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub claimed_at: Option<Timestamp>,
     /// When the engine started it.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub started_at: Option<Timestamp>,
     /// When it ended.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub completed_at: Option<Timestamp>,
     /// Where it runs.
     pub engine: Option<String>,
@@ -141,20 +145,22 @@ pub struct Execution {
     pub recoveries: i32,
     /// What was asked.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeJson"))]
     pub input: Option<Box<RawValue>>,
     /// What came of it.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeJson"))]
     pub output: Option<Box<RawValue>>,
     /// What went wrong.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeJson"))]
     pub error: Option<Box<RawValue>>,
 }
 
 /// Which executions; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct ExecutionQuery {
     /// Of this workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,19 +210,19 @@ pub struct Complete {
     pub error: Option<Box<RawValue>>,
 }
 
-/// How an execution can end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum CompleteStatus {
-    /// Well.
-    Completed,
-    /// Badly.
-    Failed,
-    /// Because somebody wanted it to.
-    Cancelled,
-    /// By force.
-    Terminated,
-    /// By its deadline.
-    TimedOut,
+words! {
+    /// How an execution can end.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum CompleteStatus {
+        /// Well.
+        Completed = "COMPLETED",
+        /// Badly.
+        Failed = "FAILED",
+        /// Because somebody wanted it to.
+        Cancelled = "CANCELLED",
+        /// By force.
+        Terminated = "TERMINATED",
+        /// By its deadline.
+        TimedOut = "TIMED_OUT",
+    }
 }

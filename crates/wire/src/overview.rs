@@ -8,8 +8,7 @@ use super::{Execution, Server, Workspace};
 /// How far back.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct OverviewQuery {
     /// How many minutes the chart goes back; 60 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,6 +37,7 @@ pub struct Overview {
 /// Numbers of now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Numbers {
     /// Items that wait; an estimate when very many.
     pub waiting: i64,
@@ -58,8 +58,10 @@ pub struct Numbers {
 /// What ended within one minute.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Minute {
     /// Its beginning.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub at: Timestamp,
     /// Executions completed.
     pub completed: i64,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A lock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Lock {
     /// Its name.
     pub name: String,
@@ -14,8 +15,10 @@ pub struct Lock {
     /// Who holds it, or held it last.
     pub by: String,
     /// When that one took it.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub since: Option<Timestamp>,
     /// Until when it is held; in the past: when it became free; `null`: for ever.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub until: Option<Timestamp>,
     /// The token of that holder; `null`: an application that knows no tokens.
     pub token: Option<i64>,
@@ -94,8 +97,7 @@ pub struct LockExtended {
 /// Whose hold on a lock is to end: that of a token, or that of a holder who was seen.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct LockQuery {
     /// Give the lock back that is held under this token; what must still be held by its terms stays held until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -44,8 +44,7 @@ pub struct AlarmMade {
 /// Which alarms; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct AlarmQuery {
     /// Of this workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,8 +74,7 @@ pub struct AlarmQuery {
 /// An expression to be tried.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct NextQuery {
     /// The expression.
     #[cfg_attr(feature = "openapi", param(max_length = 200))]
@@ -113,10 +111,12 @@ pub struct NextFires {
 /// Something that was done to an alarm.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct AlarmEvent {
     /// Its number; grows.
     pub id: i64,
     /// When.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub at: Timestamp,
     /// What: `set`, `edited`, `paused`, `resumed`, `cancelled`, `fired by hand`, `backfilled` and so on.
     pub event: String,
@@ -126,36 +126,38 @@ pub struct AlarmEvent {
     pub detail: Option<String>,
 }
 
-/// How an occurrence stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum OccurrenceStatus {
-    /// Waits for its time, or for an earlier one.
-    Pending,
-    /// A server has it in its hands.
-    Claimed,
-    /// It was not confirmed, and is tried again.
-    Retrying,
-    /// Its wake was accepted.
-    Fired,
-    /// It was tried often enough.
-    Failed,
-    /// It was not fired, by a policy.
-    Skipped,
-    /// A later one was fired for it.
-    Coalesced,
-    /// Its alarm was cancelled.
-    Cancelled,
+words! {
+    /// How an occurrence stands.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum OccurrenceStatus {
+        /// Waits for its time, or for an earlier one.
+        Pending = "pending",
+        /// A server has it in its hands.
+        Claimed = "claimed",
+        /// It was not confirmed, and is tried again.
+        Retrying = "retrying",
+        /// Its wake was accepted.
+        Fired = "fired",
+        /// It was tried often enough.
+        Failed = "failed",
+        /// It was not fired, by a policy.
+        Skipped = "skipped",
+        /// A later one was fired for it.
+        Coalesced = "coalesced",
+        /// Its alarm was cancelled.
+        Cancelled = "cancelled",
+    }
 }
 
 /// One nominal instant of an alarm, or a long row of missed ones.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Occurrence {
     /// Of which alarm.
     pub alarm_id: Uuid,
     /// The nominal instant.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub scheduled_for: Timestamp,
     /// How it stands.
     pub status: OccurrenceStatus,
@@ -166,12 +168,16 @@ pub struct Occurrence {
     /// Servers that were lost with it in their hands.
     pub recoveries: i32,
     /// When it was due, with its jitter.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub due_at: Timestamp,
     /// When it is tried again.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub retry_at: Option<Timestamp>,
     /// When its wake was accepted.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub fired_at: Option<Timestamp>,
     /// When it was settled.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub finished_at: Option<Timestamp>,
     /// Why it did not fire.
     pub reason: Option<String>,
@@ -186,14 +192,14 @@ pub struct Occurrence {
     /// How many occurrences this speaks for; none: very many.
     pub covers: Option<i64>,
     /// Of a long row: the first instant that is no part of it.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub until: Option<Timestamp>,
 }
 
 /// Which occurrences; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct OccurrenceQuery {
     /// In this status.
     #[serde(default, skip_serializing_if = "Option::is_none")]

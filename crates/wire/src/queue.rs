@@ -5,26 +5,27 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-/// Where an item stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum ItemStatus {
-    /// Waits.
-    Pending,
-    /// A server has it and is starting its execution.
-    Claimed,
-    /// Its execution was started; how that went is the execution's to tell.
-    Dispatched,
-    /// It will not be started any more.
-    Failed,
-    /// Somebody did not want it any more.
-    Cancelled,
+words! {
+    /// Where an item stands.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum ItemStatus {
+        /// Waits.
+        Pending = "PENDING",
+        /// A server has it and is starting its execution.
+        Claimed = "CLAIMED",
+        /// Its execution was started; how that went is the execution's to tell.
+        Dispatched = "DISPATCHED",
+        /// It will not be started any more.
+        Failed = "FAILED",
+        /// Somebody did not want it any more.
+        Cancelled = "CANCELLED",
+    }
 }
 
 /// An item of the queue.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct QueueItem {
     /// Its id.
     pub id: Uuid,
@@ -39,16 +40,20 @@ pub struct QueueItem {
     /// Higher goes first within the workspace.
     pub priority: i32,
     /// Not before.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub run_at: Option<Timestamp>,
     /// Starts that the engine refused.
     pub attempt_count: i32,
     /// Servers that were lost with it in their hands.
     pub recovery_count: i32,
     /// When it was enqueued.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub created_at: Timestamp,
     /// When it was claimed last.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub claimed_at: Option<Timestamp>,
     /// When its execution was started.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub dispatched_at: Option<Timestamp>,
     /// What went wrong last.
     pub last_error: Option<String>,
@@ -60,6 +65,7 @@ pub struct QueueItem {
     pub enqueued_by: String,
     /// What was asked.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeJson"))]
     pub input: Option<Box<RawValue>>,
 }
 
@@ -120,8 +126,7 @@ pub enum Waiting {
 /// Which items; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct QueueQuery {
     /// Of this workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,8 +211,10 @@ pub struct History {
 /// One step in the life of an item.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Step {
     /// When.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub at: Timestamp,
     /// What.
     pub event: String,
@@ -249,19 +256,19 @@ pub struct BulkRetry {
     pub dry_run: bool,
 }
 
-/// How something can have ended that can be retried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum RetriableStatus {
-    /// Badly.
-    Failed,
-    /// Because somebody wanted it to.
-    Cancelled,
-    /// By force.
-    Terminated,
-    /// By its deadline.
-    TimedOut,
+words! {
+    /// How something can have ended that can be retried.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum RetriableStatus {
+        /// Badly.
+        Failed = "FAILED",
+        /// Because somebody wanted it to.
+        Cancelled = "CANCELLED",
+        /// By force.
+        Terminated = "TERMINATED",
+        /// By its deadline.
+        TimedOut = "TIMED_OUT",
+    }
 }
 
 /// Cancels everything that waits or runs and matches; every field that is given must match.
@@ -294,17 +301,17 @@ pub struct BulkCancel {
     pub dry_run: bool,
 }
 
-/// In which status something can be cancelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum CancellableStatus {
-    /// Waits.
-    Pending,
-    /// Is being started.
-    Claimed,
-    /// Runs.
-    Dispatched,
+words! {
+    /// In which status something can be cancelled.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum CancellableStatus {
+        /// Waits.
+        Pending = "PENDING",
+        /// Is being started.
+        Claimed = "CLAIMED",
+        /// Runs.
+        Dispatched = "DISPATCHED",
+    }
 }
 
 /// What came of a bulk operation.

@@ -7,6 +7,7 @@ use uuid::Uuid;
 /// A dispatcher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Dispatcher {
     /// Its id.
     pub id: String,
@@ -15,6 +16,7 @@ pub struct Dispatcher {
     /// Its task queue.
     pub task_queue: String,
     /// Is there an owner whose lease holds?
+    #[cfg_attr(feature = "rows", sqlx(rename = "owned", try_from = "bool"))]
     pub state: DispatcherState,
     /// Who owns it, now or last.
     pub owner: Option<Uuid>,
@@ -23,22 +25,28 @@ pub struct Dispatcher {
     /// Grows with every owner.
     pub epoch: i64,
     /// Until when the lease holds.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub lease_until: Option<Timestamp>,
     /// Where its run is.
     pub engine: Option<String>,
     /// The first run of this epoch.
     pub run_id: Option<String>,
     /// When its owner took it.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub taken_at: Option<Timestamp>,
     /// When its run was started.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub run_started_at: Option<Timestamp>,
     /// The last heartbeat, when heartbeats are kept in PostgreSQL.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub heartbeat_at: Option<Timestamp>,
     /// Signals that wait, counted up to 1,000.
     pub waiting: i64,
     /// Since when the oldest of them has waited.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub oldest_waiting_at: Option<Timestamp>,
     /// The servers that stand by, the owner among them.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::Servers"))]
     pub servers: Vec<DispatcherServer>,
 }
 
@@ -51,6 +59,13 @@ pub enum DispatcherState {
     Owned,
     /// Nobody's does: a server that stands by is about to take it.
     Vacant,
+}
+
+impl From<bool> for DispatcherState {
+    /// Does its owner's lease hold?
+    fn from(owned: bool) -> Self {
+        if owned { Self::Owned } else { Self::Vacant }
+    }
 }
 
 /// A server that stands by a dispatcher.
@@ -72,8 +87,7 @@ pub struct DispatcherServer {
 /// Which dispatchers; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct DispatcherQuery {
     /// Of this project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,10 +106,12 @@ pub struct DispatcherQuery {
 /// Something that happened to a dispatcher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct DispatcherEvent {
     /// Its number; grows.
     pub id: i64,
     /// When.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub at: Timestamp,
     /// `fresh`, `takeover`, `handover` (taken after it was handed over), `handed_over`, `server_evicted`, `run_terminated`,
     /// `heartbeat_removed` or `released`.
@@ -109,6 +125,7 @@ pub struct DispatcherEvent {
     /// Who did it: a server, or a token.
     pub actor: String,
     /// More.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::Object"))]
     pub detail: serde_json::Map<String, serde_json::Value>,
 }
 

@@ -16,8 +16,7 @@ pub struct Page<T> {
 /// Which page of a list that has no filters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct PageQuery {
     /// How many at most; 50 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

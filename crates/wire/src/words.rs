@@ -2,7 +2,7 @@
 //!
 //! A word is text in the database and in JSON, and a value everywhere else, so the compiler lists who must know a new one. Text
 //! that is none of the words is an error of whoever reads it and never becomes another word. What the words mean is told where
-//! they are defined; this module knows no noun.
+//! they are defined, here when people are shown them; this module knows no noun.
 
 /// Text that is none of the words that it should be one of.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +13,9 @@ pub struct UnknownWord {
 }
 
 impl UnknownWord {
-    pub(crate) fn new(found: &str, known: &[&str]) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(found: &str, known: &[&str]) -> Self {
         Self {
             found: found.to_owned(),
             known: known.join(", "),
@@ -22,14 +24,17 @@ impl UnknownWord {
 }
 
 /// Defines enums whose variants are words.
+#[macro_export]
 macro_rules! words {
     ($($(#[$about:meta])* $visibility:vis enum $name:ident {
-        $($(#[$meaning:meta])* $word:ident = $text:literal,)+
+        $($(#[$meaning:meta])* $word:ident = $text:tt,)+
     })+) => {$(
         $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+        )]
         $visibility enum $name {
-            $($(#[$meaning])* $word,)+
+            $($(#[$meaning])* #[serde(rename = $text)] $word,)+
         }
 
         impl $name {
@@ -66,12 +71,16 @@ macro_rules! words {
             }
         }
 
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
-            }
-        }
+        $crate::words_in_rows!($name);
+    )+};
+}
 
+/// Words are text in rows too.
+#[cfg(feature = "rows")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! words_in_rows {
+    ($name:ident) => {
         impl sqlx::Type<sqlx::Postgres> for $name {
             fn type_info() -> sqlx::postgres::PgTypeInfo {
                 <&str as sqlx::Type<sqlx::Postgres>>::type_info()
@@ -102,9 +111,16 @@ macro_rules! words {
                 Ok(<&str as sqlx::Decode<'r, sqlx::Postgres>>::decode(value)?.parse()?)
             }
         }
-    )+};
+    };
 }
-pub(crate) use words;
+
+/// Without the feature `rows` they are not.
+#[cfg(not(feature = "rows"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! words_in_rows {
+    ($name:ident) => {};
+}
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,7 @@ use uuid::Uuid;
 /// A server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Server {
     /// Its id.
     pub id: Uuid,
@@ -21,8 +22,10 @@ pub struct Server {
     /// Does it take new work?
     pub claiming: bool,
     /// When it started.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub started_at: Timestamp,
     /// Its last heartbeat.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub seen_at: Timestamp,
     /// Does its lease hold?
     pub alive: bool,

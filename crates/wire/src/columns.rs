@@ -4,16 +4,18 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::value::RawValue;
+use serde_json::value::{Map, RawValue, Value};
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgTypeInfo, PgValueRef};
 use sqlx::{Decode, Postgres, Type};
-use stationmaster_schedule::DstPolicy;
+
+use crate::DispatcherServer;
+pub use crate::Dst;
 
 macro_rules! columns {
     ($($(#[$about:meta])* $name:ident: $read:ty => $value:ty, |$column:ident| $made:expr;)+) => {$(
         $(#[$about])*
-        pub(crate) struct $name($value);
+        pub struct $name($value);
 
         impl Type<Postgres> for $name {
             fn type_info() -> PgTypeInfo {
@@ -53,6 +55,8 @@ columns! {
     Json: String => Box<RawValue>, |text| RawValue::from_string(text)?;
     /// Such JSON, or none.
     MaybeJson: Option<String> => Option<Box<RawValue>>, |text| text.map(RawValue::from_string).transpose()?;
-    /// What becomes of local times that do not exist or come twice.
-    Dst: String => DstPolicy, |text| text.parse()?;
+    /// Such JSON that is an object.
+    Object: String => Map<String, Value>, |text| serde_json::from_str(&text)?;
+    /// The servers that stand by a dispatcher, as such JSON.
+    Servers: String => Vec<DispatcherServer>, |text| serde_json::from_str(&text)?;
 }

@@ -8,10 +8,12 @@ use uuid::Uuid;
 /// Something that happened.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Event {
     /// Its place among all events.
     pub position: i64,
     /// When it happened.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub at: Timestamp,
     /// What: a family and a name, such as `execution.claimed`, `alarm.fired` or `dispatcher.takeover`.
     pub kind: String,
@@ -44,8 +46,7 @@ pub struct Reset {
 /// Which events.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct EventQuery {
     /// Only of this workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -112,22 +112,23 @@ pub struct BulkReplay {
     pub dry_run: bool,
 }
 
-/// How a signal stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum SignalStatus {
-    /// Waits to be routed.
-    Pending,
-    /// Became a queue item.
-    Routed,
-    /// A dead letter: it was put aside, with a reason.
-    Dead,
+words! {
+    /// How a signal stands.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum SignalStatus {
+        /// Waits to be routed.
+        Pending = "PENDING",
+        /// Became a queue item.
+        Routed = "ROUTED",
+        /// A dead letter: it was put aside, with a reason.
+        Dead = "DEAD",
+    }
 }
 
 /// A signal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Signal {
     /// The sender's id of it.
     pub id: String,
@@ -144,8 +145,10 @@ pub struct Signal {
     /// The queue item that it became.
     pub queue_item_id: Option<Uuid>,
     /// When it came in.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub received_at: Timestamp,
     /// When it was routed or put aside.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub settled_at: Option<Timestamp>,
     /// Why it was put aside: a word.
     pub reason: Option<String>,
@@ -163,14 +166,14 @@ pub struct Signal {
     pub replays: i32,
     /// What it carries.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeJson"))]
     pub payload: Option<Box<RawValue>>,
 }
 
 /// Which signals; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct SignalQuery {
     /// Of this project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,6 +204,7 @@ pub struct SignalQuery {
 /// The rule that a signal's name leads to a workflow.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Trigger {
     /// The project.
     pub project: String,
@@ -214,12 +218,15 @@ pub struct Trigger {
     pub workspace_id: Uuid,
     /// What the payload must look like, as a JSON schema.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeJson"))]
     pub payload_schema: Option<Box<RawValue>>,
     /// The priority of the items.
     pub priority: i32,
     /// When it was made.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub created_at: Timestamp,
     /// When it was last changed.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub updated_at: Timestamp,
 }
 
@@ -243,8 +250,7 @@ pub struct TriggerChange {
 /// Which triggers; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct TriggerQuery {
     /// Of projects of this workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -266,8 +272,7 @@ pub struct TriggerQuery {
 /// Which trigger of a project and name.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct TriggerPlace {
     /// Of this task queue; that of every queue when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@ use uuid::Uuid;
 /// A workflow definition.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Workflow {
     /// Its id.
     pub id: Uuid,
@@ -29,10 +30,13 @@ pub struct Workflow {
     pub current_version: Option<i32>,
     /// The graph of that version.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeJson"))]
     pub graph: Option<Box<RawValue>>,
     /// When it was made.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub created_at: Timestamp,
     /// When it was last changed.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub updated_at: Timestamp,
 }
 
@@ -87,8 +91,7 @@ impl WorkflowChange {
 /// Which workflows.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
-#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct WorkflowQuery {
     /// Of this workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,6 +120,7 @@ pub struct NewVersion {
 /// A version that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct VersionMade {
     /// Its id.
     pub id: Uuid,
@@ -127,6 +131,7 @@ pub struct VersionMade {
 /// A version of a workflow.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Version {
     /// Its id.
     pub id: Uuid,
@@ -134,7 +139,9 @@ pub struct Version {
     pub version: i32,
     /// Its graph.
     #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
+    #[cfg_attr(feature = "rows", sqlx(rename = "graph", try_from = "crate::columns::Json"))]
     pub workflow: Box<RawValue>,
     /// When it was made.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub created_at: Timestamp,
 }

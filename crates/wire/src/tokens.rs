@@ -4,22 +4,23 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// What a token may do; each role includes the ones before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum Role {
-    /// Look.
-    Viewer,
-    /// Enqueue, cancel, retry, complete, pause.
-    Operator,
-    /// Change the catalogue, make and revoke tokens, read the audit.
-    Admin,
+words! {
+    /// What a token may do; each role includes the ones before it.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum Role {
+        /// Look.
+        Viewer = "viewer",
+        /// Enqueue, cancel, retry, complete, pause.
+        Operator = "operator",
+        /// Change the catalogue, make and revoke tokens, read the audit.
+        Admin = "admin",
+    }
 }
 
 /// A token, without its secret.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
 pub struct Token {
     /// Its id.
     pub id: Uuid,
@@ -33,17 +34,21 @@ pub struct Token {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspaces: Option<Vec<Uuid>>,
     /// When it was made.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub created_at: Timestamp,
     /// By whom.
     pub created_by: String,
     /// When it ends; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub revoked_at: Option<Timestamp>,
     /// When it was last used, to the minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub last_used_at: Option<Timestamp>,
     /// Does it open the door now?
     pub active: bool,
