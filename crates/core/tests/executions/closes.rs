@@ -19,7 +19,7 @@ async fn two_running(
     let mut running = Vec::new();
     for item in testbed.enqueue_many(tenant, 2).await {
         testbed.reaches(item, "RUNNING").await;
-        running.push((item, testbed.execution(item).await.id));
+        running.push((item, ExecutionId(testbed.execution(item).await.id)));
     }
     (server, running.try_into().unwrap())
 }
