@@ -20,8 +20,8 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
         }
         _ => bail!("cargo xtask dist [--profile NAME]"),
     };
-    let build = ["build", "--package", "stationmaster", "--profile", profile];
-    carry_out(repository.cargo().args(build))?;
+    let arguments = ["build", "--package", "stationmaster", "--profile", profile];
+    carry_out(repository.cargo().args(arguments))?;
     let built = repository.target.join(folder).join("stationmaster");
     let out = repository.target.join("handed-out");
     std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
