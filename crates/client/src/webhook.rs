@@ -291,16 +291,16 @@ mod tests {
     #[test]
     fn who_serves_one_workspace_believes_no_wake_of_another() {
         let (ours, theirs) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let sent = Timestamp::now().as_second().to_string();
+        let moment = Timestamp::now().as_second().to_string();
         let send = |verifier: &Verifier, body: &str| {
             let key = STANDARD.decode(SECRET.trim_start_matches(PREFIX)).unwrap();
-            let mac = signed(&key, "a:b", &sent, body.as_bytes())
+            let mac = signed(&key, "a:b", &moment, body.as_bytes())
                 .finalize()
                 .into_bytes();
             let signature = format!("v1,{}", STANDARD.encode(mac));
             let header = |name| match name {
                 ID => Some("a:b"),
-                TIMESTAMP => Some(sent.as_str()),
+                TIMESTAMP => Some(moment.as_str()),
                 _ => Some(signature.as_str()),
             };
             verifier.verify(header, body.as_bytes())
