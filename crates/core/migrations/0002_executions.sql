@@ -28,6 +28,7 @@ create table stationmaster_internal.queue_items (
     correlation_id                 text check (length(correlation_id) <= 256),
     enqueued_by                    text not null default session_user,
     created_at                     timestamptz not null default now(),
+    constraint run_at_lies_in_the_years_1_to_9999 check (run_at between '0001-01-01 00:00Z' and '9999-12-30 00:00Z'),
     -- The size of the JSON text without its blanks.
     constraint input_is_at_most_256_kib check (
         octet_length(input::text) <= 262144
