@@ -1,7 +1,7 @@
 //! The second wall around alarms, signals and dispatchers, with the API's own checks out of the way; and the audit as a part of
 //! every change.
 
-use stationmaster_core::alarms::set::{SetAlarm, When};
+use stationmaster_client::wire::{AlarmChange, NewAlarm};
 use stationmaster_core::alarms::{backfill, edit, inspect as alarms, operate, set};
 use stationmaster_core::catalogue;
 use stationmaster_core::db::Database;
@@ -104,11 +104,11 @@ fn trigger(project: &str, name: &str, workflow: Uuid) -> NewTrigger {
 
 async fn owned(database: &TestDatabase, core: &Database, project: &str) -> Owned {
     let (workspace, workflow) = database.workflow(1, ENDLESS).await;
-    let cron = When::Cron {
-        expression: "@hourly".to_owned(),
-        zone: "UTC".to_owned(),
+    let request = NewAlarm {
+        workspace_id: workspace,
+        cron_expr: Some("@hourly".to_owned()),
+        ..NewAlarm::default()
     };
-    let request = SetAlarm::new(WorkspaceId(workspace), cron);
     let alarm = set::set(core, &request, "a test").await.unwrap().alarm();
     operate::fire(core, alarm, "a test").await.unwrap();
     triggers::set(core, &trigger(project, "paid", workflow), None)
@@ -345,15 +345,16 @@ async fn writes_to_the_lanes_on_behalf_of_one_tenant_change_nothing_of_another()
             .await
             .unwrap_err()
     ));
-    let change = edit::Edit {
+    let change = AlarmChange {
         label: Some("mine".to_owned()),
-        ..edit::Edit::default()
+        ..AlarmChange::default()
     };
-    assert!(edit::edit(&scoped, alarm, &change, "x").await.is_err());
-    let request = SetAlarm::new(
-        WorkspaceId(foreign.tenant.workspace),
-        When::In(std::time::Duration::ZERO),
-    );
+    assert!(edit::edit(&scoped, alarm, &change, "x", None).await.is_err());
+    let request = NewAlarm {
+        workspace_id: foreign.tenant.workspace,
+        delay: Some(0.0),
+        ..NewAlarm::default()
+    };
     assert!(set::set(&scoped, &request, "x").await.is_err());
 
     let mine = own.tenant.workflow;
@@ -417,13 +418,14 @@ async fn writes_to_the_lanes_on_behalf_of_one_tenant_change_nothing_of_another()
 async fn changes(lanes: &Lanes) -> Vec<(&'static str, bool)> {
     let (scoped, own) = (lanes.scoped(), &lanes.own);
     let (alarm, workflow) = (own.alarm, own.tenant.workflow);
-    let request = SetAlarm::new(
-        WorkspaceId(own.tenant.workspace),
-        When::In(std::time::Duration::from_hours(1)),
-    );
-    let change = edit::Edit {
+    let request = NewAlarm {
+        workspace_id: own.tenant.workspace,
+        delay: Some(3600.0),
+        ..NewAlarm::default()
+    };
+    let change = AlarmChange {
         label: Some("changed".to_owned()),
-        ..edit::Edit::default()
+        ..AlarmChange::default()
     };
     let (from, to) = (
         "2026-01-01T00:00:00Z".parse().unwrap(),
@@ -433,7 +435,7 @@ async fn changes(lanes: &Lanes) -> Vec<(&'static str, bool)> {
         ("set", set::set(&scoped, &request, "a test").await.is_ok()),
         (
             "edit",
-            edit::edit(&scoped, alarm, &change, "a test").await.is_ok(),
+            edit::edit(&scoped, alarm, &change, "a test", None).await.is_ok(),
         ),
         ("pause", operate::pause(&scoped, alarm, "a test").await.is_ok()),
         ("resume", operate::resume(&scoped, alarm, "a test").await.is_ok()),

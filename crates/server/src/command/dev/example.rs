@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use stationmaster_client::wire::{WorkflowChange, Workspace, WorkspaceChange};
-use stationmaster_core::alarms::set::{SetAlarm, When, set};
+use stationmaster_client::wire::{NewAlarm, WorkflowChange, Workspace, WorkspaceChange};
+use stationmaster_core::alarms::set::set;
 use stationmaster_core::catalogue;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::enqueue::{Enqueue, enqueue};
@@ -31,7 +31,7 @@ const GRAPH: &str = r#"{"nodes": [{"id": "fetch", "type": "wait", "seconds": 0.8
 const ENOUGH: i64 = 12;
 /// Every ten seconds.
 const CRON: &str = "*/10 * * * * *";
-const ONCE_IN: Duration = Duration::from_secs(5);
+const ONCE_IN: f64 = 5.0;
 const BEAT: Duration = Duration::from_secs(1);
 const SAY_EVERY: u32 = 3;
 /// Its signals start the workflow of the second workspace.
@@ -105,20 +105,21 @@ async fn make(database: &Database) -> Result<()> {
 
 /// One that fires again and again, found again by its key, and one for once at each start.
 async fn alarms(database: &Database) -> Result<()> {
-    let often = When::Cron {
-        expression: CRON.to_owned(),
-        zone: "Europe/Zurich".to_owned(),
-    };
-    let cron = SetAlarm {
+    let cron = NewAlarm {
+        workspace_id: workspace_id(1).0,
         label: "the example's cron alarm".to_owned(),
+        cron_expr: Some(CRON.to_owned()),
+        timezone: Some("Europe/Zurich".to_owned()),
         message: Some(format!("a cron alarm fires ({CRON})")),
         idempotency_key: Some("dev example".to_owned()),
-        ..SetAlarm::new(workspace_id(1), often)
+        ..NewAlarm::default()
     };
-    let once = SetAlarm {
+    let once = NewAlarm {
+        workspace_id: workspace_id(1).0,
         label: "the example's alarm for once".to_owned(),
+        delay: Some(ONCE_IN),
         message: Some("an alarm fires for once".to_owned()),
-        ..SetAlarm::new(workspace_id(1), When::In(ONCE_IN))
+        ..NewAlarm::default()
     };
     for request in [cron, once] {
         set(database, &request, "dev example").await?;
