@@ -151,7 +151,7 @@ impl Model {
             .await
             .unwrap();
         self.items
-            .extend(answers.into_iter().map(enqueue::Enqueued::item));
+            .extend(answers.into_iter().map(|answer| ItemId(answer.id)));
         "enqueue"
     }
 

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
-pub use stationmaster_wire::{Complete, RetriableStatus};
+pub use stationmaster_wire::Complete;
 use uuid::Uuid;
 
 use super::busy::Tries;
@@ -13,7 +12,7 @@ use super::{EndReason, ExecutionStatus, ItemStatus};
 use crate::audit;
 use crate::db::{self, Database, Read as _, statement, within};
 use crate::engine::{Close, CloseStatus};
-use crate::id::{DefinitionId, ExecutionId, ItemId, WorkspaceId};
+use crate::id::{ExecutionId, ItemId, WorkspaceId};
 use crate::session::Session;
 
 /// The capacity row of a workspace is held for milliseconds at a time.
@@ -145,23 +144,6 @@ pub(super) async fn retry_some(
         notify(database).await?;
     }
     Ok(retried.len())
-}
-
-/// Which ended items; every field that is given must match.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    /// Of this workspace.
-    pub workspace: Option<WorkspaceId>,
-    /// Of this definition.
-    pub definition: Option<DefinitionId>,
-    /// In this status, of the execution or of the item.
-    pub status: Option<RetriableStatus>,
-    /// For this reason: `refused`, `quarantined`, `definition_gone` and so on.
-    pub reason: Option<String>,
-    /// Ended at or after.
-    pub after: Option<Timestamp>,
-    /// Ended before.
-    pub before: Option<Timestamp>,
 }
 
 /// Changes the priority of an item that waits; with `still`, only if it is this one now.

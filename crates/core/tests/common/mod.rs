@@ -207,10 +207,8 @@ impl Testbed {
 
     /// One item that must be accepted.
     pub(crate) async fn ask(&self, request: Enqueue) -> ItemId {
-        enqueue::enqueue(&self.database, request, "tester")
-            .await
-            .unwrap()
-            .item()
+        let answer = enqueue::enqueue(&self.database, request, "tester").await;
+        ItemId(answer.unwrap().id)
     }
 
     /// Many ordinary items, in one statement.
@@ -223,7 +221,7 @@ impl Testbed {
         let answers = enqueue::enqueue_all(&self.database, &requests, "tester")
             .await
             .unwrap();
-        answers.into_iter().map(enqueue::Enqueued::item).collect()
+        answers.into_iter().map(|answer| ItemId(answer.id)).collect()
     }
 
     /// The item as people see it; it must be there.

@@ -60,7 +60,7 @@ async fn twenty_thousand_requests_are_one_call_answered_in_their_order() {
     );
 
     assert_eq!(testbed.count("queue_pending").await, 20_000);
-    let items: Vec<uuid::Uuid> = answers.iter().map(|answer| answer.item().0).collect();
+    let items: Vec<uuid::Uuid> = answers.iter().map(|answer| answer.id).collect();
     let query = "select count(*) from unnest($1::uuid[]) with ordinality as asked (id, place)
                  join stationmaster_internal.queue_items i using (id)
                  where (i.input->>'number')::bigint = asked.place - 1";

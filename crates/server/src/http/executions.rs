@@ -6,13 +6,12 @@ use axum::response::IntoResponse;
 use stationmaster_client::wire;
 use stationmaster_core::access::Role;
 use stationmaster_core::db::Database;
-use stationmaster_core::executions::enqueue::{self, Enqueue, Enqueued};
-use stationmaster_core::executions::{browse, inspect, operate};
+use stationmaster_core::executions::{browse, enqueue, inspect, operate};
 use stationmaster_core::id::{DefinitionId, ExecutionId, ItemId};
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::caller::{Caller, Visit};
+use super::caller::Visit;
 use super::cursor::List;
 use super::extract::{IdempotencyKey, Json, MaybeJson, Path, Query};
 use super::problem::{Problem, Reply, Result};
@@ -45,11 +44,10 @@ async fn enqueue_one(
     Json(mut request): Json<wire::Enqueue>,
 ) -> Result<impl IntoResponse> {
     request.idempotency_key = key.or_of_body(request.idempotency_key)?;
-    let request = ask(&caller, request)?;
+    caller.may_use(request.workspace_id)?;
     let enqueued = enqueue::enqueue(&database, request, &caller.actor).await?;
-    let answer = enqueued_wire(enqueued);
-    let location = [(header::LOCATION, format!("/v1/queue/{}", answer.id))];
-    Ok((StatusCode::ACCEPTED, location, Answer(answer)))
+    let location = [(header::LOCATION, format!("/v1/queue/{}", enqueued.id))];
+    Ok((StatusCode::ACCEPTED, location, Answer(enqueued)))
 }
 
 /// Ask for many at once, all or none
@@ -64,10 +62,10 @@ async fn enqueue_many(
     if !(1..=MOST).contains(&request.items.len()) {
         return Err(Problem::field("/items", format!("1 to {MOST} requests")));
     }
-    let requests = request.items.into_iter().map(|request| ask(&caller, request));
-    let requests = requests.collect::<Result<Vec<Enqueue>>>()?;
-    let enqueued = enqueue::enqueue_all(&database, &requests, &caller.actor).await?;
-    let items = enqueued.into_iter().map(enqueued_wire).collect();
+    for item in &request.items {
+        caller.may_use(item.workspace_id)?;
+    }
+    let items = enqueue::enqueue_all(&database, &request.items, &caller.actor).await?;
     Ok((StatusCode::ACCEPTED, Answer(wire::BulkEnqueued { items })))
 }
 
@@ -146,24 +144,4 @@ async fn cancel(
 async fn find(database: &Database, id: ExecutionId) -> Result<wire::Execution> {
     let execution = inspect::execution(database, id).await?;
     execution.ok_or_else(|| Problem::not_found(format!("there is no execution {id}")))
-}
-
-fn ask(caller: &Caller, request: wire::Enqueue) -> Result<Enqueue> {
-    Ok(Enqueue {
-        workspace_id: caller.may_use(request.workspace_id)?,
-        definition_id: DefinitionId(request.workflow_definition_id),
-        input: request.input,
-        priority: request.priority,
-        run_at: request.run_at,
-        idempotency_key: request.idempotency_key,
-        traceparent: request.traceparent,
-        correlation_id: request.correlation_id,
-    })
-}
-
-pub(crate) fn enqueued_wire(enqueued: Enqueued) -> wire::Enqueued {
-    wire::Enqueued {
-        id: enqueued.item().0,
-        duplicate: matches!(enqueued, Enqueued::Before(_)),
-    }
 }

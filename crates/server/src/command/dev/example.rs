@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use stationmaster_client::wire::{NewAlarm, WorkflowChange, Workspace, WorkspaceChange};
+use stationmaster_client::wire::{
+    NewAlarm, NewSignal, TriggerChange, WorkflowChange, Workspace, WorkspaceChange,
+};
 use stationmaster_core::alarms::set::set;
 use stationmaster_core::catalogue;
 use stationmaster_core::db::Database;
@@ -12,8 +14,8 @@ use stationmaster_core::executions::enqueue::{Enqueue, enqueue};
 use stationmaster_core::executions::inspect;
 use stationmaster_core::id::{DefinitionId, WorkspaceId};
 use stationmaster_core::signals;
-use stationmaster_core::signals::send::{Signal, send};
-use stationmaster_core::signals::triggers::{self, NewTrigger};
+use stationmaster_core::signals::send::send;
+use stationmaster_core::signals::triggers::{self, Place};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -91,15 +93,17 @@ async fn make(database: &Database) -> Result<()> {
             catalogue::add_version(database, definition_id(number), GRAPH).await?;
         }
     }
-    let trigger = NewTrigger {
-        project: PROJECT.to_owned(),
+    let place = Place {
+        project: PROJECT,
         task_queue: None,
-        name: SIGNAL.to_owned(),
-        definition_id: definition_id(2),
+        name: SIGNAL,
+    };
+    let trigger = TriggerChange {
+        workflow_definition_id: definition_id(2).0,
         payload_schema: None,
         priority: 10,
     };
-    triggers::set(database, &trigger, None).await?;
+    triggers::set(database, place, &trigger, None).await?;
     alarms(database).await
 }
 
@@ -129,9 +133,8 @@ async fn alarms(database: &Database) -> Result<()> {
 
 async fn beat(database: &Database, beats: u32, signal: &mut Option<String>) -> Result<()> {
     if beats.is_multiple_of(SIGNAL_EVERY) {
-        let new = Signal::new(PROJECT, SIGNAL);
-        send(database, &new, "dev example").await?;
-        *signal = Some(new.id);
+        let sent = send(database, NewSignal::new(PROJECT, SIGNAL), "dev example").await?;
+        *signal = Some(sent.id);
     }
     let mut tenants = Vec::new();
     for (_, _, number) in TENANTS {
