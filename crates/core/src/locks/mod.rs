@@ -63,7 +63,7 @@ impl From<Error> for db::Error {
 
 /// What came of asking for a lock.
 #[derive(Debug)]
-pub enum Answer {
+pub enum Locked {
     /// It is ours.
     Acquired(Acquired),
     /// Somebody else has it. That is no error: skip, or ask again later.
@@ -164,16 +164,16 @@ impl Locks {
     }
 
     /// Takes the lock when nobody has it; never waits for it. `owner` is for people: who asks, in a few words.
-    pub async fn lock(&self, name: &LockName, terms: Terms, owner: &str) -> Result<Answer, Error> {
+    pub async fn lock(&self, name: &LockName, terms: Terms, owner: &str) -> Result<Locked, Error> {
         let holder = terms::holder(owner)?;
         self.metrics.lock_asked();
         let answer = self.ask(name, terms, holder).await;
         match &answer {
-            Ok(Answer::Acquired(lock)) => {
+            Ok(Locked::Acquired(lock)) => {
                 self.metrics.lock_acquired();
                 tracing::debug!(lock = %name, holder = lock.holder, token = lock.token.0, until = %lock.until, "Lock acquired");
             }
-            Ok(Answer::Taken(taken)) => {
+            Ok(Locked::Taken(taken)) => {
                 self.metrics.lock_skipped();
                 tracing::debug!(lock = %name, by = taken.by, "Lock is taken");
             }
@@ -182,7 +182,7 @@ impl Locks {
         answer
     }
 
-    async fn ask(&self, name: &LockName, terms: Terms, holder: String) -> Result<Answer, Error> {
+    async fn ask(&self, name: &LockName, terms: Terms, holder: String) -> Result<Locked, Error> {
         let asked_at = Instant::now();
         let query = sqlx::query_as::<_, Asked>(AssertSqlSafe(self.statements.lock.as_str()))
             .bind(name.as_str())
@@ -191,14 +191,14 @@ impl Locks {
             .bind(terms.at_least().as_secs_f64());
         let row = self.told(query.fetch_optional(self.database.pool())).await?;
         let Some((token, by, until, from_the_future)) = row else {
-            return Ok(Answer::Taken(Taken {
+            return Ok(Locked::Taken(Taken {
                 by: None,
                 until: None,
             }));
         };
         let until = until.map(jiff_sqlx::Timestamp::to_jiff);
         if let (Some(token), Some(until)) = (token, until) {
-            return Ok(Answer::Acquired(Acquired {
+            return Ok(Locked::Acquired(Acquired {
                 name: name.clone(),
                 token,
                 holder: by,
@@ -210,7 +210,7 @@ impl Locks {
         if from_the_future {
             self.mention_odd_clock(name, &by);
         }
-        Ok(Answer::Taken(Taken { by: Some(by), until }))
+        Ok(Locked::Taken(Taken { by: Some(by), until }))
     }
 
     /// A lock that is said to have been taken in the future was written by somebody with another clock or time zone.
