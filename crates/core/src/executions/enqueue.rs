@@ -31,6 +31,14 @@ fn new(id: ItemId) -> Enqueued {
     }
 }
 
+/// A field of the wire in words.
+pub(crate) fn spoken(field: &str) -> String {
+    match field {
+        "traceparent" => "trace context".to_owned(),
+        field => field.replace('_', " "),
+    }
+}
+
 /// Why nothing was enqueued.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -45,11 +53,11 @@ pub enum Error {
         size: usize,
     },
     /// A key that cannot be kept.
-    #[error("request {index}: the {field} must have 1 to {MAX_KEY} characters")]
+    #[error("request {index}: the {} must have 1 to {MAX_KEY} characters", spoken(.field))]
     BadKey {
         /// Which request, counted from 0.
         index: usize,
-        /// Which field.
+        /// Which field, as the wire names it.
         field: &'static str,
     },
     /// The key was used for something else.
@@ -135,9 +143,9 @@ fn check(requests: &[Enqueue]) -> Result<(), Error> {
             return Err(Error::TooLarge { index, size });
         }
         let keys = [
-            ("idempotency key", &request.idempotency_key),
-            ("trace context", &request.traceparent),
-            ("correlation id", &request.correlation_id),
+            ("idempotency_key", &request.idempotency_key),
+            ("traceparent", &request.traceparent),
+            ("correlation_id", &request.correlation_id),
         ];
         for (field, key) in keys {
             let bad = |key: &String| key.is_empty() || key.chars().count() > MAX_KEY || key.contains('\0');

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{DEFAULT_TASK_QUEUE, MAX_NAME};
 use crate::db::{self, Database, column, statement, within};
-use crate::executions::enqueue::{MAX_INPUT, MAX_KEY};
+use crate::executions::enqueue::{MAX_INPUT, MAX_KEY, spoken};
 
 fn id(signal: &NewSignal) -> &str {
     signal.id.as_deref().unwrap_or_default()
@@ -39,11 +39,11 @@ pub enum Error {
         size: usize,
     },
     /// A name that cannot be kept.
-    #[error("signal {index}: the {field} must have 1 to {limit} characters")]
+    #[error("signal {index}: the {} must have 1 to {limit} characters", spoken(.field))]
     BadName {
         /// Which signal, counted from 0.
         index: usize,
-        /// Which field.
+        /// Which field, as the wire names it.
         field: &'static str,
         /// The most that it may have.
         limit: usize,
@@ -105,10 +105,10 @@ fn check(signals: &[NewSignal]) -> Result<(), Error> {
         let names = [
             ("id", signal.id.as_ref(), MAX_NAME),
             ("project", Some(&signal.project), MAX_NAME),
-            ("task queue", signal.task_queue.as_ref(), MAX_NAME),
+            ("task_queue", signal.task_queue.as_ref(), MAX_NAME),
             ("name", Some(&signal.name), MAX_NAME),
-            ("correlation id", signal.correlation_id.as_ref(), MAX_KEY),
-            ("trace context", signal.traceparent.as_ref(), MAX_KEY),
+            ("correlation_id", signal.correlation_id.as_ref(), MAX_KEY),
+            ("traceparent", signal.traceparent.as_ref(), MAX_KEY),
         ];
         for (field, name, limit) in names {
             let bad = |name: &String| name.is_empty() || name.chars().count() > limit || name.contains('\0');

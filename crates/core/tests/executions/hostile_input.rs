@@ -88,21 +88,21 @@ async fn keys_that_are_empty_too_long_or_hold_a_nul_are_refused_by_name() {
         let key = Some(key.to_owned());
         let requests = [
             (
-                "idempotency key",
+                "idempotency_key",
                 Enqueue {
                     idempotency_key: key.clone(),
                     ..plain.clone()
                 },
             ),
             (
-                "trace context",
+                "traceparent",
                 Enqueue {
                     traceparent: key.clone(),
                     ..plain.clone()
                 },
             ),
             (
-                "correlation id",
+                "correlation_id",
                 Enqueue {
                     correlation_id: key,
                     ..plain

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::caller::Visit;
 use super::cursor::List;
 use super::extract::{IdempotencyKey, Json, MaybeJson, Path, Query};
-use super::problem::{Problem, Reply, Result};
+use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::{cancel_by_id, ended_before, search, steps};
 use super::routes::Routes;
 
@@ -45,7 +45,8 @@ async fn enqueue_one(
 ) -> Result<impl IntoResponse> {
     request.idempotency_key = key.or_of_body(request.idempotency_key)?;
     caller.may_use(request.workspace_id)?;
-    let enqueued = enqueue::enqueue(&database, request, &caller.actor).await?;
+    let enqueued = enqueue::enqueue(&database, request, &caller.actor).await;
+    let enqueued = enqueued.map_err(|error| refused(error, ""))?;
     let location = [(header::LOCATION, format!("/v1/queue/{}", enqueued.id))];
     Ok((StatusCode::ACCEPTED, location, Answer(enqueued)))
 }
@@ -65,7 +66,8 @@ async fn enqueue_many(
     for item in &request.items {
         caller.may_use(item.workspace_id)?;
     }
-    let items = enqueue::enqueue_all(&database, &request.items, &caller.actor).await?;
+    let items = enqueue::enqueue_all(&database, &request.items, &caller.actor).await;
+    let items = items.map_err(|error| refused(error, "/items"))?;
     Ok((StatusCode::ACCEPTED, Answer(wire::BulkEnqueued { items })))
 }
 
@@ -144,4 +146,18 @@ async fn cancel(
 async fn find(database: &Database, id: ExecutionId) -> Result<wire::Execution> {
     let execution = inspect::execution(database, id).await?;
     execution.ok_or_else(|| Problem::not_found(format!("there is no execution {id}")))
+}
+
+/// Why nothing was enqueued; `at` is where the requests stand in the body, nothing when it is one.
+fn refused(error: enqueue::Error, at: &str) -> Problem {
+    use enqueue::Error;
+    let words = error.to_string();
+    match error {
+        Error::TooLarge { index, .. } => Problem::field_of(at, Some(index), "input", words),
+        Error::BadKey { index, field } => Problem::field_of(at, Some(index), field, words),
+        Error::BadInput(_) => Problem::field_of(at, None, "input", words),
+        Error::Conflict { .. } => Problem::new(Kind::IdempotencyConflict, words),
+        Error::Unknown(_) => Problem::not_found(words),
+        Error::Database(error) => error.into(),
+    }
 }

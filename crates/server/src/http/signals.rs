@@ -154,25 +154,12 @@ async fn send_all(visit: &Visit, signals: Vec<wire::NewSignal>, at: &str) -> Res
 fn refused(error: send::Error, at: &str) -> Problem {
     use send::Error;
     let words = error.to_string();
-    let place = |index: &usize, field: &str| match at {
-        "" => format!("/{field}"),
-        at => format!("{at}/{index}/{field}"),
-    };
-    match &error {
-        Error::TooLarge { index, .. } => Problem::field(place(index, "payload"), words),
-        Error::BadName { index, field, .. } => {
-            let field = match *field {
-                "trace context" => "traceparent".to_owned(),
-                field => field.replace(' ', "_"),
-            };
-            Problem::field(place(index, &field), words)
-        }
-        Error::BadPayload(_) => Problem::field(place(&0, "payload"), words),
+    match error {
+        Error::TooLarge { index, .. } => Problem::field_of(at, Some(index), "payload", words),
+        Error::BadName { index, field, .. } => Problem::field_of(at, Some(index), field, words),
+        Error::BadPayload(_) => Problem::field_of(at, None, "payload", words),
         Error::Conflict { .. } => Problem::new(Kind::Conflict, words),
-        Error::Database(_) => match error {
-            Error::Database(error) => error.into(),
-            _ => Problem::new(Kind::Internal, words),
-        },
+        Error::Database(error) => error.into(),
     }
 }
 
