@@ -83,41 +83,39 @@ impl Error {
         match (error.code().as_deref(), constraint) {
             (Some("23503"), _) => Self::UnknownWorkspace(workspace),
             (Some("23505"), _) => Self::Conflict,
-            (Some("23514"), Some(name)) => Self::Invalid(Wrong::demanded(&name)),
+            (Some("23514"), Some(name)) => Self::Invalid(demanded(&name)),
             _ if error.is_of(&["22", "23514", "54"]) => Self::Invalid(Wrong::with(error.message())),
             _ => Self::Database(error),
         }
     }
 }
 
-impl Wrong {
-    /// The constraints of alarms are named by what they demand, and begin with what they speak of.
-    fn demanded(constraint: &str) -> Self {
-        let fields = [
-            ("the_label", "label"),
-            ("the_target", "target_url"),
-            ("the_expression", "cron_expr"),
-            ("the_time_zone", "timezone"),
-            ("the_misfire_window", "misfire_window"),
-            ("the_message", "message"),
-            ("the_payload", "payload"),
-            ("the_end", "end_at"),
-            ("the_idempotency_key", "idempotency_key"),
-            ("the_trace_context", "traceparent"),
-            ("catch_up", "catch_up"),
-            ("max_failures", "max_failures"),
-            ("pause_after", "pause_after"),
-            ("jitter", "jitter"),
-            ("user_id", "user_id"),
-            ("conversation_id", "conversation_id"),
-        ];
-        let mut fields = fields.into_iter();
-        Self {
-            field: fields
-                .find(|(subject, _)| constraint.starts_with(subject))
-                .map(|(_, field)| field),
-            words: constraint.replace('_', " "),
-        }
+/// The constraints of alarms are named by what they demand, and begin with what they speak of.
+fn demanded(constraint: &str) -> Wrong {
+    let fields = [
+        ("the_label", "label"),
+        ("the_target", "target_url"),
+        ("the_expression", "cron_expr"),
+        ("the_time_zone", "timezone"),
+        ("the_misfire_window", "misfire_window"),
+        ("the_message", "message"),
+        ("the_payload", "payload"),
+        ("the_end", "end_at"),
+        ("the_idempotency_key", "idempotency_key"),
+        ("the_trace_context", "traceparent"),
+        ("catch_up", "catch_up"),
+        ("max_failures", "max_failures"),
+        ("pause_after", "pause_after"),
+        ("jitter", "jitter"),
+        ("user_id", "user_id"),
+        ("conversation_id", "conversation_id"),
+    ];
+    let field = fields
+        .into_iter()
+        .find(|(subject, _)| constraint.starts_with(subject));
+    Wrong {
+        field: field.map(|(_, field)| field),
+        words: constraint.replace('_', " "),
     }
 }
 

@@ -1,11 +1,14 @@
 //! What people do: pause, resume, fire now, edit.
 
+use std::time::Duration;
+
 use stationmaster_core::alarms::edit::{self, edit};
 use stationmaster_core::alarms::operate::{self, fire, pause, resume};
+use stationmaster_core::alarms::set;
 use stationmaster_core::id::AlarmId;
-use stationmaster_wire::AlarmChange;
+use stationmaster_wire::{Alarm, AlarmChange, Misfire};
 
-use crate::bed::{Bed, YEARLY};
+use crate::bed::{Bed, YEARLY, cron, once_in};
 use crate::common::eventually;
 use crate::common::receiver::Reply;
 
@@ -175,4 +178,117 @@ async fn an_edit_that_cannot_be_changes_nothing() {
         unknown,
         Err(edit::Error::Operation(operate::Error::NotFound(_)))
     ));
+}
+
+#[tokio::test]
+async fn what_a_change_cannot_say_is_refused_by_its_field() {
+    let bed = Bed::new().await;
+    let database = &bed.testbed.database;
+    let series = bed.set(bed.cron(YEARLY, "/")).await;
+    let once = bed.set(bed.request(once_in(Duration::from_hours(1)), "/")).await;
+    let plain = AlarmChange::default;
+    let cases = [
+        (
+            once,
+            AlarmChange {
+                timezone: Some("Asia/Tokyo".to_owned()),
+                ..plain()
+            },
+            "timezone",
+        ),
+        (
+            series,
+            AlarmChange {
+                timezone: Some("Mars/Olympus".to_owned()),
+                ..plain()
+            },
+            "timezone",
+        ),
+        (
+            series,
+            AlarmChange {
+                civil_at: Some("tomorrow".to_owned()),
+                ..plain()
+            },
+            "civil_at",
+        ),
+        (
+            series,
+            AlarmChange {
+                delay: Some(1.0),
+                cron_expr: Some(YEARLY.to_owned()),
+                ..plain()
+            },
+            "cron_expr",
+        ),
+        (
+            series,
+            AlarmChange {
+                delay: Some(-1.0),
+                ..plain()
+            },
+            "delay",
+        ),
+        (
+            series,
+            AlarmChange {
+                jitter: Some(-1.0),
+                ..plain()
+            },
+            "jitter",
+        ),
+        (
+            series,
+            AlarmChange {
+                misfire_window: Some(Some(0.0)),
+                ..plain()
+            },
+            "misfire_window",
+        ),
+        (
+            series,
+            AlarmChange {
+                catch_up: Some(3),
+                ..plain()
+            },
+            "catch_up",
+        ),
+    ];
+    for (id, change, field) in cases {
+        let refused = edit(database, id, &change, "tester", None).await;
+        let Err(edit::Error::Request(set::Error::Invalid(wrong))) = refused else {
+            panic!("{change:?}: {refused:?}");
+        };
+        assert_eq!(wrong.field, Some(field), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_keeps_the_zone_or_the_expression_that_it_does_not_name() {
+    let bed = Bed::new().await;
+    let database = &bed.testbed.database;
+    let id = bed.set(bed.request(cron("0 9 * * *", "Asia/Tokyo"), "/")).await;
+    let change = AlarmChange {
+        cron_expr: Some("0 10 * * *".to_owned()),
+        ..AlarmChange::default()
+    };
+    let alarm = edit(database, id, &change, "tester", None).await.unwrap();
+    assert_eq!(alarm.timezone.as_deref(), Some("Asia/Tokyo"));
+    let change = AlarmChange {
+        timezone: Some("Europe/Zurich".to_owned()),
+        misfire: Some(Misfire::CatchUp),
+        ..AlarmChange::default()
+    };
+    let alarm = edit(database, id, &change, "tester", None).await.unwrap();
+    assert_eq!(
+        (alarm.cron_expr.as_deref(), alarm.timezone.as_deref()),
+        (Some("0 10 * * *"), Some("Europe/Zurich"))
+    );
+    assert_eq!((alarm.misfire, alarm.catch_up), (Misfire::CatchUp, 10));
+    let seen = |alarm: Option<&Alarm>| alarm.is_some_and(|alarm| alarm.label == "other");
+    let refused = edit(database, id, &change, "tester", Some(Box::new(seen))).await;
+    assert!(
+        matches!(refused, Err(edit::Error::Operation(operate::Error::Unexpected))),
+        "{refused:?}"
+    );
 }
