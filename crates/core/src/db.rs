@@ -18,6 +18,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::sync::Notify;
 
+use crate::hosts::{Hosts, Reached};
 use crate::session::Behalf;
 pub(crate) use crate::session::{Read, Write};
 
@@ -69,6 +70,9 @@ pub enum Error {
     /// The call took too long and was given up.
     #[error("the database did not answer within {} s", .0.as_secs())]
     Timeout(Duration),
+    /// Of several hosts none will do.
+    #[error("no host of the database takes writes: {0}")]
+    NoHost(String),
     /// It has gone silent: what was sent is not answered, and never will be.
     #[error("the database has gone silent")]
     Silent,
@@ -144,8 +148,12 @@ impl Error {
     pub fn is_away(&self) -> bool {
         use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls};
         match self {
-            Self::Timeout(_) | Self::Silent | Self::Sql(Io(_) | Tls(_) | PoolTimedOut | PoolClosed) => true,
-            _ => self.is_of(&["08", "28", "3D000", "53", "57"]),
+            Self::Timeout(_)
+            | Self::Silent
+            | Self::NoHost(_)
+            | Self::Sql(Io(_) | Tls(_) | PoolTimedOut | PoolClosed) => true,
+            // The last is a replica, before another host is chosen.
+            _ => self.is_of(&["08", "28", "3D000", "53", "57", "25006"]),
         }
     }
 
@@ -230,7 +238,7 @@ pub struct Database {
     keepers: PgPool,
     /// Where copies that act for somebody get their connections.
     pub(crate) requests: PgPool,
-    options: PgConnectOptions,
+    hosts: Arc<Hosts>,
     /// Connections from before this moment are dead.
     silent_until: SilentUntil,
     pub(crate) behalf: Option<Arc<Behalf>>,
@@ -243,16 +251,14 @@ impl Database {
     /// Prepares the connections; they are made when first used, so that a database that is away is an error of the call, not
     /// of the start.
     pub fn new(url: &str, max_connections: u32) -> Result<Self, Error> {
-        let options = PgConnectOptions::from_str(url)
-            .map_err(Error::Url)?
-            .application_name("stationmaster");
+        let hosts = Hosts::read(url)?;
         let silent_until = SilentUntil::default();
-        let pool = pool(&options, max_connections, &silent_until);
+        let pool = pool(hosts.options(), max_connections, &silent_until);
         Ok(Self {
-            keepers: self::pool(&options, KEEPERS, &silent_until),
+            keepers: self::pool(hosts.options(), KEEPERS, &silent_until),
             requests: pool.clone(),
             pool,
-            options,
+            hosts: Arc::new(hosts),
             silent_until,
             behalf: None,
             wall: Arc::default(),
@@ -262,7 +268,7 @@ impl Database {
     /// Gives so many connections to those who act for somebody, who share those of the program otherwise.
     #[must_use]
     pub fn with_requests(mut self, max_connections: u32) -> Self {
-        self.requests = pool(&self.options, max_connections, &self.silent_until);
+        self.requests = pool(self.hosts.options(), max_connections, &self.silent_until);
         self
     }
 
@@ -282,7 +288,46 @@ impl Database {
 
     /// How to reach the database without the pool, for the listener.
     pub(crate) fn options(&self) -> &PgConnectOptions {
-        &self.options
+        self.hosts.options()
+    }
+
+    /// Of several hosts, chooses the one that takes writes. Whoever begins to use a database calls this first; while it is used the
+    /// watch looks after it.
+    pub async fn choose_host(&self) -> Result<(), Error> {
+        if !self.hosts.are_several() {
+            return Ok(());
+        }
+        match self.reach().await {
+            Reached::Connection(connection, is_another) => {
+                if is_another {
+                    self.move_over();
+                }
+                Ok(connection.close().await?)
+            }
+            Reached::Refused(error) => Err(error),
+            Reached::Silence => Err(Error::Silent),
+        }
+    }
+
+    /// A connection of one's own, to the host that takes writes. When that is another one than before, [`Database::move_over`] is next.
+    pub(crate) async fn reach(&self) -> Reached {
+        self.hosts.reach().await
+    }
+
+    /// Everybody goes to the host that was chosen.
+    pub(crate) fn move_over(&self) {
+        for pool in [&self.pool, &self.keepers, &self.requests] {
+            pool.set_connect_options(self.hosts.options().clone());
+        }
+        self.give_up();
+    }
+
+    /// Is whoever answers on this connection still there, and still the one that takes writes?
+    pub(crate) async fn ask_for_life(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        if self.hosts.are_several() {
+            return self.hosts.takes_writes(connection).await;
+        }
+        connection.ping().await
     }
 
     /// What was sent until now is not waited for any longer, and no connection from before is used again.

@@ -184,6 +184,7 @@ fn builder() -> ClientBuilder {
 /// Opens one connection beside the pool: a pool waits for a server that refuses, in the hope that it is starting, and then
 /// says only that it waited. A person wants to know at once, and why.
 async fn reach(database: &Database) -> Result<(), db::Error> {
+    database.choose_host().await?;
     let options = database.pool().connect_options();
     let connection = tokio::time::timeout(PATIENCE, options.connect()).await;
     let connection = connection.map_err(|_| db::Error::Timeout(PATIENCE))??;
