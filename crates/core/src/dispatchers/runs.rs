@@ -29,7 +29,7 @@ const AGAIN: Backoff = Backoff {
 
 /// See the module.
 pub(super) struct Runs {
-    context: DispatchersContext,
+    shared: DispatchersContext,
     looked: Option<Instant>,
 }
 
@@ -39,15 +39,15 @@ impl Pass for Runs {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        let context = &self.context;
+        let shared = &self.shared;
         let look = self
             .looked
-            .is_none_or(|at| at.elapsed() >= context.settings.check_interval);
-        let held = context.ownership.held();
+            .is_none_or(|at| at.elapsed() >= shared.settings.check_interval);
+        let held = shared.ownership.held();
         if look {
             self.looked = Some(Instant::now());
             let answered: Vec<bool> = stream::iter(held.into_iter().filter(|held| held.run.is_some()))
-                .map(|held| find_lost(context, held))
+                .map(|held| find_lost(shared, held))
                 .buffer_unordered(PARALLEL)
                 .collect()
                 .await;
@@ -56,17 +56,17 @@ impl Pass for Runs {
                 self.looked = None;
             }
         }
-        let results: Vec<Result<(), db::Error>> = stream::iter(context.ownership.held())
+        let results: Vec<Result<(), db::Error>> = stream::iter(shared.ownership.held())
             .filter(|held| std::future::ready(held.run.is_none() && is_due(held)))
-            .map(|held| start(context, held))
+            .map(|held| start(shared, held))
             .buffer_unordered(PARALLEL)
             .collect()
             .await;
         results.into_iter().collect::<Result<(), _>>()?;
         self.introduce().await;
         self.announce().await?;
-        let again = context.ownership.held().iter().any(|held| held.run.is_none());
-        let wait = context.settings.poll_interval;
+        let again = shared.ownership.held().iter().any(|held| held.run.is_none());
+        let wait = shared.settings.poll_interval;
         Ok(Next::After(if again { wait.min(AGAIN.base) } else { wait }))
     }
 }
@@ -83,14 +83,14 @@ fn run_of(held: &Held) -> Option<Run> {
 }
 
 /// A run that ended without us is started again, under the same epoch. Answers whether the engine did.
-async fn find_lost(context: &DispatchersContext, held: Held) -> bool {
+async fn find_lost(shared: &DispatchersContext, held: Held) -> bool {
     let Some(run) = run_of(&held) else { return true };
-    let state = context.engine.state(&run).await;
-    context.contact.heard(&state);
+    let state = shared.engine.state(&run).await;
+    shared.contact.heard(&state);
     match state {
         Ok(RunState::Gone) => {
             tracing::warn!(dispatcher = %run.dispatcher_id, run = run.run_id, "The run of a dispatcher is gone; it is started again");
-            context.ownership.note(&held.tenure, |held| {
+            shared.ownership.note(&held.tenure, |held| {
                 held.run = None;
                 held.attempt += 1;
             });
@@ -104,45 +104,45 @@ async fn find_lost(context: &DispatchersContext, held: Held) -> bool {
     }
 }
 
-async fn start(context: &DispatchersContext, held: Held) -> Result<(), db::Error> {
+async fn start(shared: &DispatchersContext, held: Held) -> Result<(), db::Error> {
     let tenure = &held.tenure;
-    let Some(left) = context.ownership.time_left(tenure) else {
+    let Some(left) = shared.ownership.time_left(tenure) else {
         return Ok(());
     };
     let request = RunRequest {
         tenure: tenure.clone(),
         attempt: held.attempt,
-        check_interval: context.settings.check_interval,
-        evict_batch: context.settings.evict_batch,
-        continue_after: context.settings.continue_after,
+        check_interval: shared.settings.check_interval,
+        evict_batch: shared.settings.evict_batch,
+        continue_after: shared.settings.continue_after,
     };
-    let answer = context.engine.replace(&request, left.min(START_TIMEOUT)).await;
-    context.contact.heard(&answer);
+    let answer = shared.engine.replace(&request, left.min(START_TIMEOUT)).await;
+    shared.contact.heard(&answer);
     match answer {
-        Ok(run_id) => started(context, &held, run_id).await,
+        Ok(run_id) => started(shared, &held, run_id).await,
         Err(error) => {
-            failed(context, &held, &error);
+            failed(shared, &held, &error);
             Ok(())
         }
     }
 }
 
-async fn started(context: &DispatchersContext, held: &Held, run_id: String) -> Result<(), db::Error> {
+async fn started(shared: &DispatchersContext, held: &Held, run_id: String) -> Result<(), db::Error> {
     let tenure = &held.tenure;
     let query = sqlx::query_scalar(statement!("dispatchers/run_started"))
         .bind(&tenure.dispatcher_id)
         .bind(tenure.epoch)
         .bind(tenure.owner)
         .bind(&run_id);
-    let kept: Option<String> = query.maybe(&context.database).await?;
+    let kept: Option<String> = query.maybe(&shared.database).await?;
     if kept.is_none() {
-        context.metrics.stale_write("run");
-        context.ownership.forget(tenure);
+        shared.metrics.stale_write("run");
+        shared.ownership.forget(tenure);
         return Ok(());
     }
     if held.attempt == 0 {
         let latency = held.vacant_for + held.taken_at.elapsed();
-        context
+        shared
             .metrics
             .dispatchers
             .taken(held.kind.as_str(), "started", Some(latency));
@@ -150,7 +150,7 @@ async fn started(context: &DispatchersContext, held: &Held, run_id: String) -> R
             tracing::info!(dispatcher = %tenure.dispatcher_id, epoch = tenure.epoch.0, run = run_id, seconds = latency.as_secs_f64(), "Dispatcher is back");
         }
     }
-    context.ownership.note(tenure, |held| {
+    shared.ownership.note(tenure, |held| {
         held.run = Some(run_id);
         held.failures = 0;
         held.not_before = None;
@@ -159,15 +159,15 @@ async fn started(context: &DispatchersContext, held: &Held, run_id: String) -> R
     Ok(())
 }
 
-fn failed(context: &DispatchersContext, held: &Held, error: &EngineUnavailable) {
-    context
+fn failed(shared: &DispatchersContext, held: &Held, error: &EngineUnavailable) {
+    shared
         .metrics
         .dispatchers
         .taken(held.kind.as_str(), "failed", None);
     if held.failures == 0 {
         tracing::error!(dispatcher = %held.tenure.dispatcher_id, %error, "Could not start the run of a dispatcher; trying on");
     }
-    context.ownership.note(&held.tenure, |held| {
+    shared.ownership.note(&held.tenure, |held| {
         held.failures += 1;
         held.not_before = Some(Instant::now() + AGAIN.wait(held.failures));
         held.problem = Some(error.to_string());
@@ -175,31 +175,28 @@ fn failed(context: &DispatchersContext, held: &Held, error: &EngineUnavailable) 
 }
 
 impl Runs {
-    pub(super) fn new(context: DispatchersContext) -> Self {
-        Self {
-            context,
-            looked: None,
-        }
+    pub(super) fn new(shared: DispatchersContext) -> Self {
+        Self { shared, looked: None }
     }
 
     /// Tells the runs of dispatchers where this server stands by.
     async fn introduce(&self) {
-        let context = &self.context;
-        let newcomers: Vec<DispatcherId> = std::mem::take(&mut *context.newcomers.lock());
+        let shared = &self.shared;
+        let newcomers: Vec<DispatcherId> = std::mem::take(&mut *shared.newcomers.lock());
         // A local engine's run reads the registrations itself, and no other process could be told.
-        if context.engine.reach() == Reach::Local {
+        if shared.engine.reach() == Reach::Local {
             return;
         }
-        let Some(server_id) = context.presence.holder() else {
+        let Some(server_id) = shared.presence.holder() else {
             return;
         };
         stream::iter(newcomers)
             .for_each_concurrent(PARALLEL, |dispatcher| async move {
                 let registration = Registration {
                     server_id,
-                    task_queue: context.engine.task_queue(),
+                    task_queue: shared.engine.task_queue(),
                 };
-                if let Err(error) = context.engine.register(&dispatcher, registration).await {
+                if let Err(error) = shared.engine.register(&dispatcher, registration).await {
                     // The run reads the registrations at its next check.
                     tracing::debug!(%dispatcher, %error, "Could not tell a dispatcher that this server stands by");
                 }
@@ -208,8 +205,8 @@ impl Runs {
     }
 
     async fn announce(&self) -> Result<(), db::Error> {
-        let context = &self.context;
-        let running: Vec<(Tenure, Run)> = context
+        let shared = &self.shared;
+        let running: Vec<(Tenure, Run)> = shared
             .ownership
             .held()
             .iter()
@@ -223,21 +220,21 @@ impl Runs {
             .map(|(_, run)| run.dispatcher_id.0.as_str())
             .collect();
         let query = sqlx::query_as(statement!("signals/waiting")).bind(&ids);
-        let waiting: Vec<(String, i64, i64)> = query.all(&context.database).await?;
+        let waiting: Vec<(String, i64, i64)> = query.all(&shared.database).await?;
         stream::iter(waiting)
             .for_each_concurrent(PARALLEL, |(id, signals, newest)| {
                 let found = running.iter().find(|(_, run)| run.dispatcher_id.0 == id);
                 async move {
                     let Some((tenure, run)) = found else { return };
-                    if !context.ownership.holds(tenure) {
+                    if !shared.ownership.holds(tenure) {
                         return;
                     }
                     let news = Announcement {
                         signals: signals.unsigned_abs(),
                         newest,
                     };
-                    let told = context.engine.announce(run, news).await;
-                    context.contact.heard(&told);
+                    let told = shared.engine.announce(run, news).await;
+                    shared.contact.heard(&told);
                     if let Err(error) = told {
                         tracing::debug!(dispatcher = %run.dispatcher_id, %error, "Could not announce signals; trying on");
                     }
