@@ -42,10 +42,10 @@ pub struct Enqueue {
 impl Enqueue {
     /// A request with nothing special about it.
     #[must_use]
-    pub fn new(workspace_id: impl Into<Uuid>, workflow_definition_id: impl Into<Uuid>) -> Self {
+    pub fn new(workspace_id: Uuid, workflow_definition_id: Uuid) -> Self {
         Self {
-            workspace_id: workspace_id.into(),
-            workflow_definition_id: workflow_definition_id.into(),
+            workspace_id,
+            workflow_definition_id,
             input: None,
             priority: 0,
             run_at: None,

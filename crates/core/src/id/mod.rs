@@ -38,12 +38,6 @@ macro_rules! ids {
             }
         }
 
-        impl From<$name> for Uuid {
-            fn from(id: $name) -> Self {
-                id.0
-            }
-        }
-
         impl FromStr for $name {
             type Err = uuid::Error;
 

@@ -202,7 +202,7 @@ impl Testbed {
 
     /// One ordinary item.
     pub(crate) async fn enqueue(&self, (workspace, definition): (WorkspaceId, DefinitionId)) -> ItemId {
-        self.ask(Enqueue::new(workspace, definition)).await
+        self.ask(Enqueue::new(workspace.0, definition.0)).await
     }
 
     /// One item that must be accepted.
@@ -217,7 +217,7 @@ impl Testbed {
         (workspace, definition): (WorkspaceId, DefinitionId),
         count: usize,
     ) -> Vec<ItemId> {
-        let requests = vec![Enqueue::new(workspace, definition); count];
+        let requests = vec![Enqueue::new(workspace.0, definition.0); count];
         let answers = enqueue::enqueue_all(&self.database, &requests, "tester")
             .await
             .unwrap();

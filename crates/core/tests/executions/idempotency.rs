@@ -12,7 +12,7 @@ fn keyed((workspace, definition): (WorkspaceId, DefinitionId), key: &str, input:
     Enqueue {
         input: Some(raw(input)),
         idempotency_key: Some(key.to_owned()),
-        ..Enqueue::new(workspace, definition)
+        ..Enqueue::new(workspace.0, definition.0)
     }
 }
 

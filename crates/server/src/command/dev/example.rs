@@ -148,7 +148,7 @@ async fn beat(database: &Database, beats: u32, signal: &mut Option<String>) -> R
         for _ in 0..wanted {
             enqueue(
                 database,
-                Enqueue::new(workspace_id(number), definition_id(number)),
+                Enqueue::new(workspace_id(number).0, definition_id(number).0),
                 "dev example",
             )
             .await?;
