@@ -105,7 +105,7 @@ pub(super) async fn lease(
     behind: f64,
 ) -> Result<(Vec<Leased>, bool), db::Error> {
     let limit = i64::try_from(room).unwrap_or(i64::MAX);
-    let mut transaction = context.database.pool().begin().await?;
+    let mut transaction = context.database.begin().await?;
     let (due_from, looked_at) = (context.due_from.lock().from(), Instant::now());
     let candidates: Vec<Candidate> = sqlx::query_as(statement!("alarms/lock_due"))
         .bind(due_from)

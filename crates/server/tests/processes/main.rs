@@ -21,6 +21,7 @@ mod limits;
 mod network;
 mod outages;
 mod poison;
+mod pooler;
 mod postgres;
 mod reconciler;
 mod refusals;
