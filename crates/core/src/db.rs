@@ -40,6 +40,13 @@ const RETURN_TIMEOUT: Duration = Duration::from_secs(2);
 const SUSPECT: Duration = Duration::from_secs(5);
 /// Connections for what keeps leases alive.
 const KEEPERS: u32 = 2;
+/// How long PostgreSQL waits for the next statement of a transaction of ours before it ends it: a server that is cut off must not
+/// hold its locks for longer, and PostgreSQL does not know that nobody is there any more.
+const LONGEST_PAUSE: (&str, &str) = ("idle_in_transaction_session_timeout", "4s");
+/// The same where a pooler lets no parameter of a session pass.
+const BEGIN_BEHIND_POOLER: &str = "begin; set local idle_in_transaction_session_timeout = '4s'";
+/// And where it gives us sessions in which others have left statements, under the names that we would use.
+const BEGIN_UNPREPARED: &str = "begin; set local idle_in_transaction_session_timeout = '4s'; deallocate all";
 
 /// Told when a database of this process has gone silent: calls under way are given up.
 static SILENCE: Notify = Notify::const_new();
@@ -70,6 +77,9 @@ pub enum Error {
     /// The call took too long and was given up.
     #[error("the database did not answer within {} s", .0.as_secs())]
     Timeout(Duration),
+    /// The same, for each of those whose requests went together.
+    #[error(transparent)]
+    Shared(Arc<Error>),
     /// Of several hosts none will do.
     #[error("no host of the database takes writes: {0}")]
     NoHost(String),
@@ -122,6 +132,7 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> Option<String> {
         match self {
+            Self::Shared(error) => error.code(),
             Self::Sql(sqlx::Error::Database(error))
             | Self::Migration {
                 source: sqlx::Error::Database(error),
@@ -148,6 +159,7 @@ impl Error {
     pub fn is_away(&self) -> bool {
         use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls};
         match self {
+            Self::Shared(error) => error.is_away(),
             Self::Timeout(_)
             | Self::Silent
             | Self::NoHost(_)
@@ -161,6 +173,7 @@ impl Error {
     #[must_use]
     pub fn message(&self) -> String {
         match self {
+            Self::Shared(error) => error.message(),
             Self::Sql(sqlx::Error::Database(error)) => error.message().to_owned(),
             other => other.to_string(),
         }
@@ -243,6 +256,8 @@ pub struct Database {
     direct: Arc<Hosts>,
     /// Does nothing that is prepared outlive its transaction?
     pub(crate) unprepared: bool,
+    /// How a transaction is begun, if not as usual.
+    begins: Option<&'static str>,
     /// Connections from before this moment are dead.
     silent_until: SilentUntil,
     pub(crate) behalf: Option<Arc<Behalf>>,
@@ -257,13 +272,15 @@ impl Database {
     pub fn new(url: &str, max_connections: u32) -> Result<Self, Error> {
         let hosts = Arc::new(Hosts::read(url)?);
         let silent_until = SilentUntil::default();
-        let pool = pool(hosts.options(), max_connections, &silent_until);
+        let options = hosts.options().clone().options([LONGEST_PAUSE]);
+        let pool = pool(&options, max_connections, &silent_until);
         Ok(Self {
-            keepers: self::pool(hosts.options(), KEEPERS, &silent_until),
+            keepers: self::pool(&options, KEEPERS, &silent_until),
             requests: pool.clone(),
             pool,
             direct: Arc::clone(&hosts),
             unprepared: false,
+            begins: None,
             hosts,
             silent_until,
             behalf: None,
@@ -285,9 +302,9 @@ impl Database {
         self.direct = Arc::new(Hosts::read(direct_url)?);
         for pool in [&self.pool, &self.keepers, &self.requests] {
             // A pooler takes no parameter that it does not know.
-            let options = pool.connect_options().as_ref().clone();
-            pool.set_connect_options(options.extra_float_digits(None));
+            pool.set_connect_options(self.hosts.options().clone().extra_float_digits(None));
         }
+        self.begins = Some(BEGIN_BEHIND_POOLER);
         Ok(self)
     }
 
@@ -296,6 +313,7 @@ impl Database {
     #[must_use]
     pub fn without_prepared(mut self) -> Self {
         self.unprepared = true;
+        self.begins = Some(BEGIN_UNPREPARED);
         for pool in [&self.pool, &self.keepers, &self.requests] {
             let options = pool.connect_options().as_ref().clone();
             pool.set_connect_options(options.statement_cache_capacity(0));
@@ -305,11 +323,10 @@ impl Database {
 
     /// Begins a transaction, as ourselves.
     pub(crate) async fn begin(&self) -> Result<sqlx::Transaction<'static, sqlx::Postgres>, sqlx::Error> {
-        if self.unprepared {
-            // What others have left in this session goes by the same names.
-            return self.pool.begin_with("begin; deallocate all").await;
+        match self.begins {
+            Some(begin) => self.pool.begin_with(begin).await,
+            None => self.pool.begin().await,
         }
-        self.pool.begin().await
     }
 
     /// The program's own, whoever this one acts for.
@@ -366,7 +383,7 @@ impl Database {
     pub(crate) fn move_over(&self) {
         if Arc::ptr_eq(&self.hosts, &self.direct) {
             for pool in [&self.pool, &self.keepers, &self.requests] {
-                pool.set_connect_options(self.hosts.options().clone());
+                pool.set_connect_options(self.hosts.options().clone().options([LONGEST_PAUSE]));
             }
         }
         self.give_up();

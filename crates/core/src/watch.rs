@@ -171,17 +171,14 @@ impl Watch {
         let Some(connection) = &mut self.connection else {
             return Ok(());
         };
-        let query = sqlx::query_scalar("select stationmaster_internal.follow_timeline()");
+        let query = sqlx::query_scalar::<_, bool>("select stationmaster_internal.follow_timeline()");
         let follow = within(query.fetch_one(connection));
-        let moved: bool = match tokio::time::timeout(PATIENCE, follow).await {
-            Ok(moved) => moved?,
+        let Ok(moved) = tokio::time::timeout(PATIENCE, follow).await else {
             // The next round begins with a new connection.
-            Err(_) => {
-                self.connection = None;
-                return Ok(());
-            }
+            self.connection = None;
+            return Ok(());
         };
-        if moved {
+        if moved? {
             tracing::warn!(
                 "The database goes on elsewhere, or from an earlier state: tokens and epochs go far ahead"
             );

@@ -16,7 +16,7 @@ pub const MAX_INPUT: usize = 256 * 1024;
 /// The longest idempotency key, trace context or correlation id.
 pub const MAX_KEY: usize = 256;
 
-fn input(request: &Enqueue) -> &str {
+pub(super) fn input(request: &Enqueue) -> &str {
     request.input.as_deref().map_or("{}", RawValue::get)
 }
 
@@ -136,7 +136,7 @@ async fn insert(database: &Database, requests: &[Enqueue], by: &str) -> Result<V
     Ok(answers)
 }
 
-fn check(requests: &[Enqueue]) -> Result<(), Error> {
+pub(super) fn check(requests: &[Enqueue]) -> Result<(), Error> {
     for (index, request) in requests.iter().enumerate() {
         let size = input(request).len();
         if size > MAX_INPUT {

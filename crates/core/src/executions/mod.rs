@@ -29,6 +29,7 @@ mod context;
 pub mod enqueue;
 pub mod exclusive;
 mod finish;
+pub mod gather;
 mod housekeeping;
 pub mod inspect;
 mod lane;

@@ -23,6 +23,7 @@ mod embedded_runs;
 mod enqueue;
 mod enqueue_by_sql;
 mod fairness;
+mod gather;
 mod gone;
 mod graphs;
 mod history;

@@ -48,10 +48,8 @@ use value::Origin;
 pub(crate) struct Config {
     /// Where the database is; commands that need it say how to set it.
     pub(crate) database_url: Option<String>,
-    /// The same without the pooler in between.
-    pub(crate) database_direct_url: Option<String>,
-    /// Do prepared statements survive on the way?
-    pub(crate) database_prepared: bool,
+    /// What lies on the way to it.
+    pub(crate) database_way: Way,
     /// Connections at most.
     pub(crate) database_pool: u32,
     /// Apply migrations when a server starts.
@@ -98,6 +96,24 @@ pub(crate) struct Config {
     pub(crate) alarms: alarms::Settings,
     /// What `stationmaster dev` needs to know.
     pub(crate) dev: Dev,
+}
+
+/// What lies between a server and its database.
+#[derive(Debug, Clone)]
+pub(crate) struct Way {
+    /// The address that avoids a pooler.
+    pub(crate) direct_url: Option<String>,
+    /// Do prepared statements survive?
+    pub(crate) prepared: bool,
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Self {
+            direct_url: None,
+            prepared: true,
+        }
+    }
 }
 
 /// The HTTP server.
@@ -239,8 +255,7 @@ impl Config {
     fn blank() -> Self {
         Self {
             database_url: None,
-            database_direct_url: None,
-            database_prepared: true,
+            database_way: Way::default(),
             database_pool: 0,
             migrate_at_start: false,
             engine: Engine::default(),
@@ -301,10 +316,10 @@ impl Config {
     /// The database at this address, through a pooler if these settings say so. Connections are made when they are used.
     pub(crate) fn database(&self, url: &str, connections: u32) -> Result<Database, db::Error> {
         let mut database = Database::new(url, connections)?;
-        if let Some(direct) = &self.database_direct_url {
+        if let Some(direct) = &self.database_way.direct_url {
             database = database.behind_pooler(direct)?;
         }
-        Ok(if self.database_prepared {
+        Ok(if self.database_way.prepared {
             database
         } else {
             database.without_prepared()

@@ -39,13 +39,17 @@ pub(super) fn routes() -> Routes {
     responses((status = 202, description = "It is in the queue", body = wire::Enqueued, headers(("location" = String, description = "The queue item"))),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
 async fn enqueue_one(
-    Visit { caller, database, .. }: Visit,
+    Visit {
+        state,
+        caller,
+        database,
+    }: Visit,
     key: IdempotencyKey,
     Json(mut request): Json<wire::Enqueue>,
 ) -> Result<impl IntoResponse> {
     request.idempotency_key = key.or_of_body(request.idempotency_key)?;
     caller.may_use(request.workspace_id)?;
-    let enqueued = enqueue::enqueue(&database, request, &caller.actor).await;
+    let enqueued = state.gather.enqueue(&database, request, &caller.actor).await;
     let enqueued = enqueued.map_err(|error| refused(error, ""))?;
     let location = [(header::LOCATION, format!("/v1/queue/{}", enqueued.id))];
     Ok((StatusCode::ACCEPTED, location, Answer(enqueued)))

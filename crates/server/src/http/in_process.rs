@@ -12,6 +12,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use stationmaster_client::{BoxError, Client, ClientBuilder};
 use stationmaster_core::db::Database;
 use stationmaster_core::dispatchers::supervisor::Office;
+use stationmaster_core::executions::gather::Gather;
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::task::spawn;
@@ -59,6 +60,7 @@ pub(crate) fn alone(
         access: Access::default(),
         feed: Feed::new(),
         targets: Arc::new(anywhere()),
+        gather: Gather::default(),
         detail: Detail::Told,
         stop: CancellationToken::new(),
     };

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use stationmaster_core::db::Database;
+use stationmaster_core::executions::gather::Gather;
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::retention::Retention;
@@ -97,6 +98,7 @@ pub(crate) struct State {
     limits: Limits,
     feed: Feed,
     targets: Arc<Guard>,
+    gather: Gather,
     /// How much a refusal tells of its cause.
     detail: Detail,
     stop: CancellationToken,
@@ -134,6 +136,7 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
         access: Access::default(),
         feed: Feed::new(),
         targets: Arc::new(parts.targets),
+        gather: Gather::default(),
         detail: Detail::Kept,
         stop: stop.clone(),
     };
