@@ -78,6 +78,7 @@ create table stationmaster_internal.executions_active (
     token                          bigint not null,
     lease_until                    timestamptz,
     engine                         text not null,
+    engine_id                      integer not null,
     run_id                         text,
     attempts                       integer not null,
     recoveries                     integer not null,

@@ -16,6 +16,7 @@
 //!    |- sweep        which runs have closed, again and again
 //!    |- visibility   the store that lists many runs
 //!    `- link         the one connection, made when first needed
+//!        `- bond         which Temporal it must lead to, and the proof
 //!   dispatchers  dispatchers as workflows, and the worker that runs them
 //!   config       what the outside has to say, checked once
 //! ```
@@ -23,6 +24,7 @@
 //! The invariant that all of it keeps: a start answers `Unavailable` only when nothing was started for certain;
 //! whatever might have reached the server is `InDoubt`. This crate knows no queue, no limit and no database.
 
+mod bond;
 mod close;
 mod config;
 mod dispatch;

@@ -11,7 +11,7 @@ use temporalio_common::protos::temporal::api::enums::v1::HistoryEventFilterType;
 use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use temporalio_common::protos::temporal::api::workflowservice::v1::{
-    DescribeWorkflowExecutionRequest, GetWorkflowExecutionHistoryRequest,
+    DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse, GetWorkflowExecutionHistoryRequest,
 };
 use tokio::time::{Instant, sleep};
 
@@ -31,25 +31,79 @@ impl TemporalEngine {
         workflow_id: &str,
         ends_at: Instant,
     ) -> Result<Option<WorkflowExecutionInfo>, CallError> {
-        let message = DescribeWorkflowExecutionRequest {
-            namespace: self.namespace.clone(),
-            execution: Some(named(workflow_id, "")),
-        };
-        let rpc = WorkflowService::describe_workflow_execution;
-        let described = known(self.link.call(ends_at, message, rpc).await)?;
+        let described = self.described(workflow_id, "", ends_at).await?;
         Ok(described.map(|described| described.workflow_execution_info.unwrap_or_default()))
     }
 
+    async fn described(
+        &self,
+        workflow_id: &str,
+        run_id: &str,
+        ends_at: Instant,
+    ) -> Result<Option<DescribeWorkflowExecutionResponse>, CallError> {
+        let message = DescribeWorkflowExecutionRequest {
+            namespace: self.namespace.clone(),
+            execution: Some(named(workflow_id, run_id)),
+        };
+        let rpc = WorkflowService::describe_workflow_execution;
+        known(self.link.call(ends_at, message, rpc).await)
+    }
+
     /// What Temporal knows of an execution. Without a run id it answers for the newest run, so an execution that
-    /// continued as new is followed.
+    /// continued as new is followed. A stranger's run under our id is none of ours.
     pub(crate) async fn run_state(
         &self,
         execution: ExecutionId,
         ends_at: Instant,
     ) -> Result<RunState, CallError> {
-        let Some(info) = self.newest_run(&execution.workflow_id(), ends_at).await? else {
-            return Ok(RunState::NotFound);
+        Ok(match self.run_of(execution, ends_at).await? {
+            Found::State(state) => state,
+            Found::Strange => RunState::NotFound,
+        })
+    }
+
+    /// Whether the chain of runs that ends with this one began with our own request. A server that does not tell is believed.
+    async fn is_ours(
+        &self,
+        execution: ExecutionId,
+        newest: &DescribeWorkflowExecutionResponse,
+        ends_at: Instant,
+    ) -> Result<bool, CallError> {
+        match began_by(newest, execution) {
+            Some(true) | None => return Ok(true),
+            Some(false) => {}
+        }
+        // A run that was continued, retried or reset was begun by Temporal itself; the first of its chain tells.
+        let info = newest.workflow_execution_info.as_ref();
+        let first = info.map(|info| info.first_run_id.as_str()).unwrap_or_default();
+        let run_id = info.and_then(|info| info.execution.as_ref());
+        if first.is_empty() || run_id.is_some_and(|run| run.run_id == first) {
+            return Ok(false);
+        }
+        let first = self.described(&execution.workflow_id(), first, ends_at).await?;
+        Ok(first
+            .and_then(|first| began_by(&first, execution))
+            .unwrap_or(true))
+    }
+
+    /// The same as [`Self::run_state`], telling a stranger's run from none.
+    pub(crate) async fn run_of(&self, execution: ExecutionId, ends_at: Instant) -> Result<Found, CallError> {
+        let Some(described) = self.described(&execution.workflow_id(), "", ends_at).await? else {
+            return Ok(Found::State(RunState::NotFound));
         };
+        if !self.is_ours(execution, &described, ends_at).await? {
+            return Ok(Found::Strange);
+        }
+        let info = described.workflow_execution_info.unwrap_or_default();
+        self.state_of(execution, &info, ends_at).await.map(Found::State)
+    }
+
+    async fn state_of(
+        &self,
+        execution: ExecutionId,
+        info: &WorkflowExecutionInfo,
+        ends_at: Instant,
+    ) -> Result<RunState, CallError> {
         let run_id = info
             .execution
             .as_ref()
@@ -109,6 +163,22 @@ impl TemporalEngine {
             .history
             .and_then(|history| history.events.into_iter().next_back()))
     }
+}
+
+/// What is found under the id of an execution.
+pub(crate) enum Found {
+    State(RunState),
+    /// A run that somebody else has begun.
+    Strange,
+}
+
+/// Whether a run was begun by our own request; `None`: that is not told.
+fn began_by(run: &DescribeWorkflowExecutionResponse, execution: ExecutionId) -> Option<bool> {
+    let requests = &run.workflow_extended_info.as_ref()?.request_id_infos;
+    if requests.is_empty() {
+        return None;
+    }
+    Some(requests.contains_key(&execution.to_string()))
 }
 
 /// A run by its id; the newest one when `run_id` is empty.

@@ -10,7 +10,8 @@
 -- empties all day. A plain `is not null` would turn the full join into one that can.
 -- $1 executions, $2 tokens, $3 item statuses, $4 statuses, $5 reasons, $6 last errors, $7 errors, $8 outputs,
 -- $9 attempts spent by this try, $10 run ids, $11 who says so, $12 the virtual time below which nobody may enter,
--- $13 their workspaces, when all are known and all ends are under one token (else null: they are looked up).
+-- $13 their workspaces, when all are known and all ends are under one token (else null: they are looked up),
+-- $14 the engine that says so (null: not an engine): its word holds for what runs on it alone.
 with known as materialized (
     select k.execution_id, k.token, k.workspace_id
     from unnest($1::uuid[], $2::bigint[], $13::uuid[]) as k (execution_id, token, workspace_id)
@@ -19,7 +20,7 @@ with known as materialized (
     select execution_id, token, workspace_id
     from (select a.execution_id, a.token, a.workspace_id
           from stationmaster_internal.executions_active a
-          where $13::uuid[] is null and a.execution_id = any ($1)) found
+          where $13::uuid[] is null and a.execution_id = any ($1) and ($14::integer is null or a.engine_id = $14)) found
     full join unnest($1::uuid[], $2::bigint[]) as k (execution_id, under_token) using (execution_id)
     where $13::uuid[] is null and (token is null) is not true and (under_token is null or under_token = token)
 ), locked as materialized (

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use super::{CloseStatus, Page, Reach, Told};
+use super::{CloseStatus, Identity, Page, Reach, Told};
 use crate::graph::Graph;
 use crate::id::{DefinitionId, ExecutionId, Token, VersionId, WorkspaceId};
 
@@ -116,6 +117,19 @@ pub trait Engine: Send + Sync + 'static {
     fn reach(&self) -> Reach {
         Reach::Shared
     }
+
+    /// Who it is, whatever it is bound to. By its name alone, when there can be no other.
+    fn identity(&self) -> Told<'_, Identity> {
+        let identity = Identity {
+            key: self.name().to_owned(),
+            place: self.name().to_owned(),
+        };
+        async { Ok(identity) }.boxed()
+    }
+
+    /// From now on every other call reaches this engine or none: an address may lead to another one tomorrow. `None`: nothing is
+    /// sent until it is known which one it should be.
+    fn bind_to(&self, _identity: Option<&Identity>) {}
 
     /// Does it read the input of what it starts?
     fn reads_input(&self) -> bool {

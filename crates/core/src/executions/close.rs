@@ -10,7 +10,7 @@ use super::ExecutionsContext;
 use super::finish::{End, Written, finish};
 use crate::db::{self, Read as _};
 use crate::duty;
-use crate::engine::Close;
+use crate::engine::{Close, EngineUnavailable};
 use crate::retry::Backoff;
 use crate::task::{Next, Pass, Silence};
 
@@ -23,6 +23,11 @@ const BUSY: Backoff = Backoff {
 /// in this many of the time, so that asking what has ended does not keep the engine from starting.
 const SWEEP_SHARE: u32 = 20;
 const SWEEP_AT_LEAST_EVERY: Duration = Duration::from_secs(2);
+/// An engine that asks for fewer lists is asked less and less often.
+const THROTTLED: Backoff = Backoff {
+    base: Duration::from_millis(500),
+    cap: Duration::from_secs(15),
+};
 /// How soon to ask again for the duty when another server has it.
 const STANDING_BY: Duration = Duration::from_secs(1);
 /// Without an open run there is nothing to sweep for; the bell tells when there is.
@@ -34,6 +39,8 @@ pub(super) struct SharedCloses {
     since: Option<Timestamp>,
     /// The bell rings while anything runs; a sweep comes no sooner for that.
     not_before: Option<Instant>,
+    /// How often in a row the engine asked for fewer lists.
+    throttled: u32,
 }
 
 impl SharedCloses {
@@ -42,6 +49,7 @@ impl SharedCloses {
             shared,
             since: None,
             not_before: None,
+            throttled: 0,
         }
     }
 }
@@ -66,8 +74,12 @@ impl Pass for SharedCloses {
             return Ok(Next::After(left));
         }
         let shared = &self.shared;
-        let query = "select min(claimed_at) from stationmaster_internal.executions_active";
-        let oldest: Option<jiff_sqlx::Timestamp> = sqlx::query_scalar(query).one(&shared.database).await?;
+        let Some(engine) = shared.contact.engine_id() else {
+            return Ok(Next::After(IDLE));
+        };
+        let query = "select min(claimed_at) from stationmaster_internal.executions_active where engine_id = $1";
+        let query = sqlx::query_scalar(query).bind(engine);
+        let oldest: Option<jiff_sqlx::Timestamp> = query.one(&shared.database).await?;
         let Some(oldest) = oldest.map(jiff_sqlx::Timestamp::to_jiff) else {
             return Ok(Next::After(IDLE));
         };
@@ -84,9 +96,17 @@ impl Pass for SharedCloses {
         let swept = shared.engine.closed_since(since).await;
         shared.contact.heard(&swept);
         let mut pause = shared.settings.close_interval;
-        let Ok((closes, next)) = swept else {
-            return Ok(self.rest(pause));
+        let (closes, next) = match swept {
+            Ok(swept) => swept,
+            Err(EngineUnavailable::Throttled(reason)) => {
+                self.throttled += 1;
+                let pause = pause.max(THROTTLED.wait(self.throttled));
+                tracing::warn!(reason, ?pause, "The engine asks for fewer lists; closes are learnt of later");
+                return Ok(self.rest(pause));
+            }
+            Err(EngineUnavailable::Away(_)) => return Ok(self.rest(pause)),
         };
+        self.throttled = 0;
         if closes.is_empty() {
             let share = asked_at.elapsed() * (SWEEP_SHARE - 1);
             pause = pause.max(share.min(SWEEP_AT_LEAST_EVERY));
@@ -152,7 +172,19 @@ impl Pass for LocalCloses {
 /// Ends what the engine says is over. Answers those that could not be written now, mostly because their workspace was in other
 /// hands: they keep nobody else waiting.
 async fn write_closes(shared: &ExecutionsContext, closes: &[Close]) -> Result<Written, db::Error> {
-    let ends: Vec<End> = closes.iter().cloned().map(End::of).collect();
+    let told_by = shared.contact.engine_id();
+    if told_by.is_none() {
+        // Whoever told it turned out to be another engine.
+        return Ok(Written::default());
+    }
+    let ends: Vec<End> = closes
+        .iter()
+        .cloned()
+        .map(|close| End {
+            told_by,
+            ..End::of(close)
+        })
+        .collect();
     let mut written = finish(&shared.database, &ends, shared.engine.name(), shared.floor()).await?;
     if !written.done.is_empty() {
         shared.bells.queue.ring();

@@ -3,16 +3,20 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use super::busy::Tries;
 use super::{EndReason, ItemStatus};
 use crate::db::{self, Database, column, statement, within};
 use crate::engine::{Close, CloseStatus};
-use crate::id::{ExecutionId, Token, WorkspaceId};
+use crate::id::{EngineId, ExecutionId, Token, WorkspaceId};
 
 /// The classes of errors that tell of a value which PostgreSQL cannot hold.
 const UNREPRESENTABLE: [&str; 2] = ["22", "54"];
 /// Those that are about what is written, and not about the moment, the connection or the schema. A constraint or a trigger
 /// (somebody may have added one of his own) refuses rows.
 const ABOUT_A_ROW: [&str; 6] = ["21", "22", "23", "44", "54", "P0"];
+
+/// A capacity row that is in other hands for longer than this many looks is left to the next round.
+const TRIES: u32 = 100;
 
 /// One end.
 #[derive(Debug, Clone)]
@@ -30,6 +34,8 @@ pub(crate) struct End {
     pub(crate) output: Option<String>,
     pub(crate) attempts: i32,
     pub(crate) run_id: Option<String>,
+    /// The engine that says so: its word holds for what runs on it. `None`: it was not an engine.
+    pub(crate) told_by: Option<EngineId>,
 }
 
 impl End {
@@ -47,6 +53,7 @@ impl End {
             output: close.output.map(|output| output.get().to_owned()),
             attempts: 0,
             run_id: None,
+            told_by: None,
         }
     }
 
@@ -116,6 +123,32 @@ pub(crate) async fn finish(
         written.extend(write_or_halve(database, &round, by, floor).await?);
     }
     Ok(written)
+}
+
+/// Ends executions whose engine is not used any more. Answers how many.
+pub(crate) async fn end_lost(
+    database: &Database,
+    executions: &[ExecutionId],
+    by: &str,
+) -> Result<u64, db::Error> {
+    let message = "the engine that it was given to is not used any more; retry it to run it on the one that is";
+    let lost = |id: &ExecutionId| End {
+        item_status: ItemStatus::Dispatched,
+        ..End::failed(*id, EndReason::EngineLost, message)
+    };
+    let mut ends: Vec<End> = executions.iter().map(lost).collect();
+    let (mut done, mut tries) = (0, Tries::new(TRIES));
+    loop {
+        let written = finish(database, &ends, by, 0.0).await?;
+        done += written.done.len() as u64;
+        if let Some(trouble) = written.trouble {
+            return Err(trouble);
+        }
+        ends.retain(|end| written.busy.contains(&end.execution_id));
+        if ends.is_empty() || !tries.again().await {
+            return Ok(done);
+        }
+    }
 }
 
 /// One execution can end under two claims: its server was cut off, claimed it again, and brings both ends at once. One statement
@@ -229,6 +262,7 @@ async fn write_in(
             .bind(by)
             .bind(floor)
             .bind(workspaces)
+            .bind(ends.first().and_then(|end| end.told_by))
             .fetch_all(connection),
     )
     .await?;

@@ -42,6 +42,7 @@ mod settle;
 mod start;
 
 pub(crate) use assembly::Executions;
+pub(crate) use finish::end_lost;
 use context::{ExecutionsContext, Hold};
 pub use stationmaster_wire::{ExecutionStatus, ItemStatus};
 

@@ -117,6 +117,10 @@ impl Recover {
             // Enqueuers may have relied on a server that looks no more.
             self.shared.bells.queue.ring();
         }
+        // What was claimed for another engine is not for this one to judge.
+        let Some(engine) = self.shared.contact.engine_id() else {
+            return Ok(Next::After(SOON));
+        };
         let began = Instant::now();
         let orphans: Vec<Orphan> = if dead.is_empty() && began < self.scan_at {
             Vec::new()
@@ -127,7 +131,8 @@ impl Recover {
                 .bind(&dead)
                 .bind(BATCH)
                 .bind(stale_after.as_secs_f64())
-                .bind(LOCAL);
+                .bind(LOCAL)
+                .bind(engine);
             let orphans = adopt.all(&self.shared.database).await?;
             self.scan_at = began + (began.elapsed() * SCAN_SHARE).min(SCAN_AT_LEAST_EVERY);
             orphans

@@ -131,7 +131,7 @@ impl ScriptedEngine {
 
     fn there(&self) -> Result<(), EngineUnavailable> {
         if self.mood() == Mood::Away {
-            Err(EngineUnavailable("away".to_owned()))
+            Err(EngineUnavailable::Away("away".to_owned()))
         } else {
             Ok(())
         }

@@ -2,6 +2,7 @@
 //! are read when a command asks for them, so that a command which needs none is not stopped by a wrong one.
 
 use std::sync::Arc;
+use futures::FutureExt as _;
 use std::time::Duration;
 
 use nix::unistd::{Uid, User};
@@ -85,7 +86,10 @@ impl Context {
         let config = Arc::new(self.settings()?.config);
         let office = {
             let (config, database) = (Arc::clone(&config), database.clone());
-            move || wiring::office(&config, database.clone())
+            move || {
+                let (config, database) = (Arc::clone(&config), database.clone());
+                async move { wiring::office(&config, database).await }.boxed()
+            }
         };
         http::alone(builder(), &Self::actor(), database, &config, office)
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use futures::future::BoxFuture;
 use axum::Router;
 use axum::body::Body;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -38,7 +39,7 @@ pub(crate) fn alone(
     actor: &str,
     database: &Database,
     config: &Config,
-    office: impl Fn() -> Result<Office> + Send + Sync + 'static,
+    office: impl Fn() -> BoxFuture<'static, Result<Office>> + Send + Sync + 'static,
 ) -> Result<Client> {
     let caller = Caller::on_the_database(actor);
     // What is changed is written down under this name, whoever writes it.
