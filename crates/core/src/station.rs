@@ -72,9 +72,7 @@ pub enum StartError {
 
 /// Is the engine the one on record? One that does not answer now is asked again by the prober.
 async fn meet_engine(around: &Surroundings) -> Result<(), StartError> {
-    let met = around
-        .contact
-        .recognise(&around.database, around.presence.name());
+    let met = around.contact.recognise(&around.database, around.presence.name());
     if let Ok(met) = tokio::time::timeout(MEETING, met).await
         && let Recognised::Other(other) = met?
     {

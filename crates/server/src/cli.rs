@@ -8,8 +8,8 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     alarms, audit, bench, completions, config as show_config, contexts, dev, dispatchers, docs, doctor,
-    engine, executions, locks, man, migrate, plans, queue, serve, servers, signals, tokens, triggers, workflows,
-    workspaces,
+    engine, executions, locks, man, migrate, plans, queue, serve, servers, signals, tokens, triggers,
+    workflows, workspaces,
 };
 use crate::config::{Flags, TargetFlags};
 use crate::failure;

@@ -126,13 +126,19 @@ impl Place {
             ..DescribeNamespaceRequest::default()
         };
         let mut service = connection.workflow_service();
-        let described = service.describe_namespace(Request::new(message)).await?.into_inner();
+        let described = service
+            .describe_namespace(Request::new(message))
+            .await?
+            .into_inner();
         let namespace_id = described.namespace_info.map(|info| info.id).unwrap_or_default();
         // A namespace that several clusters share is the same in each of them, and moves between them.
         let cluster_id = if described.is_global_namespace {
             "any".to_owned()
         } else {
-            match service.get_cluster_info(Request::new(GetClusterInfoRequest {})).await {
+            match service
+                .get_cluster_info(Request::new(GetClusterInfoRequest {}))
+                .await
+            {
                 Ok(info) => info.into_inner().cluster_id,
                 // Not everybody may ask; the id of the namespace is unique by itself.
                 Err(status) if matches!(status.code(), Code::PermissionDenied | Code::Unimplemented) => {

@@ -94,6 +94,7 @@ pub(crate) fn read(execution_id: ExecutionId, status: CloseStatus, event: Histor
     Ending::Closed(Close {
         execution_id,
         token: None,
+        holder: None,
         status,
         output,
         error,
@@ -107,6 +108,7 @@ pub(crate) fn without_history(execution_id: ExecutionId, status: CloseStatus, wh
     Ending::Closed(Close {
         execution_id,
         token: None,
+        holder: None,
         status,
         output: None,
         error: Some(error),

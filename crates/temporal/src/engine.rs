@@ -153,7 +153,8 @@ impl TemporalEngine {
         self.describe_namespace(self.rpc_ends_at()).await?;
         let nothing = "stationmaster-looks-whether-it-may-act";
         let ends_at = self.rpc_ends_at();
-        self.end_run(nothing, "", "", "there is no such run", ends_at).await
+        self.end_run(nothing, "", "", "there is no such run", ends_at)
+            .await
     }
 
     async fn request_cancel(&self, execution: ExecutionId, reason: &str) -> Result<(), CallError> {

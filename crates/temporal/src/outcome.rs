@@ -59,11 +59,15 @@ fn judge_answer(status: &Status) -> Verdict {
         // Our key, our rights or our namespace: nothing of any item, and every item would be answered alike. Whoever mends it
         // finds the queue as it was.
         Code::Unauthenticated | Code::PermissionDenied => Verdict::Unavailable,
-        Code::NotFound | Code::FailedPrecondition | Code::InvalidArgument if is_about_the_namespace(status) => {
+        Code::NotFound | Code::FailedPrecondition | Code::InvalidArgument
+            if is_about_the_namespace(status) =>
+        {
             Verdict::Unavailable
         }
         // Faults of this request: a repeat would be answered alike.
-        Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition | Code::Unimplemented => Verdict::Refused,
+        Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition | Code::Unimplemented => {
+            Verdict::Refused
+        }
         // A request beyond the server's size limit uses the code of an overload, but will never fit.
         Code::ResourceExhausted if status.message().contains("larger than max") => Verdict::Refused,
         // Rate limits are checked before anything is written.
@@ -101,9 +105,7 @@ fn is_unknown_run(error: &CallError) -> bool {
     let CallError::Answered(status) = error else {
         return false;
     };
-    status.code() == Code::NotFound
-        && status.source().is_none()
-        && !is_about_the_namespace(status)
+    status.code() == Code::NotFound && status.source().is_none() && !is_about_the_namespace(status)
 }
 
 /// An answer about a run; `None`: there is no such run.
@@ -171,7 +173,10 @@ mod tests {
                 answered(Code::NotFound, "namespace nowhere is not found"),
                 Unavailable,
             ),
-            (answered(Code::PermissionDenied, "request unauthorized"), Unavailable),
+            (
+                answered(Code::PermissionDenied, "request unauthorized"),
+                Unavailable,
+            ),
             (answered(Code::Unauthenticated, "no token"), Unavailable),
             (
                 answered(Code::FailedPrecondition, "client version not supported"),

@@ -3,7 +3,7 @@
 -- more than `free` can never exceed a limit. Locks capacity rows, skipping what others hold.
 -- Nothing is served by an engine that was retired meanwhile.
 -- Index: workspace_capacity_eligible, engines_pkey. $1 the virtual time to look from, $2 how many, $3 the engine.
-select workspace_id, max_concurrent - active as free, weight, virtual_time
+select workspace_id, max_concurrent - active as free, greatest(weight, 1e-6) as weight, virtual_time
 from stationmaster_internal.workspace_capacity
 where eligible and virtual_time >= $1
   and exists (select from stationmaster_internal.engines where id = $3 and retired_at is null)

@@ -56,7 +56,7 @@ with room as (
 ), moved as (
     update stationmaster_internal.workspace_capacity c
     set active       = c.active + s.admitted,
-        virtual_time = c.virtual_time + s.admitted / c.weight,
+        virtual_time = c.virtual_time + s.admitted / greatest(c.weight, 1e-6),
         ready        = s.found = s.take,
         head_rank    = coalesce(s.last[1], c.head_rank),
         head_seq     = coalesce(s.last[2], c.head_seq),

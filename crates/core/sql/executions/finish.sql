@@ -11,7 +11,8 @@
 -- $1 executions, $2 tokens, $3 item statuses, $4 statuses, $5 reasons, $6 last errors, $7 errors, $8 outputs,
 -- $9 attempts spent by this try, $10 run ids, $11 who says so, $12 the virtual time below which nobody may enter,
 -- $13 their workspaces, when all are known and all ends are under one token (else null: they are looked up),
--- $14 the engine that says so (null: not an engine): its word holds for what runs on it alone.
+-- $14 the engine that says so (null: not an engine): its word holds for what runs on it alone, $15 the ids of the server whose
+-- claims these are (null: whoever's): after a failover that lost commits the same token may have been given twice.
 with known as materialized (
     select k.execution_id, k.token, k.workspace_id
     from unnest($1::uuid[], $2::bigint[], $13::uuid[]) as k (execution_id, token, workspace_id)
@@ -36,6 +37,7 @@ with known as materialized (
     delete from stationmaster_internal.executions_active a
     where a.execution_id = any (array(select execution_id from decided where free))
       and a.token = any (array(select distinct token from known))
+      and ($15::uuid[] is null or a.holder = any ($15))
     returning a.execution_id, a.item_id, a.workspace_id, a.workflow_definition_id, a.workflow_definition_version_id, a.engine,
               a.run_id, a.attempts, a.recoveries, a.holder, a.claimed_at, a.dispatched_at
 ), freed as (

@@ -79,7 +79,11 @@ impl Contact {
         Ok(
             match record::recognise(database, self.engine.name(), &identity, by).await? {
                 Ok(id) => {
-                    tracing::info!(engine = self.engine.name(), place = identity.place, "This is the engine on record");
+                    tracing::info!(
+                        engine = self.engine.name(),
+                        place = identity.place,
+                        "This is the engine on record"
+                    );
                     self.engine.bind_to(Some(&identity));
                     self.known.store(id.0, Ordering::Release);
                     Recognised::Ours

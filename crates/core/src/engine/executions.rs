@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::{CloseStatus, Identity, Page, Reach, Told};
 use crate::graph::Graph;
-use crate::id::{DefinitionId, ExecutionId, Token, VersionId, WorkspaceId};
+use crate::id::{DefinitionId, ExecutionId, ServerId, Token, VersionId, WorkspaceId};
 
 /// Everything an engine needs to start one execution.
 #[derive(Debug, Clone)]
@@ -91,6 +91,8 @@ pub struct Close {
     pub execution_id: ExecutionId,
     /// Accept this end only under this claim; `None` when the engine's word holds whoever the holder is.
     pub token: Option<Token>,
+    /// And only in the hands of this server; `None` with no token.
+    pub holder: Option<ServerId>,
     /// How it ended.
     pub status: CloseStatus,
     /// The result, as JSON, when there is one.

@@ -117,7 +117,7 @@ impl Admission {
         let _turn = self.shared.capacity_turn.lock().await;
         let hints_from = self.memory.lock().hints_from;
         let mut transaction = self.shared.database.pool().begin().await?;
-        let (last, seen, used, token): (Option<i64>, i64, i64, Token) =
+        let (last, seen, used, token, reached): (Option<i64>, i64, i64, Token, f64) =
             sqlx::query_as(statement!("capacity/absorb_hints"))
                 .bind(hints_from)
                 .bind(HINTS)
@@ -125,6 +125,7 @@ impl Admission {
                 .fetch_one(&mut *transaction)
                 .await?;
         *known_token = Some(token);
+        self.shared.low_water.lock().served(reached);
         // Thousands of hints for workspaces that somebody keeps locked must not hide those behind them.
         self.memory.lock().hints_from = if seen == HINTS && used < seen {
             last.unwrap_or_default() + 1

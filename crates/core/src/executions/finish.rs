@@ -7,7 +7,7 @@ use super::busy::Tries;
 use super::{EndReason, ItemStatus};
 use crate::db::{self, Database, column, statement, within};
 use crate::engine::{Close, CloseStatus};
-use crate::id::{EngineId, ExecutionId, Token, WorkspaceId};
+use crate::id::{EngineId, ExecutionId, ServerId, Token, WorkspaceId};
 
 /// The classes of errors that tell of a value which PostgreSQL cannot hold.
 const UNREPRESENTABLE: [&str; 2] = ["22", "54"];
@@ -24,6 +24,8 @@ pub(crate) struct End {
     pub(crate) execution_id: ExecutionId,
     /// Only under this claim; `None`: whoever holds it.
     pub(crate) token: Option<Token>,
+    /// Only in the hands of this server; `None`: whoever holds it.
+    pub(crate) holder: Option<ServerId>,
     /// Whose slot it holds, where that is known: it need not be looked up then.
     pub(crate) workspace_id: Option<WorkspaceId>,
     pub(crate) item_status: ItemStatus,
@@ -44,6 +46,7 @@ impl End {
         Self {
             execution_id: close.execution_id,
             token: close.token,
+            holder: close.holder,
             workspace_id: None,
             item_status: ItemStatus::Dispatched,
             status: close.status,
@@ -62,6 +65,7 @@ impl End {
         let close = Close {
             execution_id,
             token: None,
+            holder: None,
             status: CloseStatus::Failed,
             output: None,
             error: None,
@@ -131,7 +135,8 @@ pub(crate) async fn end_lost(
     executions: &[ExecutionId],
     by: &str,
 ) -> Result<u64, db::Error> {
-    let message = "the engine that it was given to is not used any more; retry it to run it on the one that is";
+    let message =
+        "the engine that it was given to is not used any more; retry it to run it on the one that is";
     let lost = |id: &ExecutionId| End {
         item_status: ItemStatus::Dispatched,
         ..End::failed(*id, EndReason::EngineLost, message)
@@ -247,6 +252,7 @@ async fn write_in(
         .iter()
         .map(|end| end.workspace_id.filter(|_| is_one_claim))
         .collect();
+    let holders: Option<Vec<ServerId>> = ends.iter().map(|end| end.holder).collect();
     let rows: Vec<(ExecutionId, bool)> = within(
         sqlx::query_as(statement!("executions/finish"))
             .bind(column(ends, |end| end.execution_id))
@@ -263,6 +269,7 @@ async fn write_in(
             .bind(floor)
             .bind(workspaces)
             .bind(ends.first().and_then(|end| end.told_by))
+            .bind(holders)
             .fetch_all(connection),
     )
     .await?;
@@ -279,6 +286,7 @@ mod tests {
             ..End::of(Close {
                 execution_id: ExecutionId(uuid::Uuid::from_u128(execution)),
                 token: None,
+                holder: None,
                 status: CloseStatus::Completed,
                 output: None,
                 error: None,

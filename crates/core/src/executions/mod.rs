@@ -42,8 +42,8 @@ mod settle;
 mod start;
 
 pub(crate) use assembly::Executions;
-pub(crate) use finish::end_lost;
 use context::{ExecutionsContext, Hold};
+pub(crate) use finish::end_lost;
 pub use stationmaster_wire::{ExecutionStatus, ItemStatus};
 
 words! {

@@ -210,6 +210,7 @@ pub async fn complete(
     let close = Close {
         execution_id: execution,
         token: None,
+        holder: None,
         status: completion.status,
         output: completion.output,
         error: completion.error,

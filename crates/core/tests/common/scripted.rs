@@ -26,6 +26,8 @@ pub(crate) enum Mood {
     LosesTheAnswer,
     /// Loses the request; questions are answered.
     LosesTheRequest,
+    /// Runs it, and asks for fewer lists.
+    ThrottlesLists,
     /// Falls over.
     Panics,
 }
@@ -137,6 +139,13 @@ impl ScriptedEngine {
         }
     }
 
+    fn lists(&self) -> Result<(), EngineUnavailable> {
+        if self.mood() == Mood::ThrottlesLists {
+            return Err(EngineUnavailable::Throttled("too many lists".to_owned()));
+        }
+        self.there()
+    }
+
     fn run(&self, execution: ExecutionId) -> StartOutcome {
         let mut state = self.state();
         match state.runs.get(&execution) {
@@ -163,6 +172,7 @@ fn close_of(execution_id: ExecutionId, status: CloseStatus) -> Close {
     Close {
         execution_id,
         token: None,
+        holder: None,
         status,
         output: None,
         error: None,
@@ -179,7 +189,7 @@ impl Engine for ScriptedEngine {
             self.state().asked.push(request.execution_id);
             let _ = self.held.subscribe().wait_for(|held| !held).await;
             match self.mood() {
-                Mood::Willing => self.run(request.execution_id),
+                Mood::Willing | Mood::ThrottlesLists => self.run(request.execution_id),
                 Mood::Refuses => StartOutcome::Refused {
                     message: "refused as told".to_owned(),
                 },
@@ -239,7 +249,7 @@ impl Engine for ScriptedEngine {
 
     fn closed_since(&self, _since: Timestamp) -> Told<'_, (Vec<Close>, Timestamp)> {
         async move {
-            self.there()?;
+            self.lists()?;
             let state = self.state();
             let times = if state.repeats_closes { 2 } else { 1 };
             let closes = state
@@ -254,7 +264,7 @@ impl Engine for ScriptedEngine {
 
     fn open_runs(&self, _page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>> {
         async move {
-            self.there()?;
+            self.lists()?;
             let state = self.state();
             let open = state.runs.iter().filter(|(_, status)| status.is_none());
             let rows = open

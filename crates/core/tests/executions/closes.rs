@@ -1,8 +1,10 @@
 //! Whatever an engine tells of the ends of runs, one that is told twice or cannot be written holds nobody else up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use stationmaster_core::engine::{CloseStatus, Engine};
+use stationmaster_core::executions::Settings;
 use stationmaster_core::id::{ExecutionId, ItemId};
 
 use crate::common::counting::wrong_counters;
@@ -58,5 +60,32 @@ async fn an_end_that_the_database_refuses_keeps_no_other_from_being_written() {
         .await;
     testbed.reaches(refused, "TIMED_OUT").await;
     assert_eq!(wrong_counters(&testbed).await, []);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_engine_that_asks_for_fewer_lists_is_not_taken_to_be_away() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(9, NOOP).await;
+    let engine = ScriptedEngine::new(Mood::ThrottlesLists);
+    let settings = Settings {
+        close_interval: Duration::from_millis(20),
+        reconcile_interval: Duration::from_millis(100),
+        ..brisk()
+    };
+    let server = Server::start_outside(&testbed.url, settings, Arc::clone(&engine) as Arc<dyn Engine>).await;
+    let first = testbed.enqueue(tenant).await;
+    testbed.reaches(first, "RUNNING").await;
+    // Long enough for three lists in a row to be turned away.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(server.station.readiness().await.problems, Vec::<String>::new());
+    let second = testbed.enqueue(tenant).await;
+    testbed.reaches(second, "RUNNING").await;
+    engine.feel(Mood::Willing);
+    engine.close(
+        ExecutionId(testbed.execution(first).await.id),
+        CloseStatus::Completed,
+    );
+    testbed.reaches(first, "COMPLETED").await;
     server.stop().await;
 }

@@ -70,19 +70,19 @@ const HOT: &[Hot] = &[
         name: "executions/finish",
         statement: include_str!("../../sql/executions/finish.sql"),
         values: "array[NOBODY]::uuid[], array[1], array['DISPATCHED'], array['COMPLETED'], array[null]::text[],
-                 array[null]::text[], array[null]::text[], array[null]::text[], array[0], array[null]::text[], 'x', 0, null, null",
+                 array[null]::text[], array[null]::text[], array[null]::text[], array[0], array[null]::text[], 'x', 0, null, null, null",
         indexes: &["executions_active_pkey", "workspace_capacity_pkey"],
     },
     Hot {
         name: "executions/release",
         statement: include_str!("../../sql/executions/release.sql"),
-        values: "array[NOBODY]::uuid[], array[1], array[0], array[0], array[0], array['x'], array['x'], 'x', 0",
+        values: "array[NOBODY]::uuid[], array[1], array[0], array[0], array[0], array['x'], array['x'], 'x', 0, array[NOBODY]::uuid[]",
         indexes: &["executions_active_pkey", "workspace_capacity_pkey"],
     },
     Hot {
         name: "executions/settle_running",
         statement: include_str!("../../sql/executions/settle_running.sql"),
-        values: "array[NOBODY]::uuid[], array[1], array['x']",
+        values: "array[NOBODY]::uuid[], array[1], array['x'], array[NOBODY]::uuid[]",
         indexes: &["executions_active_pkey"],
     },
     Hot {

@@ -1,8 +1,8 @@
 //! What every command has at hand: the settings, the way to the database, the format of its output, and who acts. Settings
 //! are read when a command asks for them, so that a command which needs none is not stopped by a wrong one.
 
-use std::sync::Arc;
 use futures::FutureExt as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::unistd::{Uid, User};

@@ -101,7 +101,10 @@ async fn change(args: &ChangeArgs, context: &Context) -> Result<()> {
     match record::change(&database, name, &identity, runs, &Context::actor()).await? {
         Changed::Served(servers) => Err(Refusal::new(
             Kind::Conflict,
-            format!("servers still work with the engine {name}: {}", servers.join(", ")),
+            format!(
+                "servers still work with the engine {name}: {}",
+                servers.join(", ")
+            ),
             "Stop all of them first, then change, then start them with the new settings",
         )
         .into()),
@@ -147,7 +150,11 @@ impl Described for Recorded {
     const COLUMNS: &'static [Column<Self>] = &[
         column("ENGINE", |engine| cell(&engine.name)),
         column("STATE", |engine| {
-            status(if engine.retired_at.is_some() { "retired" } else { "current" })
+            status(if engine.retired_at.is_some() {
+                "retired"
+            } else {
+                "current"
+            })
         }),
         column("PLACE", |engine| cell(&engine.place)),
         column("ACTIVE", |engine| cell(engine.active)),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use futures::future::BoxFuture;
 use axum::Router;
 use axum::body::Body;
+use futures::future::BoxFuture;
 use futures::{StreamExt as _, TryStreamExt as _};
 use stationmaster_client::{BoxError, Client, ClientBuilder};
 use stationmaster_core::db::Database;
