@@ -135,7 +135,7 @@ async fn a_server_that_meets_another_engine_late_ends_frees_and_starts_nothing()
     // The wrong engine is away when its server starts, and comes up when the right server is gone.
     let wrong = start(&testbed, Arc::clone(&south)).await.ok().unwrap();
     right.stop().await;
-    let waits = testbed.enqueue((testbed.workspace(1).await, tenant.1)).await;
+    let waits = testbed.enqueue(testbed.tenant(1, NOOP).await).await;
     south.script.feel(Mood::Willing);
     eventually("the wrong server has found out", async || {
         let problems = wrong.readiness().await.problems.join("; ");

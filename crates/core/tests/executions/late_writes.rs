@@ -265,5 +265,5 @@ async fn a_start_under_a_token_that_another_holder_has_too_is_not_settled() {
 
 #[tokio::test]
 async fn a_claim_under_a_token_that_another_holder_has_too_is_not_given_back() {
-    a_token_that_was_given_twice_is_refused(Mood::Away).await;
+    a_token_that_was_given_twice_is_refused(Mood::Refuses).await;
 }
