@@ -21,7 +21,11 @@ async fn servers_with_another_namespace_are_refused_and_harm_nothing_even_when_t
         let mut refused = launch(&wrong).start();
         let (status, _) = refused.ended().await;
         assert_eq!(status.code(), Some(4), "{}", refused.log());
-        for words in [&*right.namespace, &*wrong.namespace, "stationmaster engine change"] {
+        for words in [
+            &*right.namespace,
+            &*wrong.namespace,
+            "stationmaster engine change",
+        ] {
             assert!(refused.log().contains(words), "{words}: {}", refused.log());
         }
     }

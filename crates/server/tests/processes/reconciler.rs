@@ -50,7 +50,10 @@ async fn an_emptied_engine_ends_nothing_until_somebody_says_that_it_is_meant() {
     server.signal(Signal::SIGTERM);
     server.ended().await;
     let changed = engine(&["change", "--yes"]);
-    assert_eq!((&changed["changed"], &changed["executions"]), (&true.into(), &1.into()));
+    assert_eq!(
+        (&changed["changed"], &changed["executions"]),
+        (&true.into(), &1.into())
+    );
     let shown = engine(&["show"]);
     assert!(shown.to_string().contains(&temporal.namespace), "{shown}");
     let _server = launch.start_ready().await;

@@ -12,7 +12,7 @@ use temporalio_common::protos::temporal::api::common::v1::WorkflowType;
 use temporalio_common::protos::temporal::api::history::v1::history_event::Attributes;
 use temporalio_common::protos::temporal::api::workflowservice::v1::StartWorkflowExecutionRequest;
 
-use crate::support::{PATIENCE, Puppet, json, parsed, queue, request, server_and_engine, start_running};
+use crate::support::{PATIENCE, Puppet, json, queue, request, server_and_engine, start_running};
 
 #[tokio::test]
 async fn an_execution_started_by_many_at_once_is_one_run_and_all_say_running() {
