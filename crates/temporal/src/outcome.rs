@@ -56,9 +56,8 @@ fn judge_answer(status: &Status) -> Verdict {
         },
         // The namespace lives on another cluster now; the request was turned away before it did anything.
         Code::FailedPrecondition if has_detail(status, "NamespaceNotActiveFailure") => Verdict::Unavailable,
-        // Our key, our rights or our namespace: nothing of any item, and every item would be answered alike. Whoever mends it
-        // finds the queue as it was.
-        Code::Unauthenticated | Code::PermissionDenied => Verdict::Unavailable,
+        // Our namespace, and below our key and our rights: nothing of any item, and every item would be answered alike. Whoever
+        // mends it finds the queue as it was.
         Code::NotFound | Code::FailedPrecondition | Code::InvalidArgument
             if is_about_the_namespace(status) =>
         {
@@ -70,8 +69,8 @@ fn judge_answer(status: &Status) -> Verdict {
         }
         // A request beyond the server's size limit uses the code of an overload, but will never fit.
         Code::ResourceExhausted if status.message().contains("larger than max") => Verdict::Refused,
-        // Rate limits are checked before anything is written.
-        Code::ResourceExhausted => Verdict::Unavailable,
+        // Rights and rate limits are checked before anything is written.
+        Code::Unauthenticated | Code::PermissionDenied | Code::ResourceExhausted => Verdict::Unavailable,
         // `Unavailable` too: a frontend says it when the history service behind it broke off, perhaps after writing.
         Code::Unavailable
         | Code::DeadlineExceeded

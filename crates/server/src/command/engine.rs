@@ -25,7 +25,7 @@ pub(crate) enum Command {
     ///
     /// Servers refuse to work with another engine than the one on record: a mistyped address or an emptied cluster would make
     /// everything that runs look lost. This command says that the other one is meant. All servers must be stopped first. What
-    /// runs on the old engine is ended as FAILED with the reason engine_lost and its slots are free; the old engine itself is not
+    /// runs on the old engine is ended as FAILED with the reason `engine_lost` and its slots are free; the old engine itself is not
     /// told anything, and its runs go on there if it is still there. With --keep-runs they are taken to be on the new engine, as
     /// after a cluster was restored or moved with its runs.
     Change(ChangeArgs),
