@@ -29,8 +29,8 @@ pub(crate) fn status(status: WorkflowExecutionStatus) -> Option<CloseStatus> {
 pub(crate) enum Ending {
     /// The execution has ended.
     Closed(Close),
-    /// Another run took over.
-    TakenOver,
+    /// The execution goes on: another run took over, or this one was a stranger's.
+    GoesOn,
 }
 
 /// What the last event of a run that closed with `status` tells.
@@ -67,7 +67,7 @@ pub(crate) fn read(execution_id: ExecutionId, status: CloseStatus, event: Histor
                 Some(error),
             )
         }
-        Attributes::WorkflowExecutionContinuedAsNewEventAttributes(_) => return Ending::TakenOver,
+        Attributes::WorkflowExecutionContinuedAsNewEventAttributes(_) => return Ending::GoesOn,
         Attributes::WorkflowExecutionCanceledEventAttributes(cancelled) => {
             let mut error = json!({"message": "the run was cancelled", "type": "Cancelled"});
             if let Some(details) = payload::to_json(cancelled.details) {
@@ -88,7 +88,7 @@ pub(crate) fn read(execution_id: ExecutionId, status: CloseStatus, event: Histor
         _ => return without_history(execution_id, status, "its last event does not close it"),
     };
     if !successor.is_empty() {
-        return Ending::TakenOver;
+        return Ending::GoesOn;
     }
     let error = error.map(|error| payload::raw(&error));
     Ending::Closed(Close {
@@ -163,7 +163,7 @@ mod tests {
             ..WorkflowExecutionFailedEventAttributes::default()
         };
         let ending = read_attributes(Attributes::WorkflowExecutionFailedEventAttributes(failed));
-        assert!(matches!(ending, Ending::TakenOver));
+        assert!(matches!(ending, Ending::GoesOn));
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //!    |- run          one run: describe it, read how it ended
 //!    |   |- close        the last event of a history as a Close  pure
 //!    |   `- payload      payloads and failures as JSON           pure
+//!    |- ours         whose run it is: ours, or a stranger's under our id
 //!    |- health       what can be seen of the cluster, for people
 //!    |- sweep        which runs have closed, again and again
 //!    |- visibility   the store that lists many runs
@@ -32,6 +33,7 @@ mod dispatchers;
 mod engine;
 mod health;
 mod link;
+mod ours;
 mod outcome;
 mod payload;
 mod run;

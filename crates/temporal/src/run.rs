@@ -35,7 +35,7 @@ impl TemporalEngine {
         Ok(described.map(|described| described.workflow_execution_info.unwrap_or_default()))
     }
 
-    async fn described(
+    pub(crate) async fn described(
         &self,
         workflow_id: &str,
         run_id: &str,
@@ -60,30 +60,6 @@ impl TemporalEngine {
             Found::State(state) => state,
             Found::Strange => RunState::NotFound,
         })
-    }
-
-    /// Whether the chain of runs that ends with this one began with our own request. A server that does not tell is believed.
-    async fn is_ours(
-        &self,
-        execution: ExecutionId,
-        newest: &DescribeWorkflowExecutionResponse,
-        ends_at: Instant,
-    ) -> Result<bool, CallError> {
-        match began_by(newest, execution) {
-            Some(true) | None => return Ok(true),
-            Some(false) => {}
-        }
-        // A run that was continued, retried or reset was begun by Temporal itself; the first of its chain tells.
-        let info = newest.workflow_execution_info.as_ref();
-        let first = info.map(|info| info.first_run_id.as_str()).unwrap_or_default();
-        let run_id = info.and_then(|info| info.execution.as_ref());
-        if first.is_empty() || run_id.is_some_and(|run| run.run_id == first) {
-            return Ok(false);
-        }
-        let first = self.described(&execution.workflow_id(), first, ends_at).await?;
-        Ok(first
-            .and_then(|first| began_by(&first, execution))
-            .unwrap_or(true))
     }
 
     /// The same as [`Self::run_state`], telling a stranger's run from none.
@@ -114,7 +90,7 @@ impl TemporalEngine {
         };
         match self.end_of(execution, &run_id, status, ends_at).await? {
             Ending::Closed(close) => Ok(RunState::Closed(close)),
-            Ending::TakenOver => Ok(RunState::Running { run_id }),
+            Ending::GoesOn => Ok(RunState::Running { run_id }),
         }
     }
 
@@ -170,15 +146,6 @@ pub(crate) enum Found {
     State(RunState),
     /// A run that somebody else has begun.
     Strange,
-}
-
-/// Whether a run was begun by our own request; `None`: that is not told.
-fn began_by(run: &DescribeWorkflowExecutionResponse, execution: ExecutionId) -> Option<bool> {
-    let requests = &run.workflow_extended_info.as_ref()?.request_id_infos;
-    if requests.is_empty() {
-        return None;
-    }
-    Some(requests.contains_key(&execution.to_string()))
 }
 
 /// A run by its id; the newest one when `run_id` is empty.

@@ -267,3 +267,21 @@ async fn a_start_under_a_token_that_another_holder_has_too_is_not_settled() {
 async fn a_claim_under_a_token_that_another_holder_has_too_is_not_given_back() {
     a_token_that_was_given_twice_is_refused(Mood::Refuses).await;
 }
+
+#[tokio::test]
+async fn an_end_under_a_token_that_another_holder_has_too_ends_nothing() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, &wait(0.5)).await;
+    let server = testbed.server(brisk()).await;
+    let item = testbed.enqueue(tenant).await;
+    testbed.reaches(item, "RUNNING").await;
+    let other = Uuid::now_v7();
+    let change = "update stationmaster_internal.executions_active set holder = $1 returning token";
+    let query = sqlx::query_scalar(change).bind(other);
+    let token: i64 = query.fetch_one(testbed.pool()).await.unwrap();
+    let refused = async || server.metric("stale_writes_refused_total{write=\"close\"}") == 1;
+    eventually("the end is refused", refused).await;
+    still_held_by(&testbed, item, (other, token), "RUNNING").await;
+    assert_eq!(wrong_counters(&testbed).await, []);
+    server.stop().await;
+}

@@ -119,7 +119,7 @@ async fn a_terminated_run_is_reported_in_time_with_the_reason() {
 async fn a_run_that_ran_out_of_time_is_reported_in_time() {
     let (server, engine) = server_and_engine().await;
     let (since, request) = (a_moment_ago(), request());
-    // Stationmaster sets no limit on a run, so this one is started by hand.
+    // Stationmaster sets no limit on a run, so this one is started by hand, under the id that our own request would have.
     let mut start = StartWorkflowExecutionRequest {
         namespace: "default".to_owned(),
         workflow_id: request.execution_id.workflow_id(),
@@ -127,7 +127,7 @@ async fn a_run_that_ran_out_of_time_is_reported_in_time() {
             name: request.workflow_type.clone(),
         }),
         task_queue: Some(queue(&request)),
-        request_id: "by hand".to_owned(),
+        request_id: request.execution_id.to_string(),
         ..StartWorkflowExecutionRequest::default()
     };
     start.workflow_execution_timeout = Some(Duration::from_secs(1).try_into().unwrap());

@@ -1,6 +1,7 @@
 //! Starting, asking, cancelling and terminating.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
 use stationmaster_core::engine::{CloseStatus, Engine, OpenRun, RunState, StartOutcome, StartRequest};
@@ -84,7 +85,23 @@ async fn a_run_that_somebody_else_started_under_our_id_is_refused_and_never_take
     assert!(refused().await.contains("not started by Stationmaster"));
     let states = engine.describe(&[request.execution_id]).await.unwrap();
     assert!(matches!(states[..], [RunState::NotFound]), "{states:?}");
+    // Nor is it ours to end, whatever became of our execution, and its end is none of ours.
+    let marker = crate::support::request();
+    start_running(&engine, &marker).await;
+    let open = listed_open(&engine, marker.execution_id).await;
+    assert!(!open.contains(&request.execution_id));
+    let since = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(1);
     puppet.fail(&request, "Sad", "it did not work").await;
+    puppet.complete(&marker, "json/plain", b"1").await;
+    let mut told = Vec::new();
+    let begun = std::time::Instant::now();
+    while !told.contains(&marker.execution_id) || begun.elapsed() < Duration::from_secs(2) {
+        let (closes, _) = engine.closed_since(since).await.unwrap();
+        told.extend(closes.into_iter().map(|close| close.execution_id));
+        assert!(begun.elapsed() < PATIENCE, "our own end is told");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(!told.contains(&request.execution_id), "a stranger's end was told");
     assert!(!foreign.run_id.is_empty());
     assert!(refused().await.contains("not started by Stationmaster"));
 }
@@ -271,6 +288,8 @@ async fn a_run_that_continued_as_new_is_still_ours_although_temporal_began_it() 
     assert_ne!(newest, first);
     let states = engine.describe(&[request.execution_id]).await.unwrap();
     assert!(matches!(states[..], [RunState::Running { .. }]), "{states:?}");
+    // It is listed too, although the worker has not passed on our mark.
+    listed_open(&engine, request.execution_id).await;
 }
 
 #[tokio::test]
@@ -293,4 +312,25 @@ async fn an_engine_that_is_bound_to_another_namespace_sends_nothing() {
     }
     engine.bind_to(Some(&mine));
     start_running(&engine, &request).await;
+}
+
+/// The open runs, once this one is among them: the store lags.
+async fn listed_open(engine: &TemporalEngine, awaited: ExecutionId) -> Vec<ExecutionId> {
+    let begun = std::time::Instant::now();
+    loop {
+        let (mut runs, mut page) = (Vec::new(), None);
+        loop {
+            let listed = engine.open_runs(page).await.unwrap();
+            runs.extend(listed.rows.into_iter().map(|run| run.execution_id));
+            page = listed.next;
+            if page.is_none() {
+                break;
+            }
+        }
+        if runs.contains(&awaited) {
+            return runs;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{awaited} is not listed");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
