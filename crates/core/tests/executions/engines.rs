@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use stationmaster_core::db::Database;
 use stationmaster_core::engine::record::{self, Changed, Runs};
 use stationmaster_core::engine::{
-    Close, Engine, Identity, OpenRun, Page, RunState, StartOutcome, StartRequest, Told,
+    Close, CloseStatus, Engine, Identity, OpenRun, Page, RunState, StartOutcome, StartRequest, Told,
 };
-use stationmaster_core::executions::Settings;
+use stationmaster_core::executions::{Settings, operate};
 use stationmaster_core::id::ExecutionId;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
@@ -206,10 +206,7 @@ async fn runs_that_moved_with_their_engine_keep_their_slots() {
     let server = Server::start_outside(&testbed.url, quick(), Arc::<Named>::clone(&south)).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(testbed.outcome(item).await, "RUNNING");
-    south.script.close(
-        ExecutionId(execution),
-        stationmaster_core::engine::CloseStatus::Completed,
-    );
+    south.script.close(ExecutionId(execution), CloseStatus::Completed);
     testbed.reaches(item, "COMPLETED").await;
     server.stop().await;
 }
@@ -240,5 +237,68 @@ async fn a_server_that_slept_through_a_change_claims_nothing_for_the_old_engine(
     .await;
     assert_eq!(testbed.status(item).await, "PENDING");
     assert_eq!(north.script.asked_in_all(), 0);
+    server.stop().await;
+}
+
+/// Each of those who judge is shown two: one of its own engine, which it must deal with, and one of another, which it must not.
+#[tokio::test]
+async fn what_runs_on_another_engine_is_neither_ended_nor_recovered_nor_cancelled() {
+    let testbed = Testbed::new().await;
+    let north = Named::new("north", Mood::Willing);
+    let server = Server::start_outside(&testbed.url, quick(), Arc::<Named>::clone(&north)).await;
+    let tenant = testbed.tenant(8, NOOP).await;
+    let items = testbed.enqueue_many(tenant, 8).await;
+    let mut executions = Vec::new();
+    for item in &items {
+        testbed.reaches(*item, "RUNNING").await;
+        executions.push(ExecutionId(testbed.execution(*item).await.id));
+    }
+    let (ours, theirs) = executions.split_at(4);
+    let theirs: [ExecutionId; 4] = theirs.try_into().unwrap();
+    testbed
+        .run("insert into stationmaster_internal.engines (name, identity, place, recorded_by, retired_at) values ('scripted', 'old', 'gone', 'x', now())")
+        .await;
+    let change = "update stationmaster_internal.executions_active
+                  set engine_id = (select id from stationmaster_internal.engines where identity = 'old') where execution_id = any ($1)";
+    let query = sqlx::query(change).bind(&theirs[..]);
+    query.execute(testbed.pool()).await.unwrap();
+    // A start whose server is gone, a run that is gone, one that has closed, and one that somebody wants cancelled.
+    let claimed = "update stationmaster_internal.executions_active
+                   set state = 'STARTING', lease_until = now() - interval '1 s', holder = gen_random_uuid() where execution_id = any ($1)";
+    let query = sqlx::query(claimed).bind(vec![ours[0], theirs[0]]);
+    query.execute(testbed.pool()).await.unwrap();
+    for one in [ours, &theirs] {
+        north.script.forget(one[1]);
+        north.script.close(one[2], CloseStatus::Completed);
+        let wish = operate::cancel(&testbed.database, one[3].0, None, "alice");
+        wish.await.unwrap();
+    }
+    eventually("its own are dealt with", async || {
+        testbed.outcome(items[0]).await == "RUNNING"
+            && testbed.outcome(items[1]).await == "FAILED"
+            && testbed.outcome(items[2]).await == "COMPLETED"
+            && north.script.cancels(ours[3]) == 1
+    })
+    .await;
+    // Several rounds more of everything that judges.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let states: Vec<(ExecutionId, String)> =
+        sqlx::query_as("select execution_id, state from stationmaster_internal.executions_active where execution_id = any ($1) order by 1")
+            .bind(&theirs[..])
+            .fetch_all(testbed.pool())
+            .await
+            .unwrap();
+    let found: Vec<&str> = theirs
+        .iter()
+        .map(|id| {
+            states
+                .iter()
+                .find(|(found, _)| found == id)
+                .map_or("gone", |(_, state)| state)
+        })
+        .collect();
+    assert_eq!(found, ["STARTING", "RUNNING", "RUNNING", "RUNNING"]);
+    assert_eq!(north.script.cancels(theirs[3]), 0);
+    assert_eq!(wrong_counters(&testbed).await, []);
     server.stop().await;
 }
