@@ -91,6 +91,8 @@ comment on index stationmaster_internal.queue_pending_parked is 'The parked item
 comment on table stationmaster_internal.executions_active is
 'Executions that hold a slot, one narrow row each.
 Room: executions. Written by: admission (insert), settle, recover and reconcile (update), finish and release (delete).';
+comment on column stationmaster_internal.executions_active.engine_id is
+    'Which of the engines on record it was given to: servers of that one judge it, and no others';
 comment on column stationmaster_internal.executions_active.lease_until is 'Of the claim; null once the start is settled';
 comment on column stationmaster_internal.executions_active.missing_since is
     'When the reconciler first found that the engine does not know this run';

@@ -23,6 +23,7 @@ comment on table stationmaster_internal.engines is
 Room: servers. Written by: servers (the first of an engine), stationmaster engine change.';
 comment on column stationmaster_internal.engines.name is 'temporal, embedded';
 comment on column stationmaster_internal.engines.identity is 'What tells it from every other one: the ids of its cluster and namespace';
+comment on column stationmaster_internal.engines.recorded_by is 'The server that met it first, or whoever changed engines';
 comment on column stationmaster_internal.engines.place is 'Where it was found, in words for people';
 comment on column stationmaster_internal.engines.retired_at is 'Since when another one is used instead; null: it is the current one';
 comment on index stationmaster_internal.engines_current is 'One engine of each name is current';
