@@ -106,6 +106,7 @@ create table stationmaster_internal.executions_finished (
     claimed_at                     timestamptz,
     dispatched_at                  timestamptz,
     finished_at                    timestamptz not null,
+    closed_at                      timestamptz,
     finished_by                    text not null,
     last_error                     text,
     error                          jsonb,

@@ -1,5 +1,6 @@
 //! The last event of a history as the end of a run. Pure.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use stationmaster_core::engine::{Close, CloseStatus};
 use stationmaster_core::id::ExecutionId;
@@ -31,6 +32,17 @@ pub(crate) enum Ending {
     Closed(Close),
     /// The execution goes on: another run took over, or this one was a stranger's.
     GoesOn,
+}
+
+impl Ending {
+    /// The same, of this run.
+    pub(crate) fn of_run(mut self, run_id: &str, closed_at: Option<Timestamp>) -> Self {
+        if let Self::Closed(close) = &mut self {
+            close.run_id = Some(run_id.to_owned()).filter(|run_id| !run_id.is_empty());
+            close.closed_at = closed_at;
+        }
+        self
+    }
 }
 
 /// What the last event of a run that closed with `status` tells.
@@ -95,6 +107,8 @@ pub(crate) fn read(execution_id: ExecutionId, status: CloseStatus, event: Histor
         execution_id,
         token: None,
         holder: None,
+        run_id: None,
+        closed_at: None,
         status,
         output,
         error,
@@ -109,6 +123,8 @@ pub(crate) fn without_history(execution_id: ExecutionId, status: CloseStatus, wh
         execution_id,
         token: None,
         holder: None,
+        run_id: None,
+        closed_at: None,
         status,
         output: None,
         error: Some(error),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use stationmaster_core::engine::{CloseStatus, RunState};
 use stationmaster_core::id::ExecutionId;
 use temporalio_client::grpc::WorkflowService;
@@ -88,7 +89,11 @@ impl TemporalEngine {
         let Some(status) = close::status(info.status()) else {
             return Ok(RunState::Running { run_id });
         };
-        match self.end_of(execution, &run_id, status, ends_at).await? {
+        let closed_at = info
+            .close_time
+            .and_then(|time| Timestamp::new(time.seconds, time.nanos).ok());
+        let ending = self.end_of(execution, &run_id, status, ends_at).await?;
+        match ending.of_run(&run_id, closed_at) {
             Ending::Closed(close) => Ok(RunState::Closed(close)),
             Ending::GoesOn => Ok(RunState::Running { run_id }),
         }

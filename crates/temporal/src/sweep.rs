@@ -186,8 +186,10 @@ impl TemporalEngine {
             return self.end_of_terminated(run).await;
         }
         let ends_at = self.rpc_ends_at();
-        self.end_of(run.execution_id, &run.run_id, run.status, ends_at)
-            .await
+        let ending = self
+            .end_of(run.execution_id, &run.run_id, run.status, ends_at)
+            .await?;
+        Ok(ending.of_run(&run.run_id, Some(run.closed_at)))
     }
 
     /// Resetting an execution terminates its run and begins another one under the same id, and the terminated run
@@ -198,7 +200,8 @@ impl TemporalEngine {
                 RunState::Running { .. } => Ending::GoesOn,
                 RunState::Closed(close) => Ending::Closed(close),
                 RunState::NotFound => {
-                    close::without_history(run.execution_id, run.status, "it is no longer kept")
+                    let ending = close::without_history(run.execution_id, run.status, "it is no longer kept");
+                    ending.of_run(&run.run_id, Some(run.closed_at))
                 }
             },
         )

@@ -93,6 +93,10 @@ pub struct Close {
     pub token: Option<Token>,
     /// And only in the hands of this server; `None` with no token.
     pub holder: Option<ServerId>,
+    /// The run that ended, when the engine tells: of an execution that continued in several runs, the last.
+    pub run_id: Option<String>,
+    /// When it ended, by the engine's clock.
+    pub closed_at: Option<Timestamp>,
     /// How it ended.
     pub status: CloseStatus,
     /// The result, as JSON, when there is one.

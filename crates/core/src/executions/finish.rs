@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use jiff::Timestamp;
+
 use super::busy::Tries;
 use super::{EndReason, ItemStatus};
 use crate::db::{self, Database, column, statement, within};
@@ -36,6 +38,8 @@ pub(crate) struct End {
     pub(crate) output: Option<String>,
     pub(crate) attempts: i32,
     pub(crate) run_id: Option<String>,
+    /// When its run closed, by the engine's clock.
+    pub(crate) closed_at: Option<Timestamp>,
     /// The engine that says so: its word holds for what runs on it. `None`: it was not an engine.
     pub(crate) told_by: Option<EngineId>,
 }
@@ -55,7 +59,8 @@ impl End {
             error: close.error.map(|error| error.get().to_owned()),
             output: close.output.map(|output| output.get().to_owned()),
             attempts: 0,
-            run_id: None,
+            run_id: close.run_id,
+            closed_at: close.closed_at,
             told_by: None,
         }
     }
@@ -66,6 +71,8 @@ impl End {
             execution_id,
             token: None,
             holder: None,
+            run_id: None,
+            closed_at: None,
             status: CloseStatus::Failed,
             output: None,
             error: None,
@@ -270,6 +277,7 @@ async fn write_in(
             .bind(workspaces)
             .bind(ends.first().and_then(|end| end.told_by))
             .bind(holders)
+            .bind(column(ends, |end| end.closed_at.map(jiff_sqlx::Timestamp::from)))
             .fetch_all(connection),
     )
     .await?;
@@ -287,6 +295,8 @@ mod tests {
                 execution_id: ExecutionId(uuid::Uuid::from_u128(execution)),
                 token: None,
                 holder: None,
+                run_id: None,
+                closed_at: None,
                 status: CloseStatus::Completed,
                 output: None,
                 error: None,

@@ -211,6 +211,8 @@ pub async fn complete(
         execution_id: execution,
         token: None,
         holder: None,
+        run_id: None,
+        closed_at: None,
         status: completion.status,
         output: completion.output,
         error: completion.error,

@@ -8,7 +8,7 @@ use stationmaster_core::executions::Settings;
 use stationmaster_core::id::{ExecutionId, ItemId};
 
 use crate::common::counting::wrong_counters;
-use crate::common::scripted::{Mood, ScriptedEngine};
+use crate::common::scripted::{CLOSED_AT, Mood, ScriptedEngine};
 use crate::common::{NOOP, Server, Testbed, brisk};
 
 /// Two items that run on an engine, and their executions.
@@ -91,5 +91,24 @@ async fn an_engine_that_asks_for_fewer_lists_is_not_taken_to_be_away() {
         CloseStatus::Completed,
     );
     testbed.reaches(first, "COMPLETED").await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_end_keeps_the_last_run_and_when_it_closed_by_the_engines_clock() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    let engine = ScriptedEngine::new(Mood::Willing);
+    let server = Server::start_outside(&testbed.url, brisk(), Arc::clone(&engine) as Arc<dyn Engine>).await;
+    let item = testbed.enqueue(tenant).await;
+    testbed.reaches(item, "RUNNING").await;
+    let running = testbed.execution(item).await;
+    assert_eq!(running.closed_at, None);
+    engine.close(ExecutionId(running.id), CloseStatus::Completed);
+    testbed.reaches(item, "COMPLETED").await;
+    let ended = testbed.execution(item).await;
+    assert_eq!(ended.closed_at, Some(CLOSED_AT));
+    assert!(ended.completed_at.unwrap() > CLOSED_AT);
+    assert_eq!(ended.run_id, Some(format!("last-{}", running.run_id.unwrap())));
     server.stop().await;
 }

@@ -191,7 +191,8 @@ async fn end_behind(
             .bind(0.0_f64)
             .bind(workspaces)
             .bind(None::<i32>)
-            .bind(None::<Vec<Uuid>>);
+            .bind(None::<Vec<Uuid>>)
+            .bind(nothing());
         query.fetch_all(&pool).await.unwrap()
     });
     eventually("the end waits for the row", async || {

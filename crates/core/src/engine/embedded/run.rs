@@ -112,6 +112,8 @@ fn close(request: &StartRequest, holder: Option<ServerId>, ended: Ended) -> Opti
         execution_id: request.execution_id,
         token: Some(request.token),
         holder,
+        run_id: None,
+        closed_at: None,
         status,
         output,
         error,
