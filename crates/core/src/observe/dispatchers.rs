@@ -39,7 +39,7 @@ metrics! {
 
 impl DispatcherMetrics {
     pub(super) fn show_zeroes(&self) {
-        for kind in ["fresh", "handover", "takeover"] {
+        for kind in ["fresh", "handover", "takeover", "woken"] {
             for outcome in ["started", "failed"] {
                 drop(
                     self.takeovers

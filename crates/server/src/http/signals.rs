@@ -199,6 +199,7 @@ fn refused(error: send::Error, at: &str) -> Problem {
             };
             Problem::field(place(index, &field), words)
         }
+        Error::TooManyQueues(_) => Problem::field(place(&0, "task_queue"), words),
         Error::BadPayload(_) => Problem::field(place(&0, "payload"), words),
         Error::Conflict { .. } => Problem::new(Kind::Conflict, words),
         Error::Database(_) => match error {
