@@ -3,6 +3,7 @@
 //! Fence before sending: a request to replace a run is sent only with time left on the lease, and waits no longer than that. Should
 //! one still arrive late and end a newer owner's run, that owner finds it gone at its next look and starts it anew.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
@@ -222,8 +223,9 @@ impl Runs {
             .collect();
         let query = sqlx::query_as(statement!("signals/waiting")).bind(&ids);
         let waiting: Vec<(String, i64, i64)> = query.all(&shared.database).await?;
+        let busy: HashSet<&str> = waiting.iter().map(|(id, ..)| id.as_str()).collect();
         for (tenure, run) in &running {
-            if waiting.iter().any(|(id, ..)| *id == run.dispatcher_id.0) {
+            if busy.contains(run.dispatcher_id.0.as_str()) {
                 shared
                     .ownership
                     .note(tenure, |held| held.busy_at = Instant::now());

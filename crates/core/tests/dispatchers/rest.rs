@@ -74,7 +74,18 @@ async fn a_dispatcher_that_the_settings_name_does_not_rest() {
     let testbed = Testbed::new().await;
     let mut dispatch = restless(Duration::from_millis(100));
     dispatch.settings.projects = vec![("shop".to_owned(), "default".to_owned())];
+    // It rested while the settings did not name it.
+    testbed
+        .run(
+            "insert into stationmaster.dispatchers (id, project, task_queue, resting_since)
+             values ('dispatcher-shop-default', 'shop', 'default', now())",
+        )
+        .await;
     let server = Server::with(&testbed, dispatch).await;
+    eventually("it is woken", async || {
+        testbed.dispatcher().await.state == DispatcherState::Owned
+    })
+    .await;
     testbed.shop(NOOP).await;
     let signal = Signal {
         task_queue: "night".to_owned(),
