@@ -58,8 +58,13 @@ impl Database {
     /// Says whether the tables, and what stands on them, are those that this program needs.
     pub async fn check_schema(&self) -> Result<(), Error> {
         let mut connection = within(self.pool().acquire()).await?;
-        Applied::read(&mut connection).await?.check()
+        check(&mut connection).await
     }
+}
+
+/// The same by a connection of one's own.
+pub(crate) async fn check(connection: &mut PgConnection) -> Result<(), Error> {
+    Applied::read(connection).await?.check()
 }
 
 impl Applied {

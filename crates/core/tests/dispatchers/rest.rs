@@ -40,7 +40,7 @@ async fn a_dispatcher_for_which_nothing_comes_rests_and_the_next_signal_wakes_it
     // Nobody takes it while nothing waits, nor is it a fault that nobody does.
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(testbed.story().await, ["fresh", "rested"]);
-    assert_eq!(server.station.readiness().await.problems, Vec::<String>::new());
+    assert_eq!(server.station.readiness().problems, Vec::<String>::new());
 
     testbed.signal("paid").await;
     eventually("it is routed", async || testbed.in_status("ROUTED").await == 2).await;

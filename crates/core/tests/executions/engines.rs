@@ -138,7 +138,7 @@ async fn a_server_that_meets_another_engine_late_ends_frees_and_starts_nothing()
     let waits = testbed.enqueue(testbed.tenant(1, NOOP).await).await;
     south.script.feel(Mood::Willing);
     eventually("the wrong server has found out", async || {
-        let problems = wrong.readiness().await.problems.join("; ");
+        let problems = wrong.readiness().problems.join("; ");
         problems.contains("the yard north") && problems.contains("the yard south")
     })
     .await;
@@ -229,7 +229,6 @@ async fn a_server_that_slept_through_a_change_claims_nothing_for_the_old_engine(
         server
             .station
             .readiness()
-            .await
             .problems
             .join("; ")
             .contains("the yard south")
