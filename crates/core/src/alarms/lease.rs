@@ -105,7 +105,7 @@ pub(super) async fn lease(
     behind: f64,
 ) -> Result<(Vec<Leased>, bool), db::Error> {
     let limit = i64::try_from(room).unwrap_or(i64::MAX);
-    let mut transaction = shared.database.pool().begin().await?;
+    let mut transaction = shared.database.begin().await?;
     let (due_from, looked_at) = (shared.due_from.lock().from(), Instant::now());
     let candidates: Vec<Candidate> = sqlx::query_as(statement!("alarms/lock_due"))
         .bind(due_from)

@@ -69,7 +69,7 @@ impl Planner {
 
     /// Plans a batch. Answers how many there were.
     async fn plan(&self) -> Result<usize, db::Error> {
-        let mut transaction = self.shared.database.pool().begin().await?;
+        let mut transaction = self.shared.database.begin().await?;
         let rows: Vec<Unplanned> = sqlx::query_as(statement!("alarms/unplanned"))
             .bind(BATCH)
             .fetch_all(&mut *transaction)

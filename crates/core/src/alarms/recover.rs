@@ -24,7 +24,7 @@ pub(crate) struct Recover {
 impl Recover {
     /// Takes back what was lost, and gives turns anew. Answers what it was.
     async fn recover(&self) -> Result<Vec<AlarmId>, db::Error> {
-        let mut transaction = self.shared.database.pool().begin().await?;
+        let mut transaction = self.shared.database.begin().await?;
         let lost: Vec<(AlarmId, jiff_sqlx::Timestamp)> = sqlx::query_as(statement!("alarms/recover"))
             .bind(BATCH)
             .fetch_all(&mut *transaction)

@@ -130,7 +130,7 @@ pub async fn change(
     runs: Runs,
     by: &str,
 ) -> Result<Changed, db::Error> {
-    let mut transaction = database.pool().begin().await?;
+    let mut transaction = database.begin().await?;
     let current: Option<(EngineId, String, String)> = within(
         sqlx::query_as(statement!("engines/lock"))
             .bind(name)

@@ -11,7 +11,7 @@ use super::busy::Tries;
 use super::finish::{End, finish_in};
 use super::{EndReason, ExecutionStatus, ItemStatus};
 use crate::audit;
-use crate::db::{self, Database, Read as _, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement, within};
 use crate::engine::{Close, CloseStatus};
 use crate::id::{DefinitionId, ExecutionId, ItemId, WorkspaceId};
 use crate::session::Session;
@@ -271,6 +271,7 @@ async fn not_active(database: &Database, execution: ExecutionId) -> Result<Error
 
 /// After the commit, from one place: slots or items have become free.
 pub(super) async fn notify(database: &Database) -> Result<(), db::Error> {
-    within(sqlx::query("select pg_notify('stationmaster', 'queue')").execute(database.pool())).await?;
+    let ring = sqlx::query("select pg_notify('stationmaster', 'queue')");
+    ring.run(&database.own()).await?;
     Ok(())
 }

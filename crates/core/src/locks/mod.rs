@@ -20,7 +20,7 @@ use serde::Serialize;
 use sqlx::AssertSqlSafe;
 pub use stationmaster_wire::{Lock, Taken};
 
-use crate::db::{self, Database, statement};
+use crate::db::{self, Database, Read as _, statement};
 use crate::id::Token;
 use crate::observe::Metrics;
 
@@ -189,7 +189,7 @@ impl Locks {
             .bind(&holder)
             .bind(terms.at_most().as_secs_f64())
             .bind(terms.at_least().as_secs_f64());
-        let row = self.told(query.fetch_optional(self.database.pool())).await?;
+        let row = self.told(query.maybe(&self.database)).await?;
         let Some((token, by, until, from_the_future)) = row else {
             return Ok(Answer::Taken(Taken {
                 by: None,
@@ -233,7 +233,7 @@ impl Locks {
                 .bind(name.as_str())
                 .bind(token)
                 .bind(at_most.as_secs_f64());
-        let until = self.told(query.fetch_optional(self.database.pool())).await?;
+        let until = self.told(query.maybe(&self.database)).await?;
         Ok(until.map_or(Extended::Lost, |until| Extended::Until(until.to_jiff())))
     }
 
@@ -245,7 +245,7 @@ impl Locks {
         ))
         .bind(name.as_str())
         .bind(token);
-        let row = self.told(query.fetch_optional(self.database.pool())).await?;
+        let row = self.told(query.maybe(&self.database)).await?;
         let Some((until, kept, held_for)) = row else {
             return Ok(Unlocked::NotHeld);
         };
@@ -278,7 +278,7 @@ impl Locks {
         let query = sqlx::query_as(AssertSqlSafe(self.statements.list.as_str()))
             .bind(name.map(without_nul))
             .bind(LIST);
-        self.told(query.fetch_all(self.database.pool())).await
+        self.told(query.all(&self.database)).await
     }
 
     /// Frees a lock on behalf of a person, whoever holds it, provided that it is still `seen`; in the audit as `actor`.
@@ -289,7 +289,7 @@ impl Locks {
                 .bind(without_nul(name))
                 .bind(seen)
                 .bind(actor);
-        let row = self.told(query.fetch_optional(self.database.pool())).await?;
+        let row = self.told(query.maybe(&self.database)).await?;
         Ok(match row {
             None => Released::Unknown,
             Some((by, _, true)) => {

@@ -57,8 +57,8 @@ impl Database {
 
     /// Says whether the tables, and what stands on them, are those that this program needs.
     pub async fn check_schema(&self) -> Result<(), Error> {
-        let mut connection = within(self.pool().acquire()).await?;
-        check(&mut connection).await
+        let mut session = self.own().session().await?;
+        check(&mut session).await
     }
 }
 

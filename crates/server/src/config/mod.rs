@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stationmaster_core::db::{self, Database};
 use stationmaster_core::executions::exclusive::Exclusive;
 use stationmaster_core::locks::{LockTable, Terms};
 use stationmaster_core::wake::guard::Guard;
@@ -47,6 +48,10 @@ use value::Origin;
 pub(crate) struct Config {
     /// Where the database is; commands that need it say how to set it.
     pub(crate) database_url: Option<String>,
+    /// The same without the pooler in between.
+    pub(crate) database_direct_url: Option<String>,
+    /// Do prepared statements survive on the way?
+    pub(crate) database_prepared: bool,
     /// Connections at most.
     pub(crate) database_pool: u32,
     /// Apply migrations when a server starts.
@@ -234,6 +239,8 @@ impl Config {
     fn blank() -> Self {
         Self {
             database_url: None,
+            database_direct_url: None,
+            database_prepared: true,
             database_pool: 0,
             migrate_at_start: false,
             engine: Engine::default(),
@@ -289,6 +296,19 @@ impl Config {
     /// How the lane of alarms behaves; `None` when it is switched off.
     pub(crate) fn alarms(&self) -> Option<alarms::Settings> {
         self.alarms_enabled.then(|| self.alarms.clone())
+    }
+
+    /// The database at this address, through a pooler if these settings say so. Connections are made when they are used.
+    pub(crate) fn database(&self, url: &str, connections: u32) -> Result<Database, db::Error> {
+        let mut database = Database::new(url, connections)?;
+        if let Some(direct) = &self.database_direct_url {
+            database = database.behind_pooler(direct)?;
+        }
+        Ok(if self.database_prepared {
+            database
+        } else {
+            database.without_prepared()
+        })
     }
 
     /// Where wakes may go, whether or not this server sends them.

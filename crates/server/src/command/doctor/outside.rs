@@ -3,7 +3,6 @@
 use std::future::ready;
 use std::time::Duration;
 
-use stationmaster_core::db::Database;
 use stationmaster_core::engine::Engine as _;
 use stationmaster_core::engine::record::{self, Recorded};
 use stationmaster_core::executions::browse::{self, Filter};
@@ -83,7 +82,7 @@ async fn on_record(config: &Config, engine: &TemporalEngine) -> Finding {
     let database = config
         .database_url
         .as_ref()
-        .and_then(|url| Database::new(url, 1).ok());
+        .and_then(|url| config.database(url, 1).ok());
     let recorded = match database {
         Some(database) => record::list(&database).await.ok(),
         None => None,
@@ -153,7 +152,7 @@ async fn compare(config: &Config, engine: &TemporalEngine) -> Finding {
 
 /// How many seconds, by the newest run.
 async fn apart(config: &Config, engine: &TemporalEngine) -> Option<f64> {
-    let database = Database::new(config.database_url.as_ref()?, 1).ok()?;
+    let database = config.database(config.database_url.as_ref()?, 1).ok()?;
     let filter = Filter {
         limit: 20,
         ..Filter::default()
