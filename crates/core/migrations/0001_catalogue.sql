@@ -24,7 +24,7 @@ $$;
 create table stationmaster.plans (
     name           text primary key check (name <> ''),
     max_concurrent integer not null check (max_concurrent >= 0),
-    weight         double precision not null default 1 check (weight > 0 and weight < 'infinity')
+    weight         double precision not null default 1 check (weight >= 0.000001 and weight <= 1000000)
 );
 
 insert into stationmaster.plans (name, max_concurrent, weight)

@@ -34,6 +34,7 @@ create table stationmaster.dispatchers (
     epoch          bigint not null default 0,
     lease_until    timestamptz,
     handed_over_at timestamptz,
+    resting_since  timestamptz,
     engine         text,
     run_id         text,
     taken_at       timestamptz,
@@ -80,7 +81,8 @@ create index dispatcher_events_at on stationmaster.dispatcher_events using brin 
 create table stationmaster.projects (
     name         text primary key check (name <> '' and length(name) <= 200),
     workspace_id uuid not null references stationmaster.workspaces (id) on delete cascade,
-    created_at   timestamptz not null default now()
+    created_at   timestamptz not null default now(),
+    max_task_queues integer not null default 200 check (max_task_queues >= 1)
 );
 create index projects_by_workspace on stationmaster.projects (workspace_id);
 

@@ -21,6 +21,21 @@ create table stationmaster_internal.duties (
     position    timestamptz
 ) with (fillfactor = 50);
 
+-- Which engines executions run on. Of each name one is current: a server whose engine is another one does nothing.
+create table stationmaster_internal.engines (
+    id          integer generated always as identity primary key,
+    name        text not null,
+    identity    text not null,
+    place       text not null,
+    recorded_by text not null,
+    recorded_at timestamptz not null default now(),
+    retired_at  timestamptz
+);
+create unique index engines_current on stationmaster_internal.engines (name) where retired_at is null;
+-- The engine inside the servers is the same in each of them.
+insert into stationmaster_internal.engines (name, identity, place, recorded_by)
+values ('embedded', 'embedded', 'inside each server', 'the schema');
+
 -- A lane is executions, alarms, or the id of a dispatcher.
 create table stationmaster_internal.attention (
     lane         text primary key,

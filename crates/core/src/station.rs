@@ -10,7 +10,7 @@ use crate::alarms::{self, Alarms};
 use crate::db::{self, Database};
 use crate::dispatchers::{self, Dispatchers, supervisor};
 use crate::engine::dispatchers::DispatcherEngine;
-use crate::engine::{Contact, Engine, Prober};
+use crate::engine::{Contact, Engine, OtherEngine, Prober, Recognised};
 use crate::executions::{self, Executions};
 use crate::gauges::Gauges;
 use crate::listen::{self, Bells};
@@ -50,6 +50,32 @@ pub struct Station {
     outlook: Outlook,
 }
 
+/// How long a server that starts waits for its engine to say who it is.
+const MEETING: Duration = Duration::from_secs(3);
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] db::Error),
+    /// The engine is another one than what is on record.
+    #[error(transparent)]
+    OtherEngine(#[from] OtherEngine),
+}
+
+/// Is the engine the one on record? One that does not answer now is asked again by the prober.
+async fn meet_engine(around: &Surroundings) -> Result<(), StartError> {
+    let met = around.contact.recognise(&around.database, around.presence.name());
+    if let Ok(met) = tokio::time::timeout(MEETING, met).await
+        && let Recognised::Other(other) = met?
+    {
+        around.presence.leave(&around.database).await?;
+        return Err(other.into());
+    }
+    Ok(())
+}
+
 /// What readiness is made of.
 #[derive(Debug, Clone)]
 pub struct Readiness {
@@ -58,8 +84,9 @@ pub struct Readiness {
 }
 
 impl Station {
-    /// Starts everything. Returns once the first heartbeat has been written, so that the server may act.
-    pub async fn start(parts: Parts) -> Result<Self, db::Error> {
+    /// Starts everything. Returns once the first heartbeat has been written, so that the server may act. Refused when the engine
+    /// is not the one on record; an engine that does not answer is compared when it does, before anything is done with it.
+    pub async fn start(parts: Parts) -> Result<Self, StartError> {
         let bells = Bells::default();
         let around = Surroundings {
             contact: Contact::new(parts.engine, Arc::clone(&parts.metrics), bells.clone()),
@@ -73,6 +100,8 @@ impl Station {
         }
         let name = around.contact.engine.name();
         around.presence.beat(&around.database, name, false).await?;
+        // Registered first: whoever changes engines sees this server, or this server sees the change.
+        meet_engine(&around).await?;
         let outlook = Outlook::new();
         let keepers = keepers(&around, outlook.clone());
         let executions = parts
@@ -238,7 +267,11 @@ fn keepers(around: &Surroundings, outlook: Outlook) -> Tasks {
     };
     tasks.spawn(around.bells.heartbeat.clone(), heartbeat);
     tasks.spawn_unrung(Watch::new(around.database.clone(), around.bells.clone(), outlook));
-    tasks.spawn_unrung(Prober::new(around.contact.clone()));
+    tasks.spawn_unrung(Prober::new(
+        around.contact.clone(),
+        around.database.clone(),
+        around.presence.name(),
+    ));
     let stop = tasks.stopped().clone();
     let listener = listen::run(around.database.clone(), around.bells.clone(), stop);
     tasks.tracker().spawn(listener);

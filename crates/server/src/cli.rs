@@ -8,8 +8,8 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     alarms, audit, bench, completions, config as show_config, contexts, dev, dispatchers, docs, doctor,
-    executions, locks, man, migrate, plans, queue, serve, servers, signals, tokens, triggers, workflows,
-    workspaces,
+    engine, executions, locks, man, migrate, plans, queue, serve, servers, signals, tokens, triggers,
+    workflows, workspaces,
 };
 use crate::config::{Flags, TargetFlags};
 use crate::failure;
@@ -91,6 +91,10 @@ pub(crate) enum Command {
     /// The servers that share the work
     #[command(subcommand)]
     Servers(servers::Command),
+
+    /// The engine that executions run on, and moving to another one
+    #[command(subcommand)]
+    Engine(engine::Command),
 
     /// Events that came in: send, look, replay what could not be routed
     #[command(subcommand)]

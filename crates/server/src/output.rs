@@ -149,7 +149,7 @@ pub(crate) fn status(text: &str) -> Cell {
     let cell = cell(text);
     match text {
         "COMPLETED" | "RUNNING" | "DISPATCHED" | "ROUTED" | "up" | "free" | "active" | "fired" | "owned"
-        | "healthy" | "ok" => cell.fg(Color::Green),
+        | "resting" | "healthy" | "ok" => cell.fg(Color::Green),
         "FAILED" | "TERMINATED" | "TIMED_OUT" | "DEAD" | "gone" | "failed" | "stale" | "orphan"
         | "problem" => cell.fg(Color::Red),
         "PENDING" | "CLAIMED" | "STARTING" | "held" | "takes no work" | "engine down" | "paused"

@@ -14,11 +14,12 @@ use stationmaster_core::dispatchers::supervisor::Office;
 use stationmaster_core::dispatchers::{self, HeartbeatChoice, Webhook};
 use stationmaster_core::engine::dispatchers::DispatcherEngine;
 use stationmaster_core::engine::embedded::{EmbeddedDispatchers, EmbeddedEngine};
+use stationmaster_core::engine::{Engine as _, OtherEngine, record};
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
 use stationmaster_core::session::Wall;
-use stationmaster_core::station::{Parts, Station};
+use stationmaster_core::station::{Parts, StartError, Station};
 use stationmaster_temporal::{
     ClientIdentity, TemporalConfig, TemporalDispatchers, TemporalEngine, TemporalTls,
 };
@@ -27,7 +28,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Engine, Heartbeats, Temporal};
-use crate::failure::Refusal;
+use crate::failure::{Kind, Refusal};
 use crate::http;
 
 /// How long a server takes that was told twice to stop: enough to say goodbye, so that others need not wait for its leases.
@@ -80,7 +81,7 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
         }),
         metrics: Arc::clone(&metrics),
     };
-    let station = Arc::new(Station::start(parts).await?);
+    let station = Arc::new(Station::start(parts).await.map_err(refuse_engine)?);
     let stop = CancellationToken::new();
     let parts = http::Parts {
         database: database.clone(),
@@ -99,6 +100,22 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
         stop,
         http,
     })
+}
+
+/// Another engine than the one on record: nothing is done with it until somebody says that it is meant.
+fn refuse_engine(error: StartError) -> anyhow::Error {
+    match error {
+        StartError::OtherEngine(other) => refusal(&other).into(),
+        StartError::Database(error) => error.into(),
+    }
+}
+
+fn refusal(other: &OtherEngine) -> Refusal {
+    Refusal::new(
+        Kind::Conflict,
+        other.to_string(),
+        "Name the engine on record in the settings. If the other one is meant, stop all servers and run: stationmaster engine change",
+    )
 }
 
 /// A lock table that cannot be used is said at once. It stops nothing: whoever needs it tries again until it can be.
@@ -213,10 +230,34 @@ pub(crate) fn dispatcher_engine(config: &Config) -> Result<Arc<dyn DispatcherEng
     }
 }
 
+/// The engine of executions alone, for commands that ask who it is.
+pub(crate) fn executions_engine(
+    config: &Config,
+    database: &Database,
+) -> Result<Arc<dyn stationmaster_core::engine::Engine>> {
+    let presence = Presence::new(&config.server_name());
+    engine(config, database, &presence).map(|(engine, _)| engine)
+}
+
+/// The engine of the dispatchers for a command that acts: only on the engine on record.
+async fn acting_dispatcher_engine(config: &Config, database: &Database) -> Result<Arc<dyn DispatcherEngine>> {
+    if config.engine == Engine::Embedded {
+        return dispatcher_engine(config);
+    }
+    let (engine, dispatchers) = temporal_engines(config)?;
+    let identity = engine.identity().await?;
+    let name = stationmaster_core::engine::Engine::name(&*engine);
+    let known = record::recognise(database, name, &identity, &config.server_name()).await?;
+    known.map_err(|other| refusal(&other))?;
+    engine.bind_to(Some(&identity));
+    Ok(Arc::new(dispatchers))
+}
+
 /// Whoever compares leases, heartbeats and the engine's runs, for a command that does so once.
-pub(crate) fn office(config: &Config, database: Database) -> Result<Office> {
+pub(crate) async fn office(config: &Config, database: Database) -> Result<Office> {
     let heartbeats = heartbeats(config)?.store(&database);
-    let (engine, settings) = (dispatcher_engine(config)?, Arc::new(config.dispatchers.clone()));
+    let engine = acting_dispatcher_engine(config, &database).await?;
+    let settings = Arc::new(config.dispatchers.clone());
     Ok(Office::new(
         database,
         engine,

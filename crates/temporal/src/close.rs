@@ -1,5 +1,6 @@
 //! The last event of a history as the end of a run. Pure.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use stationmaster_core::engine::{Close, CloseStatus};
 use stationmaster_core::id::ExecutionId;
@@ -29,8 +30,19 @@ pub(crate) fn status(status: WorkflowExecutionStatus) -> Option<CloseStatus> {
 pub(crate) enum Ending {
     /// The execution has ended.
     Closed(Close),
-    /// Another run took over.
-    TakenOver,
+    /// The execution goes on: another run took over, or this one was a stranger's.
+    GoesOn,
+}
+
+impl Ending {
+    /// The same, of this run.
+    pub(crate) fn of_run(mut self, run_id: &str, closed_at: Option<Timestamp>) -> Self {
+        if let Self::Closed(close) = &mut self {
+            close.run_id = Some(run_id.to_owned()).filter(|run_id| !run_id.is_empty());
+            close.closed_at = closed_at;
+        }
+        self
+    }
 }
 
 /// What the last event of a run that closed with `status` tells.
@@ -67,7 +79,7 @@ pub(crate) fn read(execution_id: ExecutionId, status: CloseStatus, event: Histor
                 Some(error),
             )
         }
-        Attributes::WorkflowExecutionContinuedAsNewEventAttributes(_) => return Ending::TakenOver,
+        Attributes::WorkflowExecutionContinuedAsNewEventAttributes(_) => return Ending::GoesOn,
         Attributes::WorkflowExecutionCanceledEventAttributes(cancelled) => {
             let mut error = json!({"message": "the run was cancelled", "type": "Cancelled"});
             if let Some(details) = payload::to_json(cancelled.details) {
@@ -88,12 +100,15 @@ pub(crate) fn read(execution_id: ExecutionId, status: CloseStatus, event: Histor
         _ => return without_history(execution_id, status, "its last event does not close it"),
     };
     if !successor.is_empty() {
-        return Ending::TakenOver;
+        return Ending::GoesOn;
     }
     let error = error.map(|error| payload::raw(&error));
     Ending::Closed(Close {
         execution_id,
         token: None,
+        holder: None,
+        run_id: None,
+        closed_at: None,
         status,
         output,
         error,
@@ -107,6 +122,9 @@ pub(crate) fn without_history(execution_id: ExecutionId, status: CloseStatus, wh
     Ending::Closed(Close {
         execution_id,
         token: None,
+        holder: None,
+        run_id: None,
+        closed_at: None,
         status,
         output: None,
         error: Some(error),
@@ -161,7 +179,7 @@ mod tests {
             ..WorkflowExecutionFailedEventAttributes::default()
         };
         let ending = read_attributes(Attributes::WorkflowExecutionFailedEventAttributes(failed));
-        assert!(matches!(ending, Ending::TakenOver));
+        assert!(matches!(ending, Ending::GoesOn));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use temporalio_common::protos::temporal::api::enums::v1::{WorkflowIdConflictPoli
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
 use temporalio_common::protos::temporal::api::workflowservice::v1::StartWorkflowExecutionRequest;
 
-use crate::payload;
+use crate::{ours, payload};
 
 /// The one argument of the workflow.
 #[derive(Serialize)]
@@ -56,6 +56,7 @@ pub(crate) fn message(
         input: Some(Payloads {
             payloads: vec![payload::from_json(dispatch)],
         }),
+        memo: Some(ours::mark(request.execution_id)),
         header: request.traceparent.as_deref().map(trace_header),
         identity: identity.to_owned(),
         ..StartWorkflowExecutionRequest::default()

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use stationmaster_core::engine::{
-    Close, Engine, EngineUnavailable, OpenRun, Page, RunState, StartOutcome, StartRequest, Told,
+    Close, Engine, EngineUnavailable, Identity, OpenRun, Page, RunState, StartOutcome, StartRequest, Told,
 };
 use stationmaster_core::id::ExecutionId;
 use temporalio_client::grpc::WorkflowService;
@@ -19,11 +19,12 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::{
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use crate::bond::Place;
 use crate::config::{ConfigError, TemporalConfig};
 use crate::dispatch;
 use crate::link::{CallError, Link, Rpc};
-use crate::outcome::{Verdict, judge, known};
-use crate::run::named;
+use crate::outcome::{Verdict, is_throttled, judge, known};
+use crate::run::{Found, named};
 use crate::sweep::Sweeps;
 
 /// How many runs are asked about at the same time.
@@ -43,7 +44,7 @@ impl TemporalEngine {
     /// An engine for the configured cluster. Nothing is sent yet: a cluster that is away shows in the first call.
     pub fn new(config: &TemporalConfig) -> Result<Self, ConfigError> {
         Ok(Self {
-            link: Link::new(config.connection_options()?, config.rpc_timeout),
+            link: Link::new(config.connection_options()?, config.rpc_timeout, place(config)),
             namespace: config.namespace.clone(),
             identity: config.identity.clone(),
             rpc_timeout: config.rpc_timeout,
@@ -107,7 +108,19 @@ impl TemporalEngine {
         run_id: Option<String>,
         ends_at: Instant,
     ) -> StartOutcome {
-        match (self.run_state(execution, ends_at).await, run_id) {
+        let state = match self.run_of(execution, ends_at).await {
+            Ok(Found::Strange) => {
+                return StartOutcome::Refused {
+                    message: format!(
+                        "Temporal has a run under {} that was not started by Stationmaster",
+                        execution.workflow_id()
+                    ),
+                };
+            }
+            Ok(Found::State(state)) => Ok(state),
+            Err(error) => Err(error),
+        };
+        match (state, run_id) {
             (Ok(RunState::Closed(close)), _) => StartOutcome::Closed(close),
             // A run that cannot be asked about now was there a moment ago, and whoever looks later will see more.
             (Ok(RunState::Running { run_id }), _) | (Ok(RunState::NotFound) | Err(_), Some(run_id)) => {
@@ -123,10 +136,24 @@ impl TemporalEngine {
     }
 
     async fn describe_all(&self, executions: &[ExecutionId]) -> Result<Vec<RunState>, CallError> {
-        stream::iter(executions.iter().copied())
+        let states: Vec<RunState> = stream::iter(executions.iter().copied())
             .map(|execution| self.run_state(execution, self.rpc_ends_at()))
             .buffered(PARALLEL_CALLS)
             .try_collect()
+            .await?;
+        if states.iter().any(|state| matches!(state, RunState::NotFound)) {
+            // That somebody does not know a run means something only if he should.
+            self.link.prove_again(self.rpc_ends_at()).await?;
+        }
+        Ok(states)
+    }
+
+    /// Is it there, and may we do more than look? A key that may only read would have every start turned away.
+    async fn check_rights(&self) -> Result<(), CallError> {
+        self.describe_namespace(self.rpc_ends_at()).await?;
+        let nothing = "stationmaster-looks-whether-it-may-act";
+        let ends_at = self.rpc_ends_at();
+        self.end_run(nothing, "", "", "there is no such run", ends_at)
             .await
     }
 
@@ -217,13 +244,34 @@ impl Engine for TemporalEngine {
     }
 
     fn check(&self) -> Told<'_, ()> {
-        let namespace = self.describe_namespace(self.rpc_ends_at());
-        namespace.map(|answer| available(answer.map(drop))).boxed()
+        self.check_rights().map(available).boxed()
+    }
+
+    fn identity(&self) -> Told<'_, Identity> {
+        self.link.identity(self.rpc_ends_at()).map(available).boxed()
+    }
+
+    fn bind_to(&self, identity: Option<&Identity>) {
+        self.link.bind_to(identity);
     }
 }
 
 pub(crate) fn available<T>(answer: Result<T, CallError>) -> Result<T, EngineUnavailable> {
-    answer.map_err(|error| EngineUnavailable(error.to_string()))
+    answer.map_err(|error| {
+        let reason = error.to_string();
+        if is_throttled(&error) {
+            EngineUnavailable::Throttled(reason)
+        } else {
+            EngineUnavailable::Away(reason)
+        }
+    })
+}
+
+fn place(config: &TemporalConfig) -> Place {
+    Place {
+        address: config.address.clone(),
+        namespace: config.namespace.clone(),
+    }
 }
 
 /// The newest run is of another chain than the one that was to be ended.

@@ -12,10 +12,12 @@
 //!    |- run          one run: describe it, read how it ended
 //!    |   |- close        the last event of a history as a Close  pure
 //!    |   `- payload      payloads and failures as JSON           pure
+//!    |- ours         whose run it is: ours, or a stranger's under our id
 //!    |- health       what can be seen of the cluster, for people
 //!    |- sweep        which runs have closed, again and again
 //!    |- visibility   the store that lists many runs
 //!    `- link         the one connection, made when first needed
+//!        `- bond         which Temporal it must lead to, and the proof
 //!   dispatchers  dispatchers as workflows, and the worker that runs them
 //!   config       what the outside has to say, checked once
 //! ```
@@ -23,6 +25,7 @@
 //! The invariant that all of it keeps: a start answers `Unavailable` only when nothing was started for certain;
 //! whatever might have reached the server is `InDoubt`. This crate knows no queue, no limit and no database.
 
+mod bond;
 mod close;
 mod config;
 mod dispatch;
@@ -30,6 +33,7 @@ mod dispatchers;
 mod engine;
 mod health;
 mod link;
+mod ours;
 mod outcome;
 mod payload;
 mod run;

@@ -17,11 +17,14 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
+use stationmaster_core::engine::Identity;
 use temporalio_client::errors::ClientConnectError;
 use temporalio_client::grpc::WorkflowService;
 use temporalio_client::tonic::{Request, Response, Status};
 use temporalio_client::{Connection, ConnectionOptions};
 use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::bond::{Bond, Place};
 
 /// Why a call has no answer to give.
 #[derive(Debug)]
@@ -78,13 +81,17 @@ pub(crate) struct Link {
     connect_timeout: Duration,
     current: Mutex<Option<Numbered>>,
     attempts: AtomicU64,
+    place: Place,
+    bond: Bond,
 }
 
 impl Link {
-    pub(crate) fn new(options: ConnectionOptions, connect_timeout: Duration) -> Self {
+    pub(crate) fn new(options: ConnectionOptions, connect_timeout: Duration, place: Place) -> Self {
         Self {
             options,
             connect_timeout,
+            place,
+            bond: Bond::free(),
             current: Mutex::new(None),
             attempts: AtomicU64::new(0),
         }
@@ -97,10 +104,14 @@ impl Link {
         message: Q,
         rpc: impl Rpc<Q, A>,
     ) -> Result<A, CallError> {
-        let (number, connection) = match timeout_at(ends_at, self.connection()).await {
-            Ok(connected) => connected.map_err(|reason| CallError::NotConnected(reason.to_string()))?,
-            Err(_) => return Err(CallError::NotConnected("connecting took too long".to_owned())),
-        };
+        self.bond.allows().map_err(CallError::NotConnected)?;
+        let (number, connection) = self.connected(ends_at).await?;
+        let proven = self.bond.prove(number, &connection, &self.place, ends_at).await;
+        if let Err(reason) = proven {
+            // Whatever is wrong with this connection, the next one may be better.
+            self.drop_attempt(number);
+            return Err(CallError::NotConnected(reason));
+        }
         let mut request = Request::new(message);
         request.set_timeout(ends_at.saturating_duration_since(Instant::now()));
         // The service without the library's layer of retries: a request goes out once or not at all.
@@ -118,6 +129,41 @@ impl Link {
                 Err(CallError::Answered(Box::new(status)))
             }
         }
+    }
+
+    async fn connected(&self, ends_at: Instant) -> Result<(u64, Connection), CallError> {
+        match timeout_at(ends_at, self.connection()).await {
+            Ok(connected) => connected.map_err(|reason| CallError::NotConnected(reason.to_string())),
+            Err(_) => Err(CallError::NotConnected("connecting took too long".to_owned())),
+        }
+    }
+
+    /// From now on nothing is sent but to this Temporal; `None`: nothing at all.
+    pub(crate) fn bind_to(&self, identity: Option<&Identity>) {
+        self.bond.bind_to(identity);
+    }
+
+    /// Who is there, whatever the link is bound to.
+    pub(crate) async fn identity(&self, ends_at: Instant) -> Result<Identity, CallError> {
+        let (number, connection) = self.connected(ends_at).await?;
+        let Ok(answer) = timeout_at(ends_at, self.place.identity(&connection)).await else {
+            self.drop_attempt(number);
+            return Err(CallError::Expired);
+        };
+        answer.map_err(|status| {
+            if status.source().is_some() {
+                self.drop_attempt(number);
+            }
+            CallError::Answered(Box::new(status))
+        })
+    }
+
+    /// Was what was just heard said by the Temporal that the link is bound to?
+    pub(crate) async fn prove_again(&self, ends_at: Instant) -> Result<(), CallError> {
+        self.bond.forget_proof().await;
+        let (number, connection) = self.connected(ends_at).await?;
+        let proven = self.bond.prove(number, &connection, &self.place, ends_at).await;
+        proven.map_err(CallError::NotConnected)
     }
 
     /// The current connection, or the outcome of the try that is under way, or of a new one.

@@ -56,17 +56,21 @@ fn judge_answer(status: &Status) -> Verdict {
         },
         // The namespace lives on another cluster now; the request was turned away before it did anything.
         Code::FailedPrecondition if has_detail(status, "NamespaceNotActiveFailure") => Verdict::Unavailable,
-        // Faults of this request, or of the configuration: a repeat would be answered alike.
-        Code::InvalidArgument
-        | Code::NotFound
-        | Code::PermissionDenied
-        | Code::Unauthenticated
-        | Code::FailedPrecondition
-        | Code::Unimplemented => Verdict::Refused,
+        // Our namespace, and below our key and our rights: nothing of any item, and every item would be answered alike. Whoever
+        // mends it finds the queue as it was.
+        Code::NotFound | Code::FailedPrecondition | Code::InvalidArgument
+            if is_about_the_namespace(status) =>
+        {
+            Verdict::Unavailable
+        }
+        // Faults of this request: a repeat would be answered alike.
+        Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition | Code::Unimplemented => {
+            Verdict::Refused
+        }
         // A request beyond the server's size limit uses the code of an overload, but will never fit.
         Code::ResourceExhausted if status.message().contains("larger than max") => Verdict::Refused,
-        // Rate limits are checked before anything is written.
-        Code::ResourceExhausted => Verdict::Unavailable,
+        // Rights and rate limits are checked before anything is written.
+        Code::Unauthenticated | Code::PermissionDenied | Code::ResourceExhausted => Verdict::Unavailable,
         // `Unavailable` too: a frontend says it when the history service behind it broke off, perhaps after writing.
         Code::Unavailable
         | Code::DeadlineExceeded
@@ -80,16 +84,27 @@ fn judge_answer(status: &Status) -> Verdict {
     }
 }
 
+/// Whether an answer speaks of the namespace and not of what was asked of it: unknown, deprecated, in no state to serve.
+fn is_about_the_namespace(status: &Status) -> bool {
+    has_detail(status, "NamespaceNotFoundFailure")
+        || has_detail(status, "NamespaceInvalidStateFailure")
+        || has_detail(status, "NamespaceUnavailableFailure")
+        || (status.code() == Code::NotFound && status.message().to_lowercase().contains("namespace"))
+}
+
+/// Whether the server is there and asks for fewer calls.
+pub(crate) fn is_throttled(error: &CallError) -> bool {
+    matches!(error, CallError::Answered(status)
+        if status.code() == Code::ResourceExhausted && status.source().is_none())
+}
+
 /// Whether the server answered that it does not know the run. That it does not know the *namespace* is another
 /// matter, under the same code: taken for an unknown run, it would make every execution look lost.
 fn is_unknown_run(error: &CallError) -> bool {
     let CallError::Answered(status) = error else {
         return false;
     };
-    status.code() == Code::NotFound
-        && status.source().is_none()
-        && !has_detail(status, "NamespaceNotFoundFailure")
-        && !status.message().to_lowercase().contains("namespace")
+    status.code() == Code::NotFound && status.source().is_none() && !is_about_the_namespace(status)
 }
 
 /// An answer about a run; `None`: there is no such run.
@@ -155,10 +170,13 @@ mod tests {
             (answered(Code::InvalidArgument, "task queue is not set"), Refused),
             (
                 answered(Code::NotFound, "namespace nowhere is not found"),
-                Refused,
+                Unavailable,
             ),
-            (answered(Code::PermissionDenied, "request unauthorized"), Refused),
-            (answered(Code::Unauthenticated, "no token"), Refused),
+            (
+                answered(Code::PermissionDenied, "request unauthorized"),
+                Unavailable,
+            ),
+            (answered(Code::Unauthenticated, "no token"), Unavailable),
             (
                 answered(Code::FailedPrecondition, "client version not supported"),
                 Refused,

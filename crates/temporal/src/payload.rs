@@ -59,7 +59,7 @@ pub(crate) fn to_json(payloads: Option<Payloads>) -> Option<Box<RawValue>> {
     ))
 }
 
-/// A failure and what caused it, as `{"message", "type", "cause"}`.
+/// A failure and what caused it, as `{"message", "type", "details", "stackTrace", "cause"}`, of which the latter may be missing.
 pub(crate) fn failure(failure: &Failure) -> Value {
     failure_within(failure, CAUSE_LIMIT)
 }
@@ -85,12 +85,58 @@ fn verbatim(data: &[u8]) -> Option<Box<RawValue>> {
 
 fn failure_within(failure: &Failure, depth: usize) -> Value {
     let mut value = json!({"message": text(&failure.message), "type": kind(failure)});
+    if let Some(details) = details(failure) {
+        value["details"] = details;
+    }
+    if !failure.stack_trace.is_empty() {
+        value["stackTrace"] = Value::String(text(&failure.stack_trace));
+    }
     if let Some(cause) = &failure.cause
         && depth > 0
     {
         value["cause"] = failure_within(cause, depth - 1);
     }
     value
+}
+
+/// What the application gave along with its failure, one value after the other.
+fn details(failure: &Failure) -> Option<Value> {
+    let payloads = match failure.failure_info.as_ref()? {
+        FailureInfo::ApplicationFailureInfo(info) => info.details.as_ref()?,
+        FailureInfo::CanceledFailureInfo(info) => info.details.as_ref()?,
+        _ => return None,
+    };
+    if payloads.payloads.is_empty() {
+        return None;
+    }
+    let size: usize = payloads.payloads.iter().map(|payload| payload.data.len()).sum();
+    if size > TEXT_LIMIT {
+        return Some(json!(format!(
+            "{size} bytes, more than {TEXT_LIMIT}, were left in Temporal"
+        )));
+    }
+    let read = |payload: &Payload| {
+        let one = Payloads {
+            payloads: vec![payload.clone()],
+        };
+        let json = to_json(Some(one)).and_then(|raw| serde_json::from_str(raw.get()).ok());
+        without_nul(json.unwrap_or_default())
+    };
+    Some(payloads.payloads.iter().map(read).collect())
+}
+
+/// The same without the character NUL, which not every store of JSON can hold.
+fn without_nul(value: Value) -> Value {
+    let plain = |text: String| text.replace('\0', "\u{fffd}");
+    match value {
+        Value::String(text) => Value::String(plain(text)),
+        Value::Array(values) => values.into_iter().map(without_nul).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, value)| (plain(name), without_nul(value)))
+            .collect(),
+        other => other,
+    }
 }
 
 /// What the application called its failure, or which part of Temporal failed.
@@ -205,6 +251,30 @@ mod tests {
                 "cause": {"message": "declined", "type": "CardDeclined"},
             })
         );
+    }
+
+    #[test]
+    fn a_failure_brings_its_details_and_its_stack_trace() {
+        let with = |details: Payloads| Failure {
+            message: "declined".to_owned(),
+            stack_trace: "at pay (shop.py:7)".to_owned(),
+            failure_info: Some(FailureInfo::ApplicationFailureInfo(ApplicationFailureInfo {
+                details: Some(details),
+                ..ApplicationFailureInfo::default()
+            })),
+            ..Failure::default()
+        };
+        let mut two = payload("json/plain", br#"{"code": "51", "text": "a\u0000b"}"#);
+        two.payloads.extend(payload("binary/plain", b"\x01").payloads);
+        let told = failure(&with(two));
+        assert_eq!(told["stackTrace"], "at pay (shop.py:7)");
+        assert_eq!(
+            told["details"],
+            json!([{"code": "51", "text": "a\u{fffd}b"}, {"encoding": "binary/plain", "data": "AQ=="}])
+        );
+        let many = failure(&with(payload("json/plain", &vec![b'1'; TEXT_LIMIT + 1])));
+        assert!(many["details"].as_str().unwrap().contains("left in Temporal"));
+        assert!(failure(&with(Payloads::default())).get("details").is_none());
     }
 
     #[test]

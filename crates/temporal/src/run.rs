@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use stationmaster_core::engine::{CloseStatus, RunState};
 use stationmaster_core::id::ExecutionId;
 use temporalio_client::grpc::WorkflowService;
@@ -11,7 +12,7 @@ use temporalio_common::protos::temporal::api::enums::v1::HistoryEventFilterType;
 use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use temporalio_common::protos::temporal::api::workflowservice::v1::{
-    DescribeWorkflowExecutionRequest, GetWorkflowExecutionHistoryRequest,
+    DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse, GetWorkflowExecutionHistoryRequest,
 };
 use tokio::time::{Instant, sleep};
 
@@ -31,25 +32,55 @@ impl TemporalEngine {
         workflow_id: &str,
         ends_at: Instant,
     ) -> Result<Option<WorkflowExecutionInfo>, CallError> {
-        let message = DescribeWorkflowExecutionRequest {
-            namespace: self.namespace.clone(),
-            execution: Some(named(workflow_id, "")),
-        };
-        let rpc = WorkflowService::describe_workflow_execution;
-        let described = known(self.link.call(ends_at, message, rpc).await)?;
+        let described = self.described(workflow_id, "", ends_at).await?;
         Ok(described.map(|described| described.workflow_execution_info.unwrap_or_default()))
     }
 
+    pub(crate) async fn described(
+        &self,
+        workflow_id: &str,
+        run_id: &str,
+        ends_at: Instant,
+    ) -> Result<Option<DescribeWorkflowExecutionResponse>, CallError> {
+        let message = DescribeWorkflowExecutionRequest {
+            namespace: self.namespace.clone(),
+            execution: Some(named(workflow_id, run_id)),
+        };
+        let rpc = WorkflowService::describe_workflow_execution;
+        known(self.link.call(ends_at, message, rpc).await)
+    }
+
     /// What Temporal knows of an execution. Without a run id it answers for the newest run, so an execution that
-    /// continued as new is followed.
+    /// continued as new is followed. A stranger's run under our id is none of ours.
     pub(crate) async fn run_state(
         &self,
         execution: ExecutionId,
         ends_at: Instant,
     ) -> Result<RunState, CallError> {
-        let Some(info) = self.newest_run(&execution.workflow_id(), ends_at).await? else {
-            return Ok(RunState::NotFound);
+        Ok(match self.run_of(execution, ends_at).await? {
+            Found::State(state) => state,
+            Found::Strange => RunState::NotFound,
+        })
+    }
+
+    /// The same as [`Self::run_state`], telling a stranger's run from none.
+    pub(crate) async fn run_of(&self, execution: ExecutionId, ends_at: Instant) -> Result<Found, CallError> {
+        let Some(described) = self.described(&execution.workflow_id(), "", ends_at).await? else {
+            return Ok(Found::State(RunState::NotFound));
         };
+        if !self.is_ours(execution, &described, ends_at).await? {
+            return Ok(Found::Strange);
+        }
+        let info = described.workflow_execution_info.unwrap_or_default();
+        self.state_of(execution, &info, ends_at).await.map(Found::State)
+    }
+
+    async fn state_of(
+        &self,
+        execution: ExecutionId,
+        info: &WorkflowExecutionInfo,
+        ends_at: Instant,
+    ) -> Result<RunState, CallError> {
         let run_id = info
             .execution
             .as_ref()
@@ -58,9 +89,13 @@ impl TemporalEngine {
         let Some(status) = close::status(info.status()) else {
             return Ok(RunState::Running { run_id });
         };
-        match self.end_of(execution, &run_id, status, ends_at).await? {
+        let closed_at = info
+            .close_time
+            .and_then(|time| Timestamp::new(time.seconds, time.nanos).ok());
+        let ending = self.end_of(execution, &run_id, status, ends_at).await?;
+        match ending.of_run(&run_id, closed_at) {
             Ending::Closed(close) => Ok(RunState::Closed(close)),
-            Ending::TakenOver => Ok(RunState::Running { run_id }),
+            Ending::GoesOn => Ok(RunState::Running { run_id }),
         }
     }
 
@@ -109,6 +144,13 @@ impl TemporalEngine {
             .history
             .and_then(|history| history.events.into_iter().next_back()))
     }
+}
+
+/// What is found under the id of an execution.
+pub(crate) enum Found {
+    State(RunState),
+    /// A run that somebody else has begun.
+    Strange,
 }
 
 /// A run by its id; the newest one when `run_id` is empty.

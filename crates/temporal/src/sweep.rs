@@ -166,19 +166,30 @@ impl TemporalEngine {
         Ok((closes, self.sweeps.finish(depth, since, reached, Instant::now())))
     }
 
-    /// How a listed run ended, and whether that had to be read.
+    /// What a listed run's close means for its execution, and whether that had to be read.
     async fn end(&self, run: &ClosedRun) -> Result<(bool, Ending), CallError> {
         if let Some(known) = self.sweeps.known_end(run) {
             return Ok((false, known));
         }
-        let ending = if run.status == CloseStatus::Terminated {
-            self.end_of_terminated(run).await?
+        let is_ours = run.is_marked || self.is_run_ours(run.execution_id, &run.run_id).await?;
+        let ending = if is_ours {
+            self.ending_of(run).await?
         } else {
-            self.end_of(run.execution_id, &run.run_id, run.status, self.rpc_ends_at())
-                .await?
+            Ending::GoesOn
         };
         self.sweeps.remember(run, ending.clone(), Instant::now());
         Ok((true, ending))
+    }
+
+    async fn ending_of(&self, run: &ClosedRun) -> Result<Ending, CallError> {
+        if run.status == CloseStatus::Terminated {
+            return self.end_of_terminated(run).await;
+        }
+        let ends_at = self.rpc_ends_at();
+        let ending = self
+            .end_of(run.execution_id, &run.run_id, run.status, ends_at)
+            .await?;
+        Ok(ending.of_run(&run.run_id, Some(run.closed_at)))
     }
 
     /// Resetting an execution terminates its run and begins another one under the same id, and the terminated run
@@ -186,10 +197,11 @@ impl TemporalEngine {
     async fn end_of_terminated(&self, run: &ClosedRun) -> Result<Ending, CallError> {
         Ok(
             match self.run_state(run.execution_id, self.rpc_ends_at()).await? {
-                RunState::Running { .. } => Ending::TakenOver,
+                RunState::Running { .. } => Ending::GoesOn,
                 RunState::Closed(close) => Ending::Closed(close),
                 RunState::NotFound => {
-                    close::without_history(run.execution_id, run.status, "it is no longer kept")
+                    let ending = close::without_history(run.execution_id, run.status, "it is no longer kept");
+                    ending.of_run(&run.run_id, Some(run.closed_at))
                 }
             },
         )
@@ -265,6 +277,7 @@ mod tests {
             run_id: "run".to_owned(),
             status: CloseStatus::Completed,
             closed_at,
+            is_marked: true,
         }
     }
 
@@ -272,8 +285,8 @@ mod tests {
     fn ends_older_than_the_mark_are_forgotten() {
         let (sweeps, now) = (Sweeps::default(), Instant::now());
         let (old, new) = (run(at(106)), run(at(107)));
-        sweeps.remember(&old, Ending::TakenOver, now);
-        sweeps.remember(&new, Ending::TakenOver, now);
+        sweeps.remember(&old, Ending::GoesOn, now);
+        sweeps.remember(&new, Ending::GoesOn, now);
         sweeps.finish(Depth::Full, at(100), at(110), now);
         assert!(sweeps.known_end(&old).is_none());
         assert!(sweeps.known_end(&new).is_some());
@@ -282,7 +295,7 @@ mod tests {
     #[test]
     fn the_mark_passes_the_newest_close_once_nothing_new_has_come_for_a_while() {
         let (sweeps, now) = (Sweeps::default(), Instant::now());
-        sweeps.remember(&run(at(110)), Ending::TakenOver, now);
+        sweeps.remember(&run(at(110)), Ending::GoesOn, now);
         let mark = sweeps.finish(Depth::Full, at(100), at(110), now);
         let quiet = now + QUIET_AFTER;
         let passed = sweeps.finish(Depth::Full, mark, at(110), quiet);

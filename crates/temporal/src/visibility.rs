@@ -2,6 +2,7 @@
 //!
 //! A run never has to be asked whether it is still open: a list costs what is on it.
 
+use futures::{StreamExt, TryStreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use stationmaster_core::engine::{CloseStatus, OpenRun, Page};
 use stationmaster_core::id::ExecutionId;
@@ -11,9 +12,9 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::{
     CountWorkflowExecutionsRequest, ListWorkflowExecutionsRequest,
 };
 
-use crate::close;
-use crate::engine::TemporalEngine;
+use crate::engine::{PARALLEL_CALLS, TemporalEngine};
 use crate::link::CallError;
+use crate::{close, ours};
 
 const PAGE_SIZE: i32 = 1_000;
 /// With more closes than this to list, a shorter stretch of time is listed.
@@ -28,12 +29,23 @@ pub(crate) struct ClosedRun {
     pub(crate) run_id: String,
     pub(crate) status: CloseStatus,
     pub(crate) closed_at: Timestamp,
+    /// Whether it bears our mark; of one without it is not known whose it is.
+    pub(crate) is_marked: bool,
 }
 
 impl TemporalEngine {
-    /// One page of the open runs.
+    /// One page of our open runs.
     pub(crate) async fn list_open(&self, page: Option<Vec<u8>>) -> Result<Page<OpenRun>, CallError> {
-        self.list_as(OPEN, page, open_run).await
+        let page = self.list_as(OPEN, page, open_run).await?;
+        let asked = page.rows.into_iter().map(|(run, is_marked)| async move {
+            let is_ours = is_marked || self.is_run_ours(run.execution_id, &run.run_id).await?;
+            Ok(is_ours.then_some(run))
+        });
+        let rows: Vec<Option<OpenRun>> = stream::iter(asked).buffered(PARALLEL_CALLS).try_collect().await?;
+        Ok(Page {
+            rows: rows.into_iter().flatten().collect(),
+            next: page.next,
+        })
     }
 
     /// One page of a list, of what can be read of it.
@@ -152,21 +164,29 @@ fn closed_between(since: Timestamp, until: Option<Timestamp>) -> String {
 fn closed_run(info: WorkflowExecutionInfo) -> Option<ClosedRun> {
     let status = close::status(info.status())?;
     let closed_at = info.close_time?;
-    let run = info.execution?;
+    let execution_id = execution_id(&info)?;
+    let is_marked = ours::is_marked(&info, execution_id);
     Some(ClosedRun {
-        execution_id: ExecutionId::from_workflow_id(&run.workflow_id)?,
-        run_id: run.run_id,
+        execution_id,
+        run_id: info.execution?.run_id,
+        is_marked,
         status,
         closed_at: Timestamp::new(closed_at.seconds, closed_at.nanos).ok()?,
     })
 }
 
-fn open_run(info: WorkflowExecutionInfo) -> Option<OpenRun> {
-    let run = info.execution?;
-    Some(OpenRun {
-        execution_id: ExecutionId::from_workflow_id(&run.workflow_id)?,
-        run_id: run.run_id,
-    })
+fn open_run(info: WorkflowExecutionInfo) -> Option<(OpenRun, bool)> {
+    let execution_id = execution_id(&info)?;
+    let is_marked = ours::is_marked(&info, execution_id);
+    let run = OpenRun {
+        execution_id,
+        run_id: info.execution?.run_id,
+    };
+    Some((run, is_marked))
+}
+
+fn execution_id(info: &WorkflowExecutionInfo) -> Option<ExecutionId> {
+    ExecutionId::from_workflow_id(&info.execution.as_ref()?.workflow_id)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub struct Dispatcher {
     /// Its task queue.
     pub task_queue: String,
     /// Is there an owner whose lease holds?
-    #[cfg_attr(feature = "rows", sqlx(rename = "owned", try_from = "bool"))]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "String"))]
     pub state: DispatcherState,
     /// Who owns it, now or last.
     pub owner: Option<Uuid>,
@@ -59,12 +59,17 @@ pub enum DispatcherState {
     Owned,
     /// Nobody's does: a server that stands by is about to take it.
     Vacant,
+    /// Nobody's does, and nothing waits: the next signal wakes it.
+    Resting,
 }
 
-impl From<bool> for DispatcherState {
-    /// Does its owner's lease hold?
-    fn from(owned: bool) -> Self {
-        if owned { Self::Owned } else { Self::Vacant }
+impl From<String> for DispatcherState {
+    fn from(state: String) -> Self {
+        match state.as_str() {
+            "owned" => Self::Owned,
+            "resting" => Self::Resting,
+            _ => Self::Vacant,
+        }
     }
 }
 

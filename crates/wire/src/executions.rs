@@ -133,9 +133,12 @@ pub struct Execution {
     /// When it ended.
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub completed_at: Option<Timestamp>,
+    /// When its run closed, by the engine's clock; `completed_at` is when that was recorded.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
+    pub closed_at: Option<Timestamp>,
     /// Where it runs.
     pub engine: Option<String>,
-    /// The engine's own id of it.
+    /// The engine's own id of it; of the last run, when it continued in several.
     pub run_id: Option<String>,
     /// Why it ended as it did, when the engine did not say.
     pub reason: Option<String>,

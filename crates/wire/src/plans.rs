@@ -33,6 +33,6 @@ pub struct PlanChange {
     pub max_concurrent: i32,
     /// Its share when there is not enough for all; a plan that is there keeps its own, a new one has 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0, maximum = 1_000_000))]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0.000_001, maximum = 1_000_000))]
     pub weight: Option<f64>,
 }

@@ -46,7 +46,10 @@ comment on column stationmaster.workflow_executions.input is 'What it was given'
 comment on column stationmaster.workflow_executions.output is 'What it gave back; null: nothing, or it has not ended';
 comment on column stationmaster.workflow_executions.claimed_at is 'When a server took it; null while it waits';
 comment on column stationmaster.workflow_executions.engine is 'temporal or embedded; null while it waits';
-comment on column stationmaster.workflow_executions.run_id is 'The engine''s own id of the run; null: not yet known';
+comment on column stationmaster.workflow_executions.run_id is
+    'The engine''s own id of the run, of the last one when the execution continued in several; null: not yet known';
+comment on column stationmaster.workflow_executions.closed_at is
+    'When its run closed, by the engine''s clock; null: it has not, or the engine did not tell';
 comment on column stationmaster.workflow_executions.holder is 'The id of the server that started it; null while it waits';
 comment on column stationmaster.workflow_executions.reason is 'Why it ended, in a word; null: nothing to add';
 comment on column stationmaster.workflow_executions.attempts is 'Starts that the engine refused';
@@ -91,6 +94,8 @@ comment on index stationmaster_internal.queue_pending_parked is 'The parked item
 comment on table stationmaster_internal.executions_active is
 'Executions that hold a slot, one narrow row each.
 Room: executions. Written by: admission (insert), settle, recover and reconcile (update), finish and release (delete).';
+comment on column stationmaster_internal.executions_active.engine_id is
+    'Which of the engines on record it was given to: servers of that one judge it, and no others';
 comment on column stationmaster_internal.executions_active.lease_until is 'Of the claim; null once the start is settled';
 comment on column stationmaster_internal.executions_active.missing_since is
     'When the reconciler first found that the engine does not know this run';

@@ -18,6 +18,16 @@ comment on table stationmaster_internal.duties is
 'Work that one server at a time does for all: a lease with a token.
 Room: servers. Written by: whoever takes a duty.';
 
+comment on table stationmaster_internal.engines is
+'Which engines executions run on: the first server that meets an engine puts it on record, and a server that meets another one under the same name does nothing. Of each name one is current.
+Room: servers. Written by: servers (the first of an engine), stationmaster engine change.';
+comment on column stationmaster_internal.engines.name is 'temporal, embedded';
+comment on column stationmaster_internal.engines.identity is 'What tells it from every other one: the ids of its cluster and namespace';
+comment on column stationmaster_internal.engines.recorded_by is 'The server that met it first, or whoever changed engines';
+comment on column stationmaster_internal.engines.place is 'Where it was found, in words for people';
+comment on column stationmaster_internal.engines.retired_at is 'Since when another one is used instead; null: it is the current one';
+comment on index stationmaster_internal.engines_current is 'One engine of each name is current';
+
 comment on table stationmaster_internal.attention is
 'Until when somebody looks into a lane every few milliseconds anyway, so that nobody needs to ring.
 Room: servers. Written by: claim loops and dispatchers.';

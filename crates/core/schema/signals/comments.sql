@@ -35,6 +35,8 @@ comment on column stationmaster.dispatchers.epoch is
 comment on column stationmaster.dispatchers.lease_until is 'Until when the owner may act; null: it never had one';
 comment on column stationmaster.dispatchers.handed_over_at is
     'When the owner gave it up in good order, so that anybody may take it; null: it has not';
+comment on column stationmaster.dispatchers.resting_since is
+    'Since when nobody owns it because there was nothing to route; a signal wakes it; null: it does not rest';
 comment on column stationmaster.dispatchers.engine is 'temporal or embedded; null: it never had an owner';
 comment on column stationmaster.dispatchers.run_id is
     'The engine''s id of the first run of this epoch, which a run that continued as new keeps; null: not yet known';
@@ -67,6 +69,8 @@ Room: signals. Written by: the first trigger.';
 comment on column stationmaster.projects.name is 'The project';
 comment on column stationmaster.projects.workspace_id is 'Whose it is';
 comment on column stationmaster.projects.created_at is 'When it was made';
+comment on column stationmaster.projects.max_task_queues is
+    'The most task queues, each with a dispatcher of its own, that signals and triggers of it may name; to be changed by operators';
 comment on index stationmaster.projects_by_workspace is 'The projects of a workspace';
 
 comment on table stationmaster.triggers is

@@ -48,6 +48,35 @@ $$;
 create or replace trigger accept_trigger before insert or update on stationmaster.triggers
     for each row execute function stationmaster_internal.accept_trigger();
 
+-- Every way to a new dispatcher ends here: a project has so many of them, and projects that nobody made a trigger for have so many
+-- together, so that neither a loop over names nor a mistyped one fills the table. Counted without a lock: a few more at once may pass.
+create or replace function stationmaster_internal.bound_dispatchers() returns trigger language plpgsql as $$
+declare
+    most integer;
+    made bigint;
+begin
+    if exists (select from stationmaster.dispatchers where id = new.id) then
+        return new;
+    end if;
+    select max_task_queues into most from stationmaster.projects where name = new.project;
+    if most is not null then
+        select count(*) into made from stationmaster.dispatchers where project = new.project;
+    else
+        most := 1000;
+        select count(*) into made
+        from stationmaster.dispatchers d
+        where not exists (select from stationmaster.projects p where p.name = d.project);
+    end if;
+    if made >= most then
+        raise exception 'no dispatcher for the project "%" and the task queue "%": there are % already, and no more than % may be', new.project,
+            new.task_queue, made, most using errcode = 'SM001';
+    end if;
+    return new;
+end
+$$;
+create or replace trigger bound_dispatchers before insert on stationmaster.dispatchers
+    for each row execute function stationmaster_internal.bound_dispatchers();
+
 -- Every way in ends here: what was sent becomes pending, its dispatcher exists, and somebody is told unless a dispatcher
 -- looks anyway. NOTIFY takes a lock of the whole instance at commit, so a busy inbox sends none. A ring that is lost costs the
 -- poll interval, never a signal.

@@ -1,8 +1,11 @@
 -- Turns hints that have become visible into `ready` workspaces, each from the earliest position hinted, and gives the claim
 -- its token. Called by the claim, first thing in its transaction. Locks hints and capacity rows, skipping what others hold: a
 -- workspace that somebody keeps locked keeps its hints for later and holds nobody up. Index: queue_hints_pkey.
--- $1 lowest hint id to look at, $2 how many, $3 the virtual time below which nobody may enter.
-with seen as materialized (
+-- $1 lowest hint id to look at, $2 how many, $3 the virtual time below which nobody may enter, as this server knows it; a server
+-- that has just started knows nothing, so what was last said of it counts as well (attention), and is answered.
+with reached as materialized (
+    select greatest($3, (select virtual_time from stationmaster_internal.attention where lane = 'executions')) as virtual_time
+), seen as materialized (
     select id, workspace_id, rank, seq
     from stationmaster_internal.queue_hints
     where id >= $1
@@ -26,7 +29,7 @@ with seen as materialized (
 ), absorbed as (
     update stationmaster_internal.workspace_capacity c
     set ready        = true,
-        virtual_time = case when c.ready then c.virtual_time else greatest(c.virtual_time, $3) end,
+        virtual_time = case when c.ready then c.virtual_time else greatest(c.virtual_time, (select virtual_time from reached)) end,
         head_rank    = case when c.ready and (c.head_rank is null or (c.head_rank, c.head_seq) <= (e.rank, e.seq))
                             then c.head_rank else e.rank end,
         head_seq     = case when c.ready and (c.head_rank is null or (c.head_rank, c.head_seq) <= (e.rank, e.seq))
@@ -53,4 +56,5 @@ with seen as materialized (
 select (select max(id) from seen) as last_id,
        (select count(*) from seen) as seen,
        (select count(*) from used) as used,
-       nextval('stationmaster_internal.claim_token') as token
+       nextval('stationmaster_internal.claim_token') as token,
+       (select virtual_time from reached) as virtual_time

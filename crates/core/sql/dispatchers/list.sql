@@ -2,7 +2,8 @@
 -- The table has a row per dispatcher, so it is read whole. $1 only this one, $2 project, $3 how many,
 -- $4 only of projects of these workspaces, $5 after this id (null: any).
 select d.id, d.project, d.task_queue, d.owner, o.name as owner_name, d.epoch, d.lease_until,
-       (d.lease_until > now() and d.handed_over_at is null) is true as owned, d.engine, d.run_id, d.taken_at, d.run_started_at,
+       case when d.lease_until > now() and d.handed_over_at is null then 'owned'
+            when d.resting_since is not null and w.waiting = 0 then 'resting' else 'vacant' end as state, d.engine, d.run_id, d.taken_at, d.run_started_at,
        w.waiting, w.oldest as oldest_waiting_at, h.beat_at as heartbeat_at, h.epoch as heartbeat_epoch,
        coalesce(r.servers, '[]')::text as servers
 from stationmaster.dispatchers d

@@ -1,23 +1,26 @@
--- Takes dispatchers that nobody owns: their lease ran out, or they were handed over. The epoch grows, so every write of a former
+-- Takes dispatchers that nobody owns: their lease ran out, they were handed over, or they rested and signals wait for them now. The epoch grows, so every write of a former
 -- owner is refused from here on. Called by every server that stands by. Locks the rows, skipping what others are taking.
--- The table has a row per dispatcher, so it is read whole.
+-- The table has a row per dispatcher, so it is read whole. Index: signals_pending_by_dispatcher.
 -- $1 server, $2 lease in seconds, $3 how many, $4 engine.
 with vacant as materialized (
-    select id, owner, epoch, run_id, handed_over_at,
-           case when epoch = 0 then created_at else coalesce(handed_over_at, lease_until) end as since
-    from stationmaster.dispatchers
-    where (lease_until > now() and handed_over_at is null) is not true
+    select d.id, d.owner, d.epoch, d.run_id, d.handed_over_at, d.resting_since,
+           case when d.resting_since is not null then now() when d.epoch = 0 then d.created_at
+                else coalesce(d.handed_over_at, d.lease_until) end as since
+    from stationmaster.dispatchers d
+    where (d.lease_until > now() and d.handed_over_at is null) is not true
+      and (d.resting_since is null or exists (select from stationmaster_internal.signals_pending p where p.dispatcher_id = d.id))
     order by id
     limit $3
     for update skip locked
 ), taken as (
     update stationmaster.dispatchers d
-    set owner = $1, epoch = d.epoch + 1, lease_until = now() + make_interval(secs => $2), handed_over_at = null, engine = $4,
+    set owner = $1, epoch = d.epoch + 1, lease_until = now() + make_interval(secs => $2), handed_over_at = null, resting_since = null,
+        engine = $4,
         run_id = null, taken_at = now(), run_started_at = null
     from vacant v
     where d.id = v.id
     returning d.id, d.project, d.task_queue, d.epoch, v.owner as former_owner, v.run_id as former_run,
-              case when v.epoch = 0 then 'fresh' when v.handed_over_at is not null then 'handover' else 'takeover' end as kind,
+              case when v.resting_since is not null then 'woken' when v.epoch = 0 then 'fresh' when v.handed_over_at is not null then 'handover' else 'takeover' end as kind,
               greatest(extract(epoch from now() - v.since), 0)::double precision as vacant_for
 )
 select t.id, t.project, t.task_queue, t.epoch, t.former_owner, t.kind, t.vacant_for,

@@ -4,7 +4,7 @@
 -- instead. Locks pending rows, skipping what others hold (a cancel). Index: queue_pending_ready from the remembered
 -- head on. A row that changed since the snapshot is not found again by its ctid and stays; whoever changed it left a hint.
 -- The first execution of an item has the item's own id.
--- $1 workspaces, $2 how many each may take, $3 holder, $4 lease in seconds, $5 token, $6 engine.
+-- $1 workspaces, $2 how many each may take, $3 holder, $4 lease in seconds, $5 token, $6 engine, $7 which of that name.
 with room as (
     select c.workspace_id, r.take, coalesce(c.head_rank, -9223372036854775808) as head_rank, coalesce(c.head_seq, 0) as head_seq
     from unnest($1::uuid[], $2::integer[]) as r (workspace_id, take)
@@ -37,9 +37,9 @@ with room as (
 ), admitted as (
     insert into stationmaster_internal.executions_active
         (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, state,
-         holder, token, lease_until, engine, attempts, recoveries, claimed_at)
+         holder, token, lease_until, engine, engine_id, attempts, recoveries, claimed_at)
     select coalesce(execution_id, item_id), item_id, seq, rank, workspace_id, workflow_definition_id,
-           workflow_definition_version_id, 'STARTING', $3, $5, (select claimed_at + make_interval(secs => $4) from moment), $6,
+           workflow_definition_version_id, 'STARTING', $3, $5, (select claimed_at + make_interval(secs => $4) from moment), $6, $7,
            attempts, recoveries, (select claimed_at from moment)
     from taken
 ), served as (
@@ -56,7 +56,7 @@ with room as (
 ), moved as (
     update stationmaster_internal.workspace_capacity c
     set active       = c.active + s.admitted,
-        virtual_time = c.virtual_time + s.admitted / c.weight,
+        virtual_time = c.virtual_time + s.admitted / greatest(c.weight, 1e-6),
         ready        = s.found = s.take,
         head_rank    = coalesce(s.last[1], c.head_rank),
         head_seq     = coalesce(s.last[2], c.head_seq),

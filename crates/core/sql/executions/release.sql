@@ -1,9 +1,10 @@
 -- Gives claims back: the active row becomes a pending one again, under the same execution id, and the slot is free.
--- Called by the settler (the engine refused, or is away), by shutdown and by recovery. Only under the token named.
+-- Called by the settler (the engine refused, or is away), by shutdown and by recovery. Only under the token named, and only in the
+-- hands of these holders: after a failover that lost commits the same token may have been given twice.
 -- Locks active rows in id order, then capacity rows, skipping those that others hold (answered as busy).
 -- Index: executions_active_pkey, workspace_capacity_pkey. Paired as in finish.sql.
 -- $1 executions, $2 tokens, $3 seconds to wait (0: at once), $4 attempts spent, $5 recoveries to count, $6 events,
--- $7 details, $8 who, $9 the virtual time below which nobody may enter.
+-- $7 details, $8 who, $9 the virtual time below which nobody may enter, $10 the ids of the server that gives back.
 with asked as materialized (
     select *
     from unnest($1::uuid[], $2::bigint[], $3::double precision[], $4::integer[], $5::integer[], $6::text[], $7::text[])
@@ -21,7 +22,7 @@ with asked as materialized (
 ), mine as materialized (
     select *
     from paired
-    where token = under_token
+    where token = under_token and holder = any ($10)
 ), locked as materialized (
     select workspace_id
     from stationmaster_internal.workspace_capacity
@@ -58,6 +59,15 @@ with asked as materialized (
     from waiting
     where stage = 'ready'
     order by workspace_id, rank, seq
+), wished as (
+    -- Its cancel was passed on to a run that is no more: the canceller finds it in the queue.
+    insert into stationmaster_internal.cancel_requests (execution_id, actor, reason)
+    select d.execution_id, coalesce(e.actor, $8), e.detail
+    from decided d
+    left join lateral (select q.actor, q.detail from stationmaster_internal.queue_events q
+                       where q.item_id = d.item_id and q.event = 'cancel_requested' order by q.id desc limit 1) e on true
+    where d.released and d.cancel_requested_at is not null
+    on conflict (execution_id) do nothing
 ), noted as (
     insert into stationmaster_internal.queue_events (item_id, execution_id, workspace_id, event, actor, detail)
     select item_id, execution_id, workspace_id, event, $8, detail

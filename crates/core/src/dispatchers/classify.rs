@@ -4,6 +4,7 @@
 //! the runs that the engine holds open. Only what belongs to an older epoch, or to nobody for long enough, is ever ended; a
 //! dispatcher whose lease holds is left alone, however silent its heartbeat is. What has no row of ours is somebody else's.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -33,6 +34,8 @@ pub struct Row {
     pub vacant_for: Duration,
     /// Does its run outlive its server? One on an engine of its own does.
     pub runs_outlive: bool,
+    /// Does it rest until a signal comes?
+    pub resting: bool,
 }
 
 impl Row {
@@ -123,47 +126,78 @@ pub enum Legacy {
     Remove,
 }
 
+/// What was seen, by the dispatcher that it is of.
+struct Index<'a> {
+    survey: &'a Survey,
+    runs: HashMap<&'a str, Vec<&'a OpenRun>>,
+    heartbeats: HashMap<&'a str, Vec<&'a Heartbeat>>,
+}
+
+impl<'a> Index<'a> {
+    fn of(survey: &'a Survey) -> Self {
+        let (mut runs, mut heartbeats) = (HashMap::new(), HashMap::new());
+        for run in survey.runs.iter().flatten() {
+            let of_one: &mut Vec<_> = runs.entry(run.workflow_id.as_str()).or_default();
+            of_one.push(run);
+        }
+        for beat in survey.heartbeats.iter().flatten() {
+            let of_one: &mut Vec<_> = heartbeats.entry(beat.dispatcher_id.0.as_str()).or_default();
+            of_one.push(beat);
+        }
+        Self {
+            survey,
+            runs,
+            heartbeats,
+        }
+    }
+
+    fn runs_of(&self, row: &Row) -> impl Iterator<Item = &'a OpenRun> {
+        self.runs.get(row.id.0.as_str()).into_iter().flatten().copied()
+    }
+
+    fn heartbeats_of(&self, row: &Row) -> impl Iterator<Item = &'a Heartbeat> {
+        self.heartbeats
+            .get(row.id.0.as_str())
+            .into_iter()
+            .flatten()
+            .copied()
+    }
+}
+
 /// Judges everything that was seen, in the order in which it has to be acted on.
 #[must_use]
 pub fn classify(survey: &Survey, stale_after: Duration, legacy: Legacy) -> Vec<Finding> {
+    let index = Index::of(survey);
     let mut findings = Vec::new();
     for row in &survey.rows {
-        findings.push(of_row(row, survey, stale_after));
-        findings.extend(runs_of(row, survey).filter_map(|run| of_run(row, run, stale_after)));
-        findings.extend(
-            survey
-                .heartbeats
-                .iter()
-                .flatten()
-                .filter(|beat| beat.dispatcher_id == row.id)
-                .filter_map(|beat| of_heartbeat(row, beat, survey, stale_after)),
-        );
-        findings.extend(release(row, survey, stale_after));
+        findings.push(of_row(row, &index, stale_after));
+        let runs = index.runs_of(row);
+        findings.extend(runs.filter_map(|run| of_run(row, run, stale_after)));
+        let heartbeats = index.heartbeats_of(row);
+        findings.extend(heartbeats.filter_map(|beat| of_heartbeat(row, beat, survey, stale_after)));
+        findings.extend(release(row, &index, stale_after));
     }
-    let known = |id: &str| survey.rows.iter().any(|row| row.id.0 == id);
+    let known: HashSet<&str> = survey.rows.iter().map(|row| row.id.0.as_str()).collect();
+    let heads: HashMap<String, &Row> = survey
+        .rows
+        .iter()
+        .map(|row| (DispatcherId::legacy_head(&row.project, &row.task_queue), row))
+        .collect();
     let runs = survey.runs.iter().flatten();
     findings.extend(
-        runs.filter(|run| !known(&run.workflow_id))
-            .map(|run| of_unknown(run, &survey.rows, legacy)),
+        runs.filter(|run| !known.contains(run.workflow_id.as_str()))
+            .map(|run| of_unknown(run, &heads, legacy)),
     );
     let heartbeats = survey.heartbeats.iter().flatten();
     findings.extend(
         heartbeats
-            .filter(|beat| !known(&beat.dispatcher_id.0))
+            .filter(|beat| !known.contains(beat.dispatcher_id.0.as_str()))
             .map(|beat| {
                 let reason = "a heartbeat of a dispatcher that this database does not know";
                 stranger(&beat.dispatcher_id.0, Class::Foreign, reason, None)
             }),
     );
     findings
-}
-
-fn runs_of<'a>(row: &'a Row, survey: &'a Survey) -> impl Iterator<Item = &'a OpenRun> {
-    survey
-        .runs
-        .iter()
-        .flatten()
-        .filter(|run| run.workflow_id == row.id.0)
 }
 
 fn finding(row: &Row, class: Class, reason: impl Into<String>, act: Option<Act>) -> Finding {
@@ -198,7 +232,7 @@ fn abandoned(row: &Row, stale_after: Duration) -> bool {
     !row.owned && row.vacant_for >= stale_after
 }
 
-fn of_row(row: &Row, survey: &Survey, stale_after: Duration) -> Finding {
+fn of_row(row: &Row, index: &Index<'_>, stale_after: Duration) -> Finding {
     if !row.owned {
         let class = if abandoned(row, stale_after) && row.owner.is_some() {
             Class::Stale
@@ -206,6 +240,7 @@ fn of_row(row: &Row, survey: &Survey, stale_after: Duration) -> Finding {
             Class::Vacant
         };
         let reason = match row.owner {
+            _ if row.resting => "it rests until a signal comes".to_owned(),
             _ if row.epoch.0 == 0 => "it never had an owner".to_owned(),
             Some(owner) => format!(
                 "its owner {owner} has had no lease for {} s",
@@ -215,13 +250,11 @@ fn of_row(row: &Row, survey: &Survey, stale_after: Duration) -> Finding {
         };
         return finding(row, class, reason, None);
     }
-    let Some(heartbeats) = &survey.heartbeats else {
+    if index.survey.heartbeats.is_none() {
         let words = "heartbeats cannot be read; its lease holds";
         return finding(row, Class::Silent, words, None);
-    };
-    let beat = heartbeats
-        .iter()
-        .find(|beat| beat.dispatcher_id == row.id && beat.epoch == row.epoch);
+    }
+    let beat = index.heartbeats_of(row).find(|beat| beat.epoch == row.epoch);
     match beat.map(|beat| beat.age) {
         Some(age) if age <= stale_after => {
             let words = "its lease holds and its heartbeat is fresh";
@@ -293,23 +326,19 @@ fn of_heartbeat(row: &Row, beat: &Heartbeat, survey: &Survey, stale_after: Durat
 }
 
 /// Once nothing is left of its last owner, the row says so too.
-fn release(row: &Row, survey: &Survey, stale_after: Duration) -> Option<Finding> {
+fn release(row: &Row, index: &Index<'_>, stale_after: Duration) -> Option<Finding> {
     let owner = row.owner.filter(|_| abandoned(row, stale_after))?;
-    let nothing_left = survey.heartbeats.as_ref().is_some_and(|beats| {
-        beats
-            .iter()
-            .all(|beat| beat.dispatcher_id != row.id || beat.age > stale_after)
-    }) && row.runs_known(survey);
+    let nothing_left = index.survey.heartbeats.is_some()
+        && index.heartbeats_of(row).all(|beat| beat.age > stale_after)
+        && row.runs_known(index.survey);
     nothing_left.then(|| {
         let words = format!("nothing is left of its owner {owner}");
         finding(row, Class::Stale, words, Some(Act::Release))
     })
 }
 
-fn of_unknown(run: &OpenRun, rows: &[Row], legacy: Legacy) -> Finding {
-    let like = rows
-        .iter()
-        .find(|row| DispatcherId::is_legacy_of(&run.workflow_id, &row.project, &row.task_queue));
+fn of_unknown(run: &OpenRun, heads: &HashMap<String, &Row>, legacy: Legacy) -> Finding {
+    let like = DispatcherId::legacy_heads(&run.workflow_id).find_map(|head| heads.get(head));
     let Some(row) = like.filter(|_| run.epoch.is_none()) else {
         let reason = "this database does not know such a dispatcher";
         return stranger(&run.workflow_id, Class::Foreign, reason, None);

@@ -21,6 +21,7 @@ fn row(vacant_for: Option<u64>) -> Row {
         owned: vacant_for.is_none(),
         vacant_for: Duration::from_secs(vacant_for.unwrap_or_default()),
         runs_outlive: true,
+        resting: false,
     }
 }
 
@@ -198,4 +199,48 @@ fn what_an_older_deployment_left_is_shown_and_goes_only_when_told() {
         [terminate(&legacy)],
         "only of the exact project and task queue"
     );
+}
+
+#[test]
+fn many_dispatchers_and_many_strangers_are_judged_in_a_moment() {
+    const MANY: u64 = 20_000;
+    let id = |number: u64| DispatcherId::of("shop", &format!("queue{number}"));
+    let rows = (0..MANY).map(|number| Row {
+        id: id(number),
+        task_queue: format!("queue{number}"),
+        ..row(None)
+    });
+    let runs = (0..2 * MANY).map(|number| OpenRun {
+        workflow_id: id(number).0,
+        ..run(Some(5))
+    });
+    let heartbeats = (0..2 * MANY).map(|number| Heartbeat {
+        dispatcher_id: id(number),
+        ..beat(5, 1)
+    });
+    let survey = Survey {
+        rows: rows.collect(),
+        heartbeats: Some(heartbeats.collect()),
+        runs: Some(runs.collect()),
+    };
+    let began = std::time::Instant::now();
+    let (classes, acts) = judged(&survey);
+    let took = began.elapsed();
+    let count = |class| classes.iter().filter(|found| **found == class).count() as u64;
+    assert_eq!((count(Class::Healthy), count(Class::Foreign)), (MANY, 2 * MANY));
+    assert_eq!(acts, []);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
+fn what_is_left_of_a_dispatcher_that_rests_goes_and_the_rest_is_no_fault() {
+    let resting = Row {
+        owner: None,
+        resting: true,
+        ..row(Some(60))
+    };
+    let (classes, acts) = judged(&survey(resting.clone(), &[], &[]));
+    assert_eq!((classes, acts), (vec![Class::Vacant], vec![]));
+    let (_, acts) = judged(&survey(resting, &[run(Some(5))], &[beat(5, 60)]));
+    assert_eq!(acts.len(), 2, "its run and its heartbeat: {acts:?}");
 }

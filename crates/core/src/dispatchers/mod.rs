@@ -66,6 +66,8 @@ pub struct Settings {
     pub evict_batch: usize,
     /// A run on Temporal continues as new after this many events of history.
     pub continue_after: u32,
+    /// A dispatcher rests when nothing has waited for it for this long, unless the settings name it.
+    pub rest_after: Duration,
     /// How long settled signals are kept.
     pub retention: Duration,
 }
@@ -86,6 +88,7 @@ impl Default for Settings {
             batch_size: 500,
             evict_batch: 50,
             continue_after: 4_000,
+            rest_after: Duration::from_mins(10),
             retention: Duration::from_hours(7 * 24),
         }
     }

@@ -33,6 +33,8 @@ words! {
         Handover = "handover",
         /// Its owner's lease had run out.
         Takeover = "takeover",
+        /// It rested, and a signal came.
+        Woken = "woken",
     }
 }
 
@@ -56,6 +58,8 @@ pub(super) struct Held {
     /// How long nobody had owned it when it was taken.
     pub(super) vacant_for: Duration,
     pub(super) taken_at: Instant,
+    /// When signals were last seen to wait for it.
+    pub(super) busy_at: Instant,
     /// The first run of this tenure, once the engine has it.
     pub(super) run: Option<String>,
     /// Which start of a run it is.
@@ -279,6 +283,7 @@ impl Keep {
                 kind,
                 vacant_for: row.vacant_for,
                 taken_at: asked_at,
+                busy_at: asked_at,
                 run: None,
                 attempt: 0,
                 failures: 0,

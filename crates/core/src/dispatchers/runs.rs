@@ -3,6 +3,7 @@
 //! Fence before sending: a request to replace a run is sent only with time left on the lease, and waits no longer than that. Should
 //! one still arrive late and end a newer owner's run, that owner finds it gone at its next look and starts it anew.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
@@ -65,6 +66,7 @@ impl Pass for Runs {
         results.into_iter().collect::<Result<(), _>>()?;
         self.introduce().await;
         self.announce().await?;
+        self.rest().await?;
         let again = shared.ownership.held().iter().any(|held| held.run.is_none());
         let wait = shared.settings.poll_interval;
         Ok(Next::After(if again { wait.min(AGAIN.base) } else { wait }))
@@ -221,6 +223,14 @@ impl Runs {
             .collect();
         let query = sqlx::query_as(statement!("signals/waiting")).bind(&ids);
         let waiting: Vec<(String, i64, i64)> = query.all(&shared.database).await?;
+        let busy: HashSet<&str> = waiting.iter().map(|(id, ..)| id.as_str()).collect();
+        for (tenure, run) in &running {
+            if busy.contains(run.dispatcher_id.0.as_str()) {
+                shared
+                    .ownership
+                    .note(tenure, |held| held.busy_at = Instant::now());
+            }
+        }
         stream::iter(waiting)
             .for_each_concurrent(PARALLEL, |(id, signals, newest)| {
                 let found = running.iter().find(|(_, run)| run.dispatcher_id.0 == id);
@@ -241,6 +251,46 @@ impl Runs {
                 }
             })
             .await;
+        Ok(())
+    }
+
+    /// Gives up the dispatchers for which nothing has come for long: an idle run is no use to anybody, and costs its engine
+    /// something. Whatever is left of one when this is cut short is removed by the supervisor.
+    async fn rest(&self) -> Result<(), db::Error> {
+        let shared = &self.shared;
+        let idle = shared.ownership.held().into_iter().filter(|held| {
+            let names = (held.tenure.project.clone(), held.tenure.task_queue.clone());
+            held.run.is_some()
+                && held.busy_at.elapsed() >= shared.settings.rest_after
+                && !shared.settings.projects.contains(&names)
+        });
+        for held in idle.take(PARALLEL).collect::<Vec<_>>() {
+            let tenure = &held.tenure;
+            let query = sqlx::query_scalar::<_, i64>(statement!("dispatchers/rest"))
+                .bind(&tenure.dispatcher_id)
+                .bind(tenure.epoch)
+                .bind(tenure.owner);
+            if query.maybe(&shared.database).await?.is_none() {
+                // Something waits after all, or it is another's.
+                shared
+                    .ownership
+                    .note(tenure, |held| held.busy_at = Instant::now());
+                continue;
+            }
+            shared.ownership.forget(tenure);
+            tracing::info!(dispatcher = %tenure.dispatcher_id, "Dispatcher rests: no signal has come for it for long");
+            if let Some(run) = run_of(&held)
+                && let Err(error) = shared.engine.end(&run, "nothing waits for it").await
+            {
+                tracing::debug!(dispatcher = %tenure.dispatcher_id, %error, "Could not end the run of a dispatcher that rests; the supervisor will");
+            }
+            let remove = shared
+                .heartbeats
+                .remove(&tenure.dispatcher_id, tenure.epoch, tenure.owner);
+            if let Err(error) = remove.await {
+                tracing::debug!(dispatcher = %tenure.dispatcher_id, %error, "Could not remove a heartbeat; the supervisor will");
+            }
+        }
         Ok(())
     }
 }

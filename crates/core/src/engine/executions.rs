@@ -7,13 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use super::{CloseStatus, Page, Reach, Told};
+use super::{CloseStatus, Identity, Page, Reach, Told};
 use crate::graph::Graph;
-use crate::id::{DefinitionId, ExecutionId, Token, VersionId, WorkspaceId};
+use crate::id::{DefinitionId, ExecutionId, ServerId, Token, VersionId, WorkspaceId};
 
 /// Everything an engine needs to start one execution.
 #[derive(Debug, Clone)]
@@ -90,6 +91,12 @@ pub struct Close {
     pub execution_id: ExecutionId,
     /// Accept this end only under this claim; `None` when the engine's word holds whoever the holder is.
     pub token: Option<Token>,
+    /// And only in the hands of this server; `None` with no token.
+    pub holder: Option<ServerId>,
+    /// The run that ended, when the engine tells: of an execution that continued in several runs, the last.
+    pub run_id: Option<String>,
+    /// When it ended, by the engine's clock.
+    pub closed_at: Option<Timestamp>,
     /// How it ended.
     pub status: CloseStatus,
     /// The result, as JSON, when there is one.
@@ -116,6 +123,19 @@ pub trait Engine: Send + Sync + 'static {
     fn reach(&self) -> Reach {
         Reach::Shared
     }
+
+    /// Who it is, whatever it is bound to. By its name alone, when there can be no other.
+    fn identity(&self) -> Told<'_, Identity> {
+        let identity = Identity {
+            key: self.name().to_owned(),
+            place: self.name().to_owned(),
+        };
+        async { Ok(identity) }.boxed()
+    }
+
+    /// From now on every other call reaches this engine or none: an address may lead to another one tomorrow. `None`: nothing is
+    /// sent until it is known which one it should be.
+    fn bind_to(&self, _identity: Option<&Identity>) {}
 
     /// Does it read the input of what it starts?
     fn reads_input(&self) -> bool {

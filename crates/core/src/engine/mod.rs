@@ -9,6 +9,7 @@
 //!   given.
 //! * A name of its own, the same in both, and its [`Reach`]. An engine that lives inside a server adds its name to `LOCAL`: the
 //!   statements that look after what a lost server held are given that list.
+//! * Its [`Identity`], when it is a service of its own: what tells it from every other one, wherever it is found ([`record`]).
 //! * A choice in the server's configuration and wiring.
 //!
 //! It need not bring a breaker: [`breaker`] stands before every engine, and one prober for each server asks whether it is back.
@@ -22,8 +23,10 @@ mod contact;
 pub mod dispatchers;
 pub mod embedded;
 pub mod executions;
+pub mod record;
 
-pub(crate) use contact::{Contact, Prober};
+pub(crate) use contact::{Contact, Prober, Recognised};
+pub use record::{Identity, OtherEngine};
 /// How a run ended; the status of its execution from then on.
 pub use stationmaster_wire::CompleteStatus as CloseStatus;
 
@@ -59,8 +62,24 @@ pub(crate) async fn all_pages<'a, T>(
 
 /// The engine did not answer, or answered that it cannot now. Always worth another try later.
 #[derive(Debug, thiserror::Error)]
-#[error("the engine is unavailable: {0}")]
-pub struct EngineUnavailable(pub String);
+pub enum EngineUnavailable {
+    /// Nothing can be had of it.
+    #[error("the engine is unavailable: {0}")]
+    Away(String),
+    /// It is there and asks for fewer calls of this kind; others may well be answered.
+    #[error("the engine asks for fewer calls: {0}")]
+    Throttled(String),
+}
+
+impl EngineUnavailable {
+    /// What the engine or the connection said.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Away(reason) | Self::Throttled(reason) => reason,
+        }
+    }
+}
 
 /// What an engine tells, once it has answered.
 pub type Told<'a, T> = BoxFuture<'a, Result<T, EngineUnavailable>>;

@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 use super::ExecutionsContext;
 use crate::capacity::{Demand, share};
 use crate::db::{self, Read as _, statement, within};
-use crate::id::{DefinitionId, ExecutionId, ItemId, ServerId, Token, VersionId, WorkspaceId};
+use crate::id::{DefinitionId, EngineId, ExecutionId, ItemId, ServerId, Token, VersionId, WorkspaceId};
 
 /// Hints taken in at once.
 const HINTS: i64 = 2_000;
@@ -106,6 +106,9 @@ impl Admission {
         room: usize,
         known_token: &mut Option<Token>,
     ) -> Result<Admitted, db::Error> {
+        let Some(engine) = self.shared.contact.engine_id() else {
+            return Ok(Admitted::Nothing);
+        };
         let (from, floor) = {
             let low_water = self.shared.low_water.lock();
             (low_water.from(), low_water.floor())
@@ -114,7 +117,7 @@ impl Admission {
         let _turn = self.shared.capacity_turn.lock().await;
         let hints_from = self.memory.lock().hints_from;
         let mut transaction = self.shared.database.begin().await?;
-        let (last, seen, used, token): (Option<i64>, i64, i64, Token) =
+        let (last, seen, used, token, reached): (Option<i64>, i64, i64, Token, f64) =
             sqlx::query_as(statement!("capacity/absorb_hints"))
                 .bind(hints_from)
                 .bind(HINTS)
@@ -122,6 +125,7 @@ impl Admission {
                 .fetch_one(&mut *transaction)
                 .await?;
         *known_token = Some(token);
+        self.shared.low_water.lock().served(reached);
         // Thousands of hints for workspaces that somebody keeps locked must not hide those behind them.
         self.memory.lock().hints_from = if seen == HINTS && used < seen {
             last.unwrap_or_default() + 1
@@ -135,6 +139,7 @@ impl Admission {
         let rooms: Vec<Room> = sqlx::query_as(statement!("capacity/lock_eligible"))
             .bind(from)
             .bind(self.workspaces_to_lock(room))
+            .bind(engine)
             .fetch_all(&mut *transaction)
             .instrument(tracing::debug_span!("step:check_capacity"))
             .await?;
@@ -148,7 +153,7 @@ impl Admission {
             .store(rooms.len() < FEW, Ordering::Relaxed);
         if rooms.is_empty() {
             transaction.commit().await?;
-            let contended = used < seen || self.is_anybody_eligible().await?;
+            let contended = used < seen || self.may_serve(engine).await?;
             return Ok(if contended {
                 Admitted::Contended
             } else {
@@ -170,6 +175,7 @@ impl Admission {
             .bind(self.shared.settings.claim_lease.as_secs_f64())
             .bind(token)
             .bind(self.shared.engine.name())
+            .bind(engine)
             .fetch_all(&mut *transaction)
             .await?;
         transaction.commit().await?;
@@ -221,8 +227,13 @@ impl Admission {
         memory.appetite = 0.5 * memory.appetite + 0.5 * each;
     }
 
-    async fn is_anybody_eligible(&self) -> Result<bool, db::Error> {
-        let query = "select exists (select from stationmaster_internal.workspace_capacity where eligible)";
-        sqlx::query_scalar(query).one(&self.shared.database).await
+    /// Is there something that could be served, if only others let go of it?
+    async fn may_serve(&self, engine: EngineId) -> Result<bool, db::Error> {
+        let query = sqlx::query_as(statement!("engines/may_serve")).bind(engine);
+        let (is_anybody_eligible, is_current): (bool, bool) = query.one(&self.shared.database).await?;
+        if !is_current {
+            self.shared.contact.superseded();
+        }
+        Ok(is_anybody_eligible && is_current)
     }
 }

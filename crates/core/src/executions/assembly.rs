@@ -114,7 +114,7 @@ impl Executions {
         }
         let release = || Release::at_once(WaitsFor::HandedOver, "the server was shut down");
         let releases = held.into_iter().map(|(id, token)| (id, token, release()));
-        let handed = give_back(shared, releases.collect(), TRIES).await?;
+        let handed = give_back(shared, shared.presence.id(), releases.collect(), TRIES).await?;
         tracing::info!(executions = handed, "Gave running executions back to the queue");
         Ok(())
     }

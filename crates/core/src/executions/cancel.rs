@@ -9,7 +9,7 @@ use super::operate::{self, Cancelled};
 use super::{ExecutionStatus, ExecutionsContext};
 use crate::db::{self, Read as _, Write as _, statement};
 use crate::engine::{Reach, RunState};
-use crate::id::{ExecutionId, ItemId, ServerId, WorkspaceId};
+use crate::id::{EngineId, ExecutionId, ItemId, ServerId, WorkspaceId};
 use crate::task::{Next, Pass};
 
 /// The bell tells of new wishes; this is for one that was not heard.
@@ -30,6 +30,7 @@ struct Wanted {
     reason: Option<String>,
     state: Option<ExecutionStatus>,
     holder: Option<ServerId>,
+    engine_id: Option<EngineId>,
     item_id: Option<ItemId>,
     workspace_id: Option<WorkspaceId>,
 }
@@ -63,7 +64,7 @@ impl Cancels {
         }
         let elsewhere = shared.engine.reach() == Reach::Local
             && wish.holder.is_none_or(|holder| !shared.presence.is(holder));
-        if elsewhere {
+        if elsewhere || wish.engine_id != shared.contact.engine_id() {
             return Ok(true);
         }
         if shared.engine.reach() == Reach::Local && !self.runs_here(wish.execution_id).await {

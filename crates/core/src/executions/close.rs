@@ -2,15 +2,18 @@
 //!
 //! A shared engine is swept by one server for all; a local one tells each server of its own runs.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::ExecutionsContext;
 use super::finish::{End, Written, finish};
-use crate::db::{self, Read as _};
+use super::settle::{Release, give_back};
+use super::{ExecutionsContext, WaitsFor};
+use crate::db::{self, Read as _, statement};
 use crate::duty;
-use crate::engine::Close;
+use crate::engine::{Close, EngineUnavailable, LOCAL, RunState};
+use crate::id::{ExecutionId, Token};
 use crate::retry::Backoff;
 use crate::task::{Next, Pass, Silence};
 
@@ -23,6 +26,11 @@ const BUSY: Backoff = Backoff {
 /// in this many of the time, so that asking what has ended does not keep the engine from starting.
 const SWEEP_SHARE: u32 = 20;
 const SWEEP_AT_LEAST_EVERY: Duration = Duration::from_secs(2);
+/// An engine that asks for fewer lists is asked less and less often.
+const THROTTLED: Backoff = Backoff {
+    base: Duration::from_millis(500),
+    cap: Duration::from_secs(15),
+};
 /// How soon to ask again for the duty when another server has it.
 const STANDING_BY: Duration = Duration::from_secs(1);
 /// Without an open run there is nothing to sweep for; the bell tells when there is.
@@ -34,6 +42,8 @@ pub(super) struct SharedCloses {
     since: Option<Timestamp>,
     /// The bell rings while anything runs; a sweep comes no sooner for that.
     not_before: Option<Instant>,
+    /// How often in a row the engine asked for fewer lists.
+    throttled: u32,
 }
 
 impl SharedCloses {
@@ -42,6 +52,7 @@ impl SharedCloses {
             shared,
             since: None,
             not_before: None,
+            throttled: 0,
         }
     }
 }
@@ -66,8 +77,13 @@ impl Pass for SharedCloses {
             return Ok(Next::After(left));
         }
         let shared = &self.shared;
-        let query = "select min(claimed_at) from stationmaster_internal.executions_active";
-        let oldest: Option<jiff_sqlx::Timestamp> = sqlx::query_scalar(query).one(&shared.database).await?;
+        let Some(engine) = shared.contact.engine_id() else {
+            return Ok(Next::After(IDLE));
+        };
+        let query =
+            "select min(claimed_at) from stationmaster_internal.executions_active where engine_id = $1";
+        let query = sqlx::query_scalar(query).bind(engine);
+        let oldest: Option<jiff_sqlx::Timestamp> = query.one(&shared.database).await?;
         let Some(oldest) = oldest.map(jiff_sqlx::Timestamp::to_jiff) else {
             return Ok(Next::After(IDLE));
         };
@@ -84,9 +100,21 @@ impl Pass for SharedCloses {
         let swept = shared.engine.closed_since(since).await;
         shared.contact.heard(&swept);
         let mut pause = shared.settings.close_interval;
-        let Ok((closes, next)) = swept else {
-            return Ok(self.rest(pause));
+        let (closes, next) = match swept {
+            Ok(swept) => swept,
+            Err(EngineUnavailable::Throttled(reason)) => {
+                self.throttled += 1;
+                let pause = pause.max(THROTTLED.wait(self.throttled));
+                tracing::warn!(
+                    reason,
+                    ?pause,
+                    "The engine asks for fewer lists; closes are learnt of later"
+                );
+                return Ok(self.rest(pause));
+            }
+            Err(EngineUnavailable::Away(_)) => return Ok(self.rest(pause)),
         };
+        self.throttled = 0;
         if closes.is_empty() {
             let share = asked_at.elapsed() * (SWEEP_SHARE - 1);
             pause = pause.max(share.min(SWEEP_AT_LEAST_EVERY));
@@ -110,6 +138,10 @@ pub(super) struct LocalCloses {
     /// Told by the engine and not yet written: a database that is away must not lose them.
     unwritten: Vec<Close>,
     failures: u32,
+    /// When to look again for runs that are gone.
+    look_at: Instant,
+    /// Ours by the record, unknown to the engine at the last look, and not told as ended.
+    missing: HashSet<(ExecutionId, Token)>,
 }
 
 impl LocalCloses {
@@ -118,7 +150,57 @@ impl LocalCloses {
             shared,
             unwritten: Vec::new(),
             failures: 0,
+            look_at: Instant::now(),
+            missing: HashSet::new(),
         }
+    }
+
+    /// A run of ours that is gone without a word (its task fell over, its claim was adopted while it ended, its close was lost with a
+    /// commit) would hold its slot for as long as this server lives. Unknown at two looks in a row, and none of those whose end waits
+    /// to be written: back to the queue.
+    async fn look_for_lost(&mut self) -> Result<(), db::Error> {
+        let shared = &self.shared;
+        self.look_at = Instant::now() + shared.settings.reconcile_interval;
+        let Some(me) = shared.presence.holder() else {
+            return Ok(());
+        };
+        let query = sqlx::query_as(statement!("executions/running_here"))
+            .bind(me)
+            .bind(LOCAL)
+            .bind(shared.settings.reconcile_interval.as_secs_f64());
+        let rows: Vec<(ExecutionId, Token)> = query.all(&shared.database).await?;
+        let ids: Vec<ExecutionId> = rows.iter().map(|(id, _)| *id).collect();
+        let Ok(states) = shared.engine.describe(&ids).await else {
+            return Ok(());
+        };
+        let told: HashSet<ExecutionId> = self.unwritten.iter().map(|close| close.execution_id).collect();
+        let missing: HashSet<(ExecutionId, Token)> = rows
+            .into_iter()
+            .zip(states)
+            .filter(|((id, _), state)| matches!(state, RunState::NotFound) && !told.contains(id))
+            .map(|(row, _)| row)
+            .collect();
+        let lost: Vec<_> = missing.intersection(&self.missing).copied().collect();
+        self.missing = missing;
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let release = || Release {
+            recoveries: 1,
+            ..Release::at_once(
+                WaitsFor::Recovered,
+                "its run was gone from the server that holds it",
+            )
+        };
+        let releases = lost.into_iter().map(|(id, token)| (id, token, release()));
+        let recovered = give_back(shared, me, releases.collect(), 1).await?;
+        tracing::error!(
+            executions = recovered,
+            "Runs of this server were gone; they are back in the queue"
+        );
+        shared.metrics.recovered(recovered);
+        shared.bells.queue.ring();
+        Ok(())
     }
 }
 
@@ -140,7 +222,11 @@ impl Pass for LocalCloses {
                 }
             }
             () = tokio::time::sleep(BUSY.wait(self.failures)), if !self.unwritten.is_empty() => {}
+            () = tokio::time::sleep_until(self.look_at.into()) => self.look_for_lost().await?,
             () = self.shared.stop.cancelled() => return Ok(Next::Now),
+        }
+        if self.unwritten.is_empty() {
+            return Ok(Next::Now);
         }
         let Written { busy, trouble, .. } = write_closes(&self.shared, &self.unwritten).await?;
         self.failures = if busy.is_empty() { 0 } else { self.failures + 1 };
@@ -152,7 +238,19 @@ impl Pass for LocalCloses {
 /// Ends what the engine says is over. Answers those that could not be written now, mostly because their workspace was in other
 /// hands: they keep nobody else waiting.
 async fn write_closes(shared: &ExecutionsContext, closes: &[Close]) -> Result<Written, db::Error> {
-    let ends: Vec<End> = closes.iter().cloned().map(End::of).collect();
+    let told_by = shared.contact.engine_id();
+    if told_by.is_none() {
+        // Whoever told it turned out to be another engine.
+        return Ok(Written::default());
+    }
+    let ends: Vec<End> = closes
+        .iter()
+        .cloned()
+        .map(|close| End {
+            told_by,
+            ..End::of(close)
+        })
+        .collect();
     let mut written = finish(&shared.database, &ends, shared.engine.name(), shared.floor()).await?;
     if !written.done.is_empty() {
         shared.bells.queue.ring();

@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use jiff::Timestamp;
+
+use super::busy::Tries;
 use super::{EndReason, ItemStatus};
 use crate::db::{self, Database, column, statement, within};
 use crate::engine::{Close, CloseStatus};
-use crate::id::{ExecutionId, Token, WorkspaceId};
+use crate::id::{EngineId, ExecutionId, ServerId, Token, WorkspaceId};
 
 /// The classes of errors that tell of a value which PostgreSQL cannot hold.
 const UNREPRESENTABLE: [&str; 2] = ["22", "54"];
@@ -14,12 +17,17 @@ const UNREPRESENTABLE: [&str; 2] = ["22", "54"];
 /// (somebody may have added one of his own) refuses rows.
 const ABOUT_A_ROW: [&str; 6] = ["21", "22", "23", "44", "54", "P0"];
 
+/// A capacity row that is in other hands for longer than this many looks is left to the next round.
+const TRIES: u32 = 100;
+
 /// One end.
 #[derive(Debug, Clone)]
 pub(crate) struct End {
     pub(crate) execution_id: ExecutionId,
     /// Only under this claim; `None`: whoever holds it.
     pub(crate) token: Option<Token>,
+    /// Only in the hands of this server; `None`: whoever holds it.
+    pub(crate) holder: Option<ServerId>,
     /// Whose slot it holds, where that is known: it need not be looked up then.
     pub(crate) workspace_id: Option<WorkspaceId>,
     pub(crate) item_status: ItemStatus,
@@ -30,6 +38,10 @@ pub(crate) struct End {
     pub(crate) output: Option<String>,
     pub(crate) attempts: i32,
     pub(crate) run_id: Option<String>,
+    /// When its run closed, by the engine's clock.
+    pub(crate) closed_at: Option<Timestamp>,
+    /// The engine that says so: its word holds for what runs on it. `None`: it was not an engine.
+    pub(crate) told_by: Option<EngineId>,
 }
 
 impl End {
@@ -38,6 +50,7 @@ impl End {
         Self {
             execution_id: close.execution_id,
             token: close.token,
+            holder: close.holder,
             workspace_id: None,
             item_status: ItemStatus::Dispatched,
             status: close.status,
@@ -46,7 +59,9 @@ impl End {
             error: close.error.map(|error| error.get().to_owned()),
             output: close.output.map(|output| output.get().to_owned()),
             attempts: 0,
-            run_id: None,
+            run_id: close.run_id,
+            closed_at: close.closed_at,
+            told_by: None,
         }
     }
 
@@ -55,6 +70,9 @@ impl End {
         let close = Close {
             execution_id,
             token: None,
+            holder: None,
+            run_id: None,
+            closed_at: None,
             status: CloseStatus::Failed,
             output: None,
             error: None,
@@ -116,6 +134,33 @@ pub(crate) async fn finish(
         written.extend(write_or_halve(database, &round, by, floor).await?);
     }
     Ok(written)
+}
+
+/// Ends executions whose engine is not used any more. Answers how many.
+pub(crate) async fn end_lost(
+    database: &Database,
+    executions: &[ExecutionId],
+    by: &str,
+) -> Result<u64, db::Error> {
+    let message =
+        "the engine that it was given to is not used any more; retry it to run it on the one that is";
+    let lost = |id: &ExecutionId| End {
+        item_status: ItemStatus::Dispatched,
+        ..End::failed(*id, EndReason::EngineLost, message)
+    };
+    let mut ends: Vec<End> = executions.iter().map(lost).collect();
+    let (mut done, mut tries) = (0, Tries::new(TRIES));
+    loop {
+        let written = finish(database, &ends, by, 0.0).await?;
+        done += written.done.len() as u64;
+        if let Some(trouble) = written.trouble {
+            return Err(trouble);
+        }
+        ends.retain(|end| written.busy.contains(&end.execution_id));
+        if ends.is_empty() || !tries.again().await {
+            return Ok(done);
+        }
+    }
 }
 
 /// One execution can end under two claims: its server was cut off, claimed it again, and brings both ends at once. One statement
@@ -214,6 +259,7 @@ async fn write_in(
         .iter()
         .map(|end| end.workspace_id.filter(|_| is_one_claim))
         .collect();
+    let holders: Option<Vec<ServerId>> = ends.iter().map(|end| end.holder).collect();
     let rows: Vec<(ExecutionId, bool)> = within(
         sqlx::query_as(statement!("executions/finish"))
             .bind(column(ends, |end| end.execution_id))
@@ -229,6 +275,9 @@ async fn write_in(
             .bind(by)
             .bind(floor)
             .bind(workspaces)
+            .bind(ends.first().and_then(|end| end.told_by))
+            .bind(holders)
+            .bind(column(ends, |end| end.closed_at.map(jiff_sqlx::Timestamp::from)))
             .fetch_all(connection),
     )
     .await?;
@@ -245,6 +294,9 @@ mod tests {
             ..End::of(Close {
                 execution_id: ExecutionId(uuid::Uuid::from_u128(execution)),
                 token: None,
+                holder: None,
+                run_id: None,
+                closed_at: None,
                 status: CloseStatus::Completed,
                 output: None,
                 error: None,

@@ -46,7 +46,7 @@ impl Lost {
             .map(|(execution, token)| (execution, token, release()))
             .collect();
         if !releases.is_empty() {
-            let count = give_back(shared, releases, 1).await?;
+            let count = give_back(shared, holder, releases, 1).await?;
             tracing::info!(executions = count, "Gave back claims whose answer was lost");
         }
         self.0.lock().clear();

@@ -44,6 +44,7 @@ mod start;
 
 pub(crate) use assembly::Executions;
 use context::{ExecutionsContext, Hold};
+pub(crate) use finish::end_lost;
 pub use stationmaster_wire::{ExecutionStatus, ItemStatus};
 
 words! {

@@ -192,6 +192,9 @@ pub async fn complete(
     let close = Close {
         execution_id: execution,
         token: None,
+        holder: None,
+        run_id: None,
+        closed_at: None,
         status: completion.status,
         output: completion.output,
         error: completion.error,

@@ -15,7 +15,7 @@ use super::{EndReason, ExecutionsContext, ItemStatus};
 use crate::db::{self, Read as _, Write as _, statement};
 use crate::duty;
 use crate::engine::{CloseStatus, OpenRun, RunState, all_pages};
-use crate::id::{ExecutionId, WorkspaceId};
+use crate::id::{EngineId, ExecutionId, WorkspaceId};
 use crate::task::{Next, Pass};
 
 const DUTY: &str = "reconcile";
@@ -62,12 +62,15 @@ impl Pass for Reconcile {
         if Instant::now() < due_at || !self.shared.contact.breaker.is_closed() {
             return Ok(Next::After(beat));
         }
+        let Some(engine) = self.shared.contact.engine_id() else {
+            return Ok(Next::After(beat));
+        };
         let open = all_pages(|page| self.shared.engine.open_runs(page)).await;
         self.shared.contact.heard(&open);
         let Ok(open) = open else {
             return Ok(Next::After(beat));
         };
-        self.our_side(&open).await?;
+        self.our_side(engine, &open).await?;
         self.engine_side(&open).await?;
         self.due_at = Some(Instant::now() + interval);
         Ok(Next::After(beat))
@@ -75,7 +78,7 @@ impl Pass for Reconcile {
 }
 
 impl Reconcile {
-    async fn our_side(&self, open: &[OpenRun]) -> Result<(), db::Error> {
+    async fn our_side(&self, engine: EngineId, open: &[OpenRun]) -> Result<(), db::Error> {
         let open: HashSet<ExecutionId> = open.iter().map(|run| run.execution_id).collect();
         let interval = self.shared.settings.reconcile_interval;
         let mut after = ExecutionId(Uuid::nil());
@@ -84,6 +87,7 @@ impl Reconcile {
                 .bind(after)
                 .bind(interval.as_secs_f64())
                 .bind(PAGE)
+                .bind(engine)
                 .all(&self.shared.database)
                 .await?;
             let Some((last, _)) = rows.last() else {
@@ -93,12 +97,12 @@ impl Reconcile {
             let absent: Vec<(ExecutionId, bool)> =
                 rows.into_iter().filter(|(id, _)| !open.contains(id)).collect();
             for some in absent.chunks(ASK_AT_ONCE) {
-                self.ask_about(some).await?;
+                self.ask_about(engine, some).await?;
             }
         }
     }
 
-    async fn ask_about(&self, absent: &[(ExecutionId, bool)]) -> Result<(), db::Error> {
+    async fn ask_about(&self, engine: EngineId, absent: &[(ExecutionId, bool)]) -> Result<(), db::Error> {
         let shared = &self.shared;
         let ids: Vec<ExecutionId> = absent.iter().map(|(id, _)| *id).collect();
         let states = shared.engine.describe(&ids).await;
@@ -111,11 +115,15 @@ impl Reconcile {
             match state {
                 RunState::Closed(close) => ends.push(End {
                     reason: Some(EndReason::Reconciled),
+                    told_by: Some(engine),
                     ..End::of(close)
                 }),
                 RunState::Running { .. } if *missed_before => found.push(*id),
                 RunState::Running { .. } => {}
-                RunState::NotFound if *missed_before => ends.push(vanished(*id)),
+                RunState::NotFound if *missed_before => ends.push(End {
+                    told_by: Some(engine),
+                    ..vanished(*id)
+                }),
                 RunState::NotFound => missing.push(*id),
             }
         }
@@ -176,8 +184,9 @@ impl Reconcile {
         workspace: WorkspaceId,
     ) -> Result<(), db::Error> {
         let reason = format!("stationmaster recorded this execution as {status}");
-        if let Err(error) = self.shared.engine.terminate(run, &reason).await {
-            self.shared.contact.away(&error.0);
+        let terminated = self.shared.engine.terminate(run, &reason).await;
+        if terminated.is_err() {
+            self.shared.contact.heard(&terminated);
             return Ok(());
         }
         tracing::warn!(execution = %run.execution_id, run = run.run_id, %status, "Terminated a run that had ended by our record");

@@ -120,6 +120,10 @@ impl Recover {
             // Enqueuers may have relied on a server that looks no more.
             self.shared.bells.queue.ring();
         }
+        // What was claimed for another engine is not for this one to judge.
+        let Some(engine) = self.shared.contact.engine_id() else {
+            return Ok(Next::After(SOON));
+        };
         let began = Instant::now();
         let orphans: Vec<Orphan> = if dead.is_empty() && began < self.scan_at {
             Vec::new()
@@ -130,7 +134,8 @@ impl Recover {
                 .bind(&dead)
                 .bind(BATCH)
                 .bind(stale_after.as_secs_f64())
-                .bind(LOCAL);
+                .bind(LOCAL)
+                .bind(engine);
             let orphans = adopt.all(&self.shared.database).await?;
             self.scan_at = began + (began.elapsed() * SCAN_SHARE).min(SCAN_AT_LEAST_EVERY);
             orphans
@@ -144,7 +149,7 @@ impl Recover {
             self.alert_until = began + ADOPTION + 2 * SOON;
         }
         if !orphans.is_empty() {
-            self.resolve(orphans).await?;
+            self.resolve(me, orphans).await?;
         } else if !dead.is_empty() {
             let buried: Vec<(ServerId, String)> = sqlx::query_as(statement!("servers/bury"))
                 .bind(&dead)
@@ -165,7 +170,7 @@ impl Recover {
         })
     }
 
-    async fn resolve(&self, orphans: Vec<Orphan>) -> Result<(), db::Error> {
+    async fn resolve(&self, me: ServerId, orphans: Vec<Orphan>) -> Result<(), db::Error> {
         let shared = &self.shared;
         let ids: Vec<ExecutionId> = orphans.iter().map(|orphan| orphan.execution_id).collect();
         let states = shared.engine.describe(&ids).await;
@@ -184,16 +189,20 @@ impl Recover {
                 RunState::Running { run_id } => running.push((orphan, run_id)),
                 RunState::Closed(close) => ends.push(End {
                     token: Some(orphan.token),
+                    holder: Some(me),
                     ..End::of(close)
                 }),
-                RunState::NotFound if self.is_suspect(&orphan) => ends.push(quarantine(&orphan)),
+                RunState::NotFound if self.is_suspect(&orphan) => ends.push(End {
+                    holder: Some(me),
+                    ..quarantine(&orphan)
+                }),
                 RunState::NotFound => lost.push(orphan),
             }
         }
         let (count, requeued) = (running.len() + ends.len() + lost.len(), lost.len());
-        self.settle_running(&running).await?;
+        self.settle_running(me, &running).await?;
         self.end(ends).await?;
-        self.requeue(lost).await?;
+        self.requeue(me, lost).await?;
         shared.metrics.recovered(count);
         tracing::info!(items = count, requeued, "Recovered {count} stale queue items");
         shared.bells.queue.ring();
@@ -205,18 +214,18 @@ impl Recover {
             && orphan.state == ExecutionStatus::Starting
     }
 
-    async fn settle_running(&self, running: &[(Orphan, String)]) -> Result<(), db::Error> {
+    async fn settle_running(&self, me: ServerId, running: &[(Orphan, String)]) -> Result<(), db::Error> {
         if running.is_empty() {
             return Ok(());
         }
         let executions = column(running, |(orphan, _)| orphan.execution_id);
         let tokens = column(running, |(orphan, _)| orphan.token);
         let run_ids = column(running, |(_, run_id)| run_id.as_str());
-        settle::running(&self.shared, &executions, &tokens, &run_ids).await?;
+        settle::running(&self.shared, &executions, &tokens, &run_ids, &[me]).await?;
         Ok(())
     }
 
-    async fn requeue(&self, lost: Vec<Orphan>) -> Result<(), db::Error> {
+    async fn requeue(&self, me: ServerId, lost: Vec<Orphan>) -> Result<(), db::Error> {
         if lost.is_empty() {
             return Ok(());
         }
@@ -233,7 +242,7 @@ impl Recover {
             };
             (orphan.execution_id, orphan.token, release)
         });
-        give_back(&self.shared, releases.collect(), TRIES).await?;
+        give_back(&self.shared, me, releases.collect(), TRIES).await?;
         Ok(())
     }
 

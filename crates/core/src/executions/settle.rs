@@ -12,7 +12,7 @@ use super::finish::{End, Written, finish};
 use super::{EndReason, ExecutionsContext, WaitsFor};
 use crate::db::{self, Read as _, column, statement};
 use crate::engine::Close;
-use crate::id::{ExecutionId, Token};
+use crate::id::{ExecutionId, ServerId, Token};
 use crate::task::chain;
 
 /// Above this size a batch is one line in the log instead of a line for each item.
@@ -139,7 +139,14 @@ async fn write_running(shared: &ExecutionsContext, batch: &[Settlement]) -> Resu
         Verdict::Running { run_id } => run_id.as_str(),
         _ => "",
     });
-    running(shared, &executions(batch), &tokens(batch), &run_ids).await
+    running(
+        shared,
+        &executions(batch),
+        &tokens(batch),
+        &run_ids,
+        &holders(batch),
+    )
+    .await
 }
 
 /// The engine runs these, each under its token.
@@ -148,11 +155,13 @@ pub(super) async fn running(
     executions: &[ExecutionId],
     tokens: &[Token],
     run_ids: &[&str],
+    holders: &[ServerId],
 ) -> Result<Written, db::Error> {
     let rows: Vec<ExecutionId> = sqlx::query_scalar(statement!("executions/settle_running"))
         .bind(executions)
         .bind(tokens)
         .bind(run_ids)
+        .bind(holders)
         .all(&shared.database)
         .await?;
     Ok(rows.into_iter().map(|execution| (execution, true)).collect())
@@ -194,10 +203,12 @@ async fn write_ended(shared: &ExecutionsContext, batch: &[Settlement]) -> Result
 
 fn end_of(settlement: &Settlement) -> End {
     let token = Some(settlement.claim.token);
+    let holder = Some(settlement.claim.holder);
     let workspace_id = Some(settlement.claim.workspace_id);
     match &settlement.verdict {
         Verdict::Ended(close) => End {
             token,
+            holder,
             workspace_id,
             ..End::of(close.clone())
         },
@@ -207,6 +218,7 @@ fn end_of(settlement: &Settlement) -> End {
             attempts,
         } => End {
             token,
+            holder,
             workspace_id,
             attempts: *attempts,
             ..End::failed(settlement.claim.execution_id, *reason, message)
@@ -230,7 +242,7 @@ async fn write_released(shared: &ExecutionsContext, batch: &[Settlement]) -> Res
         Verdict::Released { message } => Release::at_once(WaitsFor::Released, message),
         _ => unreachable!("only releases are released"),
     });
-    release(shared, &executions(batch), &tokens(batch), &rows).await
+    release(shared, &executions(batch), &tokens(batch), &rows, &holders(batch)).await
 }
 
 /// How one claim is given back.
@@ -260,6 +272,7 @@ async fn release(
     executions: &[ExecutionId],
     tokens: &[Token],
     rows: &[Release],
+    holders: &[ServerId],
 ) -> Result<Written, db::Error> {
     let answer: Vec<(ExecutionId, bool)> = sqlx::query_as(statement!("executions/release"))
         .bind(executions)
@@ -271,6 +284,7 @@ async fn release(
         .bind(column(rows, |row| row.detail.as_str()))
         .bind(shared.actor())
         .bind(shared.floor())
+        .bind(holders)
         .all(&shared.database)
         .await?;
     Ok(answer.into_iter().collect())
@@ -279,6 +293,7 @@ async fn release(
 /// Gives claims back that nobody works on, in at most so many tries. Answers how many were given back.
 pub(super) async fn give_back(
     shared: &ExecutionsContext,
+    holder: ServerId,
     releases: Vec<(ExecutionId, Token, Release)>,
     tries: u32,
 ) -> Result<usize, db::Error> {
@@ -291,7 +306,7 @@ pub(super) async fn give_back(
     let (mut done, mut tries) = (0, Tries::new(tries));
     loop {
         // What was given back before is not the claim's any more, and is not met again.
-        let written = release(shared, &executions, &tokens, &rows).await?;
+        let written = release(shared, &executions, &tokens, &rows, &[holder]).await?;
         done += written.done.len();
         if written.busy.is_empty() || !tries.again().await {
             return Ok(done);
@@ -301,6 +316,10 @@ pub(super) async fn give_back(
 
 fn executions(batch: &[Settlement]) -> Vec<ExecutionId> {
     column(batch, |settlement| settlement.claim.execution_id)
+}
+
+fn holders(batch: &[Settlement]) -> Vec<ServerId> {
+    column(batch, |settlement| settlement.claim.holder)
 }
 
 fn tokens(batch: &[Settlement]) -> Vec<Token> {

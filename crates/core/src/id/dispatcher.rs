@@ -44,15 +44,21 @@ impl DispatcherId {
         Self(format!("{PREFIX}{p}-{q}{suffix}"))
     }
 
-    /// Is this the id that an older deployment gave a dispatcher of the same project and task queue: the names and a random
-    /// suffix? Ids of ours are never: theirs follow a dot.
+    /// How the ids of older deployments' dispatchers of this project and task queue began; a random suffix followed.
     #[must_use]
-    pub fn is_legacy_of(workflow_id: &str, project: &str, task_queue: &str) -> bool {
-        let head = format!("{PREFIX}{}-{}-", slug(project), slug(task_queue));
-        workflow_id.strip_prefix(&head).is_some_and(|suffix| {
-            LEGACY_SUFFIX.contains(&suffix.len())
+    pub fn legacy_head(project: &str, task_queue: &str) -> String {
+        format!("{PREFIX}{}-{}-", slug(project), slug(task_queue))
+    }
+
+    /// The heads that this id may have, if an older deployment gave it. Ids of ours have none: theirs follow a dot.
+    pub fn legacy_heads(workflow_id: &str) -> impl Iterator<Item = &str> {
+        let dashes = workflow_id.match_indices('-').map(|(at, _)| at + 1);
+        dashes.filter_map(|end| {
+            let (head, suffix) = workflow_id.split_at(end);
+            let is_random = LEGACY_SUFFIX.contains(&suffix.len())
                 && suffix.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-                && suffix.contains(|c: char| c.is_ascii_digit())
+                && suffix.contains(|c: char| c.is_ascii_digit());
+            is_random.then_some(head)
         })
     }
 }
@@ -113,7 +119,8 @@ mod tests {
 
     #[test]
     fn ids_of_older_deployments_are_told_from_ours() {
-        let legacy = |id: &str| DispatcherId::is_legacy_of(id, "shop", "default");
+        let head = DispatcherId::legacy_head("shop", "default");
+        let legacy = |id: &str| DispatcherId::legacy_heads(id).any(|one| one == head);
         assert!(legacy("dispatcher-shop-default-2abC9dEf01"));
         assert!(legacy(
             "dispatcher-shop-default-5d41402a-bc4b-2a76-b971-9d911017c592"

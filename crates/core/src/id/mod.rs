@@ -79,6 +79,12 @@ pub struct Token(pub i64);
 #[sqlx(transparent)]
 pub struct Epoch(pub i64);
 
+/// An engine on record: which of those that have the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, sqlx::Type)]
+#[serde(transparent)]
+#[sqlx(transparent)]
+pub struct EngineId(pub i32);
+
 impl ExecutionId {
     /// The id under which the engine knows this execution.
     #[must_use]

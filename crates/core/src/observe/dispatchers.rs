@@ -21,7 +21,7 @@ metrics! {
         cleanup_errors: Counter, "dispatcher_cleanup_errors",
             "Acts of the supervisor that failed and will be tried again";
         takeovers: Labelled<2>, "dispatcher_takeovers",
-            "Dispatchers taken: fresh, handed over, or after a lease ran out; and whether their run was started";
+            "Dispatchers taken: fresh, handed over, woken by a signal, or after a lease ran out; and whether their run was started";
         takeover_seconds: Histogram = exponential_buckets(0.05, 2.0, 12), "dispatcher_takeover_duration_seconds",
             "From the end of a lease, a hand-over or the making of a dispatcher until its run was started";
         evictions: Counter, "dispatcher_evictions",
@@ -39,7 +39,7 @@ metrics! {
 
 impl DispatcherMetrics {
     pub(super) fn show_zeroes(&self) {
-        for kind in ["fresh", "handover", "takeover"] {
+        for kind in ["fresh", "handover", "takeover", "woken"] {
             for outcome in ["started", "failed"] {
                 drop(
                     self.takeovers

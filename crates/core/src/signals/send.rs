@@ -56,6 +56,9 @@ pub enum Error {
         /// The id.
         id: String,
     },
+    /// There are too many dispatchers already; the words are the database's.
+    #[error("{0}")]
+    TooManyQueues(String),
     /// The payload is not something that PostgreSQL can keep.
     #[error("the payload cannot be stored: {0}")]
     BadPayload(String),
@@ -66,7 +69,9 @@ pub enum Error {
 
 impl From<db::Error> for Error {
     fn from(error: db::Error) -> Self {
-        if error.is_of(&["22", "23514", "54"]) {
+        if error.is_of(&["SM001"]) {
+            Self::TooManyQueues(error.message())
+        } else if error.is_of(&["22", "23514", "54"]) {
             Self::BadPayload(error.message())
         } else {
             Self::Database(error)

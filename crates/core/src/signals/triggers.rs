@@ -39,6 +39,9 @@ pub enum Error {
     /// The project belongs to another workspace.
     #[error("{0}")]
     OtherWorkspace(String),
+    /// There are too many dispatchers already; the words are the database's.
+    #[error("{0}")]
+    TooManyQueues(String),
     /// It is not what the caller expected.
     #[error("the trigger was changed: look again")]
     Unexpected,
@@ -89,6 +92,7 @@ pub async fn set(
         .map_err(|error| match error.code().as_deref() {
             Some("23503") => Error::UnknownDefinition(DefinitionId(change.workflow_definition_id)),
             Some("23514") => Error::OtherWorkspace(error.message()),
+            Some("SM001") => Error::TooManyQueues(error.message()),
             Some(code) if code.starts_with("22") => Error::BadSchema(error.message()),
             _ => Error::Database(error),
         })?;

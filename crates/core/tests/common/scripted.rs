@@ -26,6 +26,8 @@ pub(crate) enum Mood {
     LosesTheAnswer,
     /// Loses the request; questions are answered.
     LosesTheRequest,
+    /// Runs it, and asks for fewer lists.
+    ThrottlesLists,
     /// Falls over.
     Panics,
 }
@@ -131,10 +133,17 @@ impl ScriptedEngine {
 
     fn there(&self) -> Result<(), EngineUnavailable> {
         if self.mood() == Mood::Away {
-            Err(EngineUnavailable("away".to_owned()))
+            Err(EngineUnavailable::Away("away".to_owned()))
         } else {
             Ok(())
         }
+    }
+
+    fn lists(&self) -> Result<(), EngineUnavailable> {
+        if self.mood() == Mood::ThrottlesLists {
+            return Err(EngineUnavailable::Throttled("too many lists".to_owned()));
+        }
+        self.there()
     }
 
     fn run(&self, execution: ExecutionId) -> StartOutcome {
@@ -159,10 +168,16 @@ fn run_id(execution: ExecutionId) -> String {
     format!("run-of-{execution}")
 }
 
+/// When every run closes, by this engine's clock.
+pub(crate) const CLOSED_AT: Timestamp = Timestamp::UNIX_EPOCH;
+
 fn close_of(execution_id: ExecutionId, status: CloseStatus) -> Close {
     Close {
         execution_id,
         token: None,
+        holder: None,
+        run_id: Some(format!("last-{}", run_id(execution_id))),
+        closed_at: Some(CLOSED_AT),
         status,
         output: None,
         error: None,
@@ -179,7 +194,7 @@ impl Engine for ScriptedEngine {
             self.state().asked.push(request.execution_id);
             let _ = self.held.subscribe().wait_for(|held| !held).await;
             match self.mood() {
-                Mood::Willing => self.run(request.execution_id),
+                Mood::Willing | Mood::ThrottlesLists => self.run(request.execution_id),
                 Mood::Refuses => StartOutcome::Refused {
                     message: "refused as told".to_owned(),
                 },
@@ -239,7 +254,7 @@ impl Engine for ScriptedEngine {
 
     fn closed_since(&self, _since: Timestamp) -> Told<'_, (Vec<Close>, Timestamp)> {
         async move {
-            self.there()?;
+            self.lists()?;
             let state = self.state();
             let times = if state.repeats_closes { 2 } else { 1 };
             let closes = state
@@ -254,7 +269,7 @@ impl Engine for ScriptedEngine {
 
     fn open_runs(&self, _page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>> {
         async move {
-            self.there()?;
+            self.lists()?;
             let state = self.state();
             let open = state.runs.iter().filter(|(_, status)| status.is_none());
             let rows = open

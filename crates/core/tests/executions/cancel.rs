@@ -274,3 +274,35 @@ async fn a_rolled_back_cancel_does_not_lose_the_item() {
     testbed.reaches(items[0], "COMPLETED").await;
     server.stop().await;
 }
+
+#[tokio::test]
+async fn a_cancel_that_was_passed_on_is_not_forgotten_when_the_server_dies_before_the_close() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, &wait(3600.0)).await;
+    let presence = Presence::with_lease("mortal", Duration::from_millis(500));
+    let mortal = Mortal::start(&testbed.url, brisk(), presence).await;
+    let item = testbed.enqueue(tenant).await;
+    testbed.reaches(item, "RUNNING").await;
+    // The close cannot be written while somebody has the workspace.
+    let mut connection = testbed.connection().await;
+    let mut hold = connection.begin().await.unwrap();
+    sqlx::query("select from stationmaster_internal.workspace_capacity for update")
+        .execute(&mut *hold)
+        .await
+        .unwrap();
+    assert_eq!(cancel(&testbed, item.0).await, Cancelled::Requested);
+    eventually("it is passed on", async || {
+        testbed.count("cancel_requests").await == 0
+    })
+    .await;
+    mortal.kill();
+    hold.rollback().await.unwrap();
+    let server = testbed.server(brisk()).await;
+    eventually("it is cancelled", async || {
+        testbed.status(item).await == "CANCELLED" || testbed.outcome(item).await == "CANCELLED"
+    })
+    .await;
+    assert_eq!(testbed.count("executions_active").await, 0);
+    assert_eq!(wrong_counters(&testbed).await, []);
+    server.stop().await;
+}

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sqlx::Connection as _;
+use stationmaster_core::executions::Settings;
 use stationmaster_core::id::ItemId;
 use stationmaster_core::presence::Presence;
 
@@ -181,5 +182,41 @@ async fn a_node_that_answers_with_an_error_fails_the_execution_and_names_itself(
     let error: serde_json::Value = serde_json::from_str(error.get()).unwrap();
     assert_eq!(error["node"], "call");
     assert!(!error["message"].as_str().unwrap().is_empty());
+    server.stop().await;
+}
+
+/// The server lives, its record says RUNNING, and the run is no more: its task fell over, or its close was lost with a commit.
+#[tokio::test]
+async fn a_run_that_is_gone_from_a_server_that_lives_is_found_and_begun_again() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, &wait(3600.0)).await;
+    let settings = Settings {
+        reconcile_interval: Duration::from_millis(200),
+        ..brisk()
+    };
+    let server = testbed.server(settings).await;
+    let item = testbed.enqueue(tenant).await;
+    testbed.reaches(item, "RUNNING").await;
+    server.engine.abandon_runs();
+    assert!(server.open_runs().await.is_empty());
+    eventually("it runs again", async || {
+        let again = testbed.execution(item).await;
+        again.recoveries == 1 && again.status.to_string() == "RUNNING"
+    })
+    .await;
+    assert_eq!(server.open_runs().await.len(), 1);
+    assert_eq!(wrong_counters(&testbed).await, []);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_wait_that_no_clock_can_tell_fails_and_frees_its_slot() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, &wait(1e13)).await;
+    let server = testbed.server(brisk()).await;
+    let item = testbed.enqueue(tenant).await;
+    testbed.reaches(item, "FAILED").await;
+    let error = testbed.execution(item).await.error.unwrap();
+    assert!(error.get().contains("a hundred years"), "{error}");
     server.stop().await;
 }

@@ -152,3 +152,41 @@ async fn a_resumed_workspace_does_not_keep_the_others_waiting() {
     );
     server.stop().await;
 }
+
+#[tokio::test]
+async fn a_workspace_that_was_idle_does_not_precede_all_others_on_a_server_that_has_just_started() {
+    let testbed = Testbed::new().await;
+    let idle = testbed.tenant(1, NOOP).await;
+    // Virtual time went on while it rested.
+    testbed
+        .run("update stationmaster_internal.attention set virtual_time = 1000 where lane = 'executions'")
+        .await;
+    let server = testbed.server(brisk()).await;
+    let item = testbed.enqueue(idle).await;
+    testbed.reaches(item, "COMPLETED").await;
+    let entered = "select count(*) from stationmaster_internal.workspace_capacity where virtual_time >= 1000";
+    assert_eq!(testbed.number(entered).await, 1, "it enters where the others are");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_smallest_weight_there_is_holds_nobody_up() {
+    let testbed = Testbed::new().await;
+    let (light, other) = (testbed.tenant(5, NOOP).await, testbed.tenant(5, NOOP).await);
+    let tiny = "insert into stationmaster.plans (name, max_concurrent, weight) values ('TINY', 1, 1e-308)";
+    let refused = sqlx::query(tiny).execute(testbed.pool()).await;
+    assert!(refused.is_err(), "no plan has such a weight");
+    // One that came in before there was a bound.
+    sqlx::query(
+        "update stationmaster_internal.workspace_capacity set weight = 1e-308 where workspace_id = $1",
+    )
+    .bind(light.0)
+    .execute(testbed.pool())
+    .await
+    .unwrap();
+    testbed.enqueue_many(light, 5).await;
+    testbed.enqueue_many(other, 5).await;
+    let server = testbed.server(brisk()).await;
+    testbed.finishes(10).await;
+    server.stop().await;
+}

@@ -189,7 +189,10 @@ async fn end_behind(
             .bind(nothing())
             .bind("a test")
             .bind(0.0_f64)
-            .bind(workspaces);
+            .bind(workspaces)
+            .bind(None::<i32>)
+            .bind(None::<Vec<Uuid>>)
+            .bind(nothing());
         query.fetch_all(&pool).await.unwrap()
     });
     eventually("the end waits for the row", async || {
@@ -232,4 +235,54 @@ async fn an_end_that_waited_for_a_settlement_ends_it() {
         assert_eq!(wrong_counters(&testbed).await, []);
         server.stop().await;
     }
+}
+
+/// After a failover that lost commits, the sequence gives a token a second time.
+async fn a_token_that_was_given_twice_is_refused(mood: Mood) {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    let engine = ScriptedEngine::new(mood);
+    engine.hold();
+    let server = Server::start_outside(&testbed.url, brisk(), Arc::clone(&engine) as Arc<dyn Engine>).await;
+    let item = testbed.enqueue(tenant).await;
+    eventually("the start is under way", async || engine.asked_in_all() == 1).await;
+    let change = "update stationmaster_internal.executions_active
+                  set holder = $1, lease_until = now() + interval '1 hour' returning token";
+    let other = Uuid::now_v7();
+    let query = sqlx::query_scalar(change).bind(other);
+    let token: i64 = query.fetch_one(testbed.pool()).await.unwrap();
+    engine.let_go();
+    let refused = async || server.metric("stale_writes_refused_total{write=\"settle\"}") == 1;
+    eventually("the write is refused", refused).await;
+    still_held_by(&testbed, item, (other, token), "STARTING").await;
+    assert_eq!(wrong_counters(&testbed).await, []);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_start_under_a_token_that_another_holder_has_too_is_not_settled() {
+    a_token_that_was_given_twice_is_refused(Mood::Willing).await;
+}
+
+#[tokio::test]
+async fn a_claim_under_a_token_that_another_holder_has_too_is_not_given_back() {
+    a_token_that_was_given_twice_is_refused(Mood::Refuses).await;
+}
+
+#[tokio::test]
+async fn an_end_under_a_token_that_another_holder_has_too_ends_nothing() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, &wait(0.5)).await;
+    let server = testbed.server(brisk()).await;
+    let item = testbed.enqueue(tenant).await;
+    testbed.reaches(item, "RUNNING").await;
+    let other = Uuid::now_v7();
+    let change = "update stationmaster_internal.executions_active set holder = $1 returning token";
+    let query = sqlx::query_scalar(change).bind(other);
+    let token: i64 = query.fetch_one(testbed.pool()).await.unwrap();
+    let refused = async || server.metric("stale_writes_refused_total{write=\"close\"}") == 1;
+    eventually("the end is refused", refused).await;
+    still_held_by(&testbed, item, (other, token), "RUNNING").await;
+    assert_eq!(wrong_counters(&testbed).await, []);
+    server.stop().await;
 }

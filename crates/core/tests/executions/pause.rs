@@ -120,6 +120,7 @@ async fn a_resume_while_a_claim_parks_does_not_leave_the_item_parked() {
         .bind(30.0)
         .bind(1_i64)
         .bind("embedded")
+        .bind(1_i32)
         .execute(&mut *claim)
         .await
         .unwrap();

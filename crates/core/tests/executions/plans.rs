@@ -17,10 +17,10 @@ const CROWD: &str = "
     from generate_series(1, 50000) s join w on w.n = s % 2000 + 1;
     insert into stationmaster_internal.executions_active
         (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, state,
-         holder, token, lease_until, engine, attempts, recoveries, claimed_at)
+         holder, token, lease_until, engine, engine_id, attempts, recoveries, claimed_at)
     select gen_random_uuid(), gen_random_uuid(), row_number() over (), 0, id, id, id,
            case when random() < 0.1 then 'STARTING' else 'RUNNING' end, gen_random_uuid(), 1,
-           case when random() < 0.1 then now() + interval '1 hour' end, 'embedded', 0, 0, now()
+           case when random() < 0.1 then now() + interval '1 hour' end, 'embedded', 1, 0, 0, now()
     from stationmaster.workspaces;
     insert into stationmaster_internal.executions_finished
         (execution_id, item_id, workspace_id, workflow_definition_id, item_status, status, attempts, recoveries, finished_at,
@@ -57,32 +57,32 @@ const HOT: &[Hot] = &[
     Hot {
         name: "capacity/lock_eligible",
         statement: include_str!("../../sql/capacity/lock_eligible.sql"),
-        values: "0, 500",
+        values: "0, 500, 1",
         indexes: &["workspace_capacity_eligible"],
     },
     Hot {
         name: "executions/admit",
         statement: include_str!("../../sql/executions/admit.sql"),
-        values: "array[NOBODY]::uuid[], array[5], NOBODY, 30, 1, 'embedded'",
+        values: "array[NOBODY]::uuid[], array[5], NOBODY, 30, 1, 'embedded', 1",
         indexes: &["queue_pending_ready", "workspace_capacity_pkey"],
     },
     Hot {
         name: "executions/finish",
         statement: include_str!("../../sql/executions/finish.sql"),
         values: "array[NOBODY]::uuid[], array[1], array['DISPATCHED'], array['COMPLETED'], array[null]::text[],
-                 array[null]::text[], array[null]::text[], array[null]::text[], array[0], array[null]::text[], 'x', 0, null",
+                 array[null]::text[], array[null]::text[], array[null]::text[], array[0], array[null]::text[], 'x', 0, null, null, null, array[null]::timestamptz[]",
         indexes: &["executions_active_pkey", "workspace_capacity_pkey"],
     },
     Hot {
         name: "executions/release",
         statement: include_str!("../../sql/executions/release.sql"),
-        values: "array[NOBODY]::uuid[], array[1], array[0], array[0], array[0], array['x'], array['x'], 'x', 0",
+        values: "array[NOBODY]::uuid[], array[1], array[0], array[0], array[0], array['x'], array['x'], 'x', 0, array[NOBODY]::uuid[]",
         indexes: &["executions_active_pkey", "workspace_capacity_pkey"],
     },
     Hot {
         name: "executions/settle_running",
         statement: include_str!("../../sql/executions/settle_running.sql"),
-        values: "array[NOBODY]::uuid[], array[1], array['x']",
+        values: "array[NOBODY]::uuid[], array[1], array['x'], array[NOBODY]::uuid[]",
         indexes: &["executions_active_pkey"],
     },
     Hot {

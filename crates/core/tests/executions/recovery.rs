@@ -38,9 +38,9 @@ async fn claimed_by(
                     from taken where c.workspace_id = taken.workspace_id)
         insert into stationmaster_internal.executions_active
             (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, state,
-             holder, token, lease_until, engine, attempts, recoveries, claimed_at)
+             holder, token, lease_until, engine, engine_id, attempts, recoveries, claimed_at)
         select $2, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, 'STARTING',
-               $3, nextval('stationmaster_internal.claim_token'), now() + $5::interval, 'embedded', attempts, $4, now() - interval '1 min'
+               $3, nextval('stationmaster_internal.claim_token'), now() + $5::interval, 'embedded', 1, attempts, $4, now() - interval '1 min'
         from taken";
     let execution = ExecutionId::new();
     let query = sqlx::query(query)

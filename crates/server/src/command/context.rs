@@ -1,6 +1,7 @@
 //! What every command has at hand: the settings, the way to the database, the format of its output, and who acts. Settings
 //! are read when a command asks for them, so that a command which needs none is not stopped by a wrong one.
 
+use futures::FutureExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,7 +86,10 @@ impl Context {
         let config = Arc::new(self.settings()?.config);
         let office = {
             let (config, database) = (Arc::clone(&config), database.clone());
-            move || wiring::office(&config, database.clone())
+            move || {
+                let (config, database) = (Arc::clone(&config), database.clone());
+                async move { wiring::office(&config, database).await }.boxed()
+            }
         };
         http::alone(builder(), &Self::actor(), database, &config, office)
     }

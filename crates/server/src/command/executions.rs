@@ -146,6 +146,7 @@ impl Described for Execution {
         in_details(time("CLAIMED", |execution| execution.claimed_at)),
         time("STARTED", |execution| execution.started_at),
         time("ENDED", |execution| execution.completed_at),
+        in_details(time("CLOSED BY ENGINE", |execution| execution.closed_at)),
         in_table(column("TRIES", |execution| cell(execution.attempts))),
         in_table(long("REASON", |execution| execution.reason.as_deref())),
         in_details(column("REFUSED STARTS", |execution| cell(execution.attempts))),

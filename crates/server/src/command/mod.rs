@@ -23,6 +23,7 @@ pub(crate) mod dev;
 pub(crate) mod dispatchers;
 pub(crate) mod docs;
 pub(crate) mod doctor;
+pub(crate) mod engine;
 pub(crate) mod executions;
 mod follow;
 mod inspection;
@@ -63,6 +64,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Tokens(command) => tokens::run(command, &context).await,
         Command::Audit(command) => audit::run(command, &context).await,
         Command::Servers(command) => servers::run(&command, &context).await,
+        Command::Engine(command) => engine::run(command, &context).await,
         Command::Signals(command) => signals::run(command, &context).await,
         Command::Triggers(command) => triggers::run(command, &context).await,
         Command::Dispatchers(command) => dispatchers::run(command, &context).await,

@@ -31,8 +31,8 @@ fn weight(text: &str) -> Result<f64, String> {
     let weight: Option<f64> = text
         .parse()
         .ok()
-        .filter(|weight: &f64| weight.is_finite() && *weight > 0.0);
-    weight.ok_or_else(|| "not a weight: give a number greater than 0".to_owned())
+        .filter(|weight: &f64| (0.000_001..=1_000_000.0).contains(weight));
+    weight.ok_or_else(|| "not a weight: give a number from 0.000001 to 1000000".to_owned())
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {

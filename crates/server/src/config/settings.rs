@@ -269,6 +269,8 @@ pub(super) static SETTINGS: &[Setting] = &[
         "The most servers that one self-check evicts"),
     setting("dispatchers.continue_after", Some("4000"), Number(50..=40_000, |c| &mut c.dispatchers.continue_after),
         "A dispatcher's workflow continues as new after so many events of history"),
+    setting("dispatchers.rest_after", Some("10m"), Time(|c| &mut c.dispatchers.rest_after),
+        "A dispatcher rests, without an owner and a run, when no signal has waited for it for so long; the next one wakes it. Those of dispatchers.projects do not rest"),
     setting("dispatchers.retention", Some("7d"), Time(|c| &mut c.dispatchers.retention),
         "How long settled signals, dead letters among them, and the events of dispatchers are kept; ids are remembered as long"),
     setting("dispatchers.webhook_url", None, Url("a URL that begins with http: or https:", &["http", "https"],

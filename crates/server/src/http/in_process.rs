@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use axum::Router;
 use axum::body::Body;
+use futures::future::BoxFuture;
 use futures::{StreamExt as _, TryStreamExt as _};
 use stationmaster_client::{BoxError, Client, ClientBuilder};
 use stationmaster_core::db::Database;
@@ -39,7 +40,7 @@ pub(crate) fn alone(
     actor: &str,
     database: &Database,
     config: &Config,
-    office: impl Fn() -> Result<Office> + Send + Sync + 'static,
+    office: impl Fn() -> BoxFuture<'static, Result<Office>> + Send + Sync + 'static,
 ) -> Result<Client> {
     let caller = Caller::on_the_database(actor);
     // What is changed is written down under this name, whoever writes it.

@@ -63,8 +63,8 @@ fn check(name: &str, change: &wire::PlanChange) -> Result<()> {
         return Err(Problem::field("/max_concurrent", "0 or more"));
     }
     match change.weight {
-        Some(weight) if !(weight > 0.0 && weight <= 1_000_000.0) => {
-            Err(Problem::field("/weight", "more than 0, and at most 1000000"))
+        Some(weight) if !(0.000_001..=1_000_000.0).contains(&weight) => {
+            Err(Problem::field("/weight", "from 0.000001 to 1000000"))
         }
         _ => Ok(()),
     }

@@ -158,6 +158,7 @@ fn refused(error: send::Error, at: &str) -> Problem {
         Error::TooLarge { index, .. } => Problem::field_of(at, Some(index), "payload", words),
         Error::BadName { index, field, .. } => Problem::field_of(at, Some(index), field, words),
         Error::BadPayload(_) => Problem::field_of(at, None, "payload", words),
+        Error::TooManyQueues(_) => Problem::field_of(at, None, "task_queue", words),
         Error::Conflict { .. } => Problem::new(Kind::Conflict, words),
         Error::Database(error) => error.into(),
     }

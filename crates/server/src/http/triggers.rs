@@ -113,6 +113,7 @@ impl From<triggers::Error> for Problem {
         let words = error.to_string();
         match error {
             Error::BadName(field) => Self::field(field.replace(' ', "_"), words),
+            Error::TooManyQueues(_) => Self::field("task_queue", words),
             Error::BadSchema(_) => Self::field("/payload_schema", words),
             Error::UnknownDefinition(_) | Error::NotFound { .. } => Self::not_found(words),
             Error::OtherWorkspace(_) => {

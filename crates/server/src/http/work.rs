@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use futures::future::BoxFuture;
 use stationmaster_core::dispatchers::supervisor::{self, Office, Options, Report};
 use stationmaster_core::station::Station;
 
@@ -15,7 +16,7 @@ pub(super) enum Work {
     /// This server.
     Here(Arc<Station>),
     /// Other servers, if any. What looks after dispatchers is made when it is asked for: most requests need no engine.
-    Elsewhere(Arc<dyn Fn() -> Result<Office> + Send + Sync>),
+    Elsewhere(Arc<dyn Fn() -> BoxFuture<'static, Result<Office>> + Send + Sync>),
 }
 
 impl Work {
@@ -40,7 +41,7 @@ impl Work {
             }
             Self::Elsewhere(office) => {
                 let broken = |error| Problem::new(Kind::Internal, format!("{error:#}"));
-                let office = office().map_err(broken)?;
+                let office = office().await.map_err(broken)?;
                 Ok(supervisor::reconcile(&office, options, actor).await?)
             }
         }

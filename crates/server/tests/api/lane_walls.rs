@@ -142,8 +142,8 @@ async fn owned(database: &TestDatabase, core: &Database, project: &str) -> Owned
             select signal_id, dispatcher_id, 'DEAD', null, 'unknown_signal', null, 1, 'a test', now(), 0 from dead),
         tried as (insert into stationmaster_internal.occurrence_tries (alarm_id, scheduled_for, attempt, class) values ($2, $5::text::timestamptz, 1, 'refused')),
         running as (insert into stationmaster_internal.executions_active (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id,
-                workflow_definition_version_id, state, holder, token, engine, attempts, recoveries, claimed_at)
-            select $3, $3, 1, 0, workspace_id, id, current_version_id, 'RUNNING', $3, 1, 'embedded', 0, 0, now()
+                workflow_definition_version_id, state, holder, token, engine, engine_id, attempts, recoveries, claimed_at)
+            select $3, $3, 1, 0, workspace_id, id, current_version_id, 'RUNNING', $3, 1, 'embedded', 1, 0, 0, now()
             from stationmaster.workflow_definitions where id = $4)
         select stationmaster_internal.tell_of_dispatcher((select dispatcher_id from dead), 'fresh', 1, null, null, 'a test')";
     sqlx::query(rows)

@@ -5,7 +5,7 @@ use serde_json::json;
 use stationmaster_client::wire::{
     self, AuditQuery, EventQuery, NewSignal, SignalQuery, SignalStatus, TriggerChange, TriggerPlace,
 };
-use stationmaster_client::{Client, Told};
+use stationmaster_client::{Client, Error, Told};
 use stationmaster_core::access::Role;
 use uuid::Uuid;
 
@@ -31,6 +31,37 @@ async fn until(client: &Client, id: &str, status: SignalStatus) {
         client.signal(id).await.unwrap().status == status
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_task_queues_than_a_project_may_have_are_refused_with_the_field() {
+    let scene = Scene::new().await;
+    let admin = scene.admin().await;
+    let tenant = scene.tenant(1, ENDLESS).await;
+    trigger(&admin, tenant, "shop", "order.paid").await;
+    sqlx::query("update stationmaster.projects set max_task_queues = 1 where name = 'shop'")
+        .execute(&scene.database.pool)
+        .await
+        .unwrap();
+    let token = scene.token(Role::Operator, Some(tenant.workspace)).await;
+    let send = |queue: &str| {
+        let body = json!({ "project": "shop", "task_queue": queue, "name": "order.paid" });
+        scene.ask(Method::POST, "/v1/signals", Some(&token)).json(&body)
+    };
+    assert_eq!(answer(send("day")).await.0, StatusCode::ACCEPTED);
+    let (status, refused) = answer(send("night")).await;
+    assert!(status.is_client_error(), "{status}: {refused}");
+    assert!(refused.to_string().contains("/task_queue"), "{refused}");
+    let change = TriggerChange {
+        workflow_definition_id: tenant.workflow,
+        payload_schema: None,
+        priority: 0,
+    };
+    let night = TriggerPlace {
+        task_queue: Some("night".to_owned()),
+    };
+    let refused = admin.put_trigger("shop", "order.paid", &night, &change).await;
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -187,6 +187,12 @@ async fn the_catalogue_is_made_changed_paused_and_deleted() {
         weight: Some(2.5),
     };
     client.put_plan("GOLD", &plan, None).await.unwrap();
+    let feather = PlanChange {
+        weight: Some(1e-9),
+        ..plan.clone()
+    };
+    let refused = client.put_plan("FEATHER", &feather, None).await;
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     assert!(
         client
             .plans()

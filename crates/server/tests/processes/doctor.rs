@@ -100,6 +100,7 @@ async fn temporal_and_redis_are_told_with_their_versions_owners_and_clocks_and_e
         &[
             ("engine.reachable", "ok", "Temporal 1."),
             ("engine.retention", "ok", "remembers closed runs for"),
+            ("engine.record", "ok", "it is the one on record"),
             ("engine.clock", "ok", "at most"),
             ("redis.reachable", "ok", "heartbeats are kept there"),
             ("servers.alive", "ok", "1: "),
@@ -132,6 +133,12 @@ async fn temporal_and_redis_are_told_with_their_versions_owners_and_clocks_and_e
         ],
     );
     drop(running);
+
+    // One that knows nothing stands in its place.
+    let server = DevServer::start(temporal_port, None);
+    let _emptied = Temporal::named(&server.address, &site.namespace).await;
+    let report = site.examine().await;
+    assert_found(&report, &[("engine.record", "problem", "on record is")]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

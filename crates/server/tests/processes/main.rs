@@ -13,6 +13,7 @@ mod cancels;
 mod dev;
 mod dispatch;
 mod doctor;
+mod engines;
 mod exclusive;
 mod failover;
 mod idle;

@@ -237,7 +237,7 @@ impl DispatcherEngine for TemporalDispatchers {
 
     fn replace<'a>(&'a self, request: &'a RunRequest, deadline: Duration) -> Told<'a, String> {
         self.start(request, deadline)
-            .map(|answer| answer.map_err(EngineUnavailable))
+            .map(|answer| answer.map_err(EngineUnavailable::Away))
             .boxed()
     }
 

@@ -119,7 +119,7 @@ async fn a_terminated_run_is_reported_in_time_with_the_reason() {
 async fn a_run_that_ran_out_of_time_is_reported_in_time() {
     let (server, engine) = server_and_engine().await;
     let (since, request) = (a_moment_ago(), request());
-    // Stationmaster sets no limit on a run, so this one is started by hand.
+    // Stationmaster sets no limit on a run, so this one is started by hand, under the id that our own request would have.
     let mut start = StartWorkflowExecutionRequest {
         namespace: "default".to_owned(),
         workflow_id: request.execution_id.workflow_id(),
@@ -127,7 +127,7 @@ async fn a_run_that_ran_out_of_time_is_reported_in_time() {
             name: request.workflow_type.clone(),
         }),
         task_queue: Some(queue(&request)),
-        request_id: "by hand".to_owned(),
+        request_id: request.execution_id.to_string(),
         ..StartWorkflowExecutionRequest::default()
     };
     start.workflow_execution_timeout = Some(Duration::from_secs(1).try_into().unwrap());
@@ -175,6 +175,25 @@ async fn a_run_that_continues_as_new_goes_on_until_its_last_run_closes() {
     puppet.complete(&request, "json/plain", b"2").await;
     let close = reported(&engine, since, &request, CloseStatus::Completed).await;
     assert_eq!(close.output.unwrap().get(), "2");
+    assert_eq!(
+        close.run_id.as_ref(),
+        Some(second),
+        "the last run is the one that ended"
+    );
+    let closed_at = close.closed_at.unwrap();
+    assert!(
+        closed_at > since && closed_at <= jiff::Timestamp::now(),
+        "{closed_at}"
+    );
+    // The run itself says the same as the list.
+    let states = engine.describe(&[request.execution_id]).await.unwrap();
+    let [RunState::Closed(told)] = &states[..] else {
+        panic!("{states:?}")
+    };
+    assert_eq!(told.run_id, close.run_id);
+    // The store of lists keeps microseconds.
+    let microsecond = told.closed_at.unwrap().as_microsecond();
+    assert_eq!(microsecond, closed_at.as_microsecond());
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Starting, asking, cancelling and terminating.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
 use stationmaster_core::engine::{CloseStatus, Engine, OpenRun, RunState, StartOutcome, StartRequest};
@@ -12,7 +13,7 @@ use temporalio_common::protos::temporal::api::common::v1::WorkflowType;
 use temporalio_common::protos::temporal::api::history::v1::history_event::Attributes;
 use temporalio_common::protos::temporal::api::workflowservice::v1::StartWorkflowExecutionRequest;
 
-use crate::support::{PATIENCE, Puppet, json, parsed, queue, request, server_and_engine, start_running};
+use crate::support::{PATIENCE, Puppet, json, queue, request, server_and_engine, start_running};
 
 #[tokio::test]
 async fn an_execution_started_by_many_at_once_is_one_run_and_all_say_running() {
@@ -56,7 +57,7 @@ async fn a_closed_run_answers_closed_and_never_runs_again() {
 }
 
 #[tokio::test]
-async fn a_run_that_somebody_else_started_under_our_id_is_found_running_and_then_closed() {
+async fn a_run_that_somebody_else_started_under_our_id_is_refused_and_never_taken_for_ours() {
     let (server, engine) = server_and_engine().await;
     let puppet = Puppet::on(&server.address).await;
     let request = request();
@@ -77,13 +78,32 @@ async fn a_run_that_somebody_else_started_under_our_id_is_found_running_and_then
         .unwrap()
         .into_inner();
 
-    assert_eq!(start_running(&engine, &request).await, foreign.run_id);
-    puppet.fail(&request, "Sad", "it did not work").await;
-    let StartOutcome::Closed(close) = engine.start(&request, PATIENCE).await else {
-        panic!("not closed")
+    let refused = async || match engine.start(&request, PATIENCE).await {
+        StartOutcome::Refused { message } => message,
+        other => panic!("a stranger's run was taken for ours: {other:?}"),
     };
-    assert_eq!(close.status, CloseStatus::Failed);
-    assert_eq!(parsed(close.error.as_deref())["message"], "it did not work");
+    assert!(refused().await.contains("not started by Stationmaster"));
+    let states = engine.describe(&[request.execution_id]).await.unwrap();
+    assert!(matches!(states[..], [RunState::NotFound]), "{states:?}");
+    // Nor is it ours to end, whatever became of our execution, and its end is none of ours.
+    let marker = crate::support::request();
+    start_running(&engine, &marker).await;
+    let open = listed_open(&engine, marker.execution_id).await;
+    assert!(!open.contains(&request.execution_id));
+    let since = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(1);
+    puppet.fail(&request, "Sad", "it did not work").await;
+    puppet.complete(&marker, "json/plain", b"1").await;
+    let mut told = Vec::new();
+    let begun = std::time::Instant::now();
+    while !told.contains(&marker.execution_id) || begun.elapsed() < Duration::from_secs(2) {
+        let (closes, _) = engine.closed_since(since).await.unwrap();
+        told.extend(closes.into_iter().map(|close| close.execution_id));
+        assert!(begun.elapsed() < PATIENCE, "our own end is told");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(!told.contains(&request.execution_id), "a stranger's end was told");
+    assert!(!foreign.run_id.is_empty());
+    assert!(refused().await.contains("not started by Stationmaster"));
 }
 
 #[tokio::test]
@@ -126,7 +146,7 @@ async fn the_input_arrives_verbatim_with_the_nodes_in_topological_order() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_does_not_exist_is_refused_and_makes_no_run_look_lost() {
+async fn a_namespace_that_does_not_exist_is_the_engines_absence_and_makes_no_run_look_lost() {
     let (server, _engine) = server_and_engine().await;
     let nowhere = TemporalConfig {
         namespace: "nowhere".to_owned(),
@@ -135,7 +155,7 @@ async fn a_namespace_that_does_not_exist_is_refused_and_makes_no_run_look_lost()
     let engine = TemporalEngine::new(&nowhere).unwrap();
     let outcome = engine.start(&request(), PATIENCE).await;
     assert!(
-        matches!(&outcome, StartOutcome::Refused { message } if message.contains("nowhere")),
+        matches!(&outcome, StartOutcome::Unavailable { message } if message.contains("nowhere")),
         "{outcome:?}"
     );
     engine.check().await.unwrap_err();
@@ -255,4 +275,62 @@ async fn cancelling_is_asked_once_and_an_unknown_run_is_no_error() {
     };
     engine.cancel(unknown.execution_id, "unknown").await.unwrap();
     engine.terminate(&unknown, "unknown").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_that_continued_as_new_is_still_ours_although_temporal_began_it() {
+    let (server, engine) = server_and_engine().await;
+    let puppet = Puppet::on(&server.address).await;
+    let request = request();
+    let first = start_running(&engine, &request).await;
+    puppet.continue_as_new(&request).await;
+    let newest = start_running(&engine, &request).await;
+    assert_ne!(newest, first);
+    let states = engine.describe(&[request.execution_id]).await.unwrap();
+    assert!(matches!(states[..], [RunState::Running { .. }]), "{states:?}");
+    // It is listed too, although the worker has not passed on our mark.
+    listed_open(&engine, request.execution_id).await;
+}
+
+#[tokio::test]
+async fn an_engine_that_is_bound_to_another_namespace_sends_nothing() {
+    let (server, engine) = server_and_engine().await;
+    let other = TemporalEngine::new(&TemporalConfig {
+        namespace: "temporal-system".to_owned(),
+        ..TemporalConfig::new(&server.address)
+    })
+    .unwrap();
+    let (mine, theirs) = (engine.identity().await.unwrap(), other.identity().await.unwrap());
+    assert_ne!(mine.key, theirs.key);
+    let request = request();
+    for bound in [None, Some(&theirs)] {
+        engine.bind_to(bound);
+        let outcome = engine.start(&request, PATIENCE).await;
+        assert!(matches!(outcome, StartOutcome::Unavailable { .. }), "{outcome:?}");
+        engine.describe(&[request.execution_id]).await.unwrap_err();
+        engine.open_runs(None).await.unwrap_err();
+    }
+    engine.bind_to(Some(&mine));
+    start_running(&engine, &request).await;
+}
+
+/// The open runs, once this one is among them: the store lags.
+async fn listed_open(engine: &TemporalEngine, awaited: ExecutionId) -> Vec<ExecutionId> {
+    let begun = std::time::Instant::now();
+    loop {
+        let (mut runs, mut page) = (Vec::new(), None);
+        loop {
+            let listed = engine.open_runs(page).await.unwrap();
+            runs.extend(listed.rows.into_iter().map(|run| run.execution_id));
+            page = listed.next;
+            if page.is_none() {
+                break;
+            }
+        }
+        if runs.contains(&awaited) {
+            return runs;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{awaited} is not listed");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

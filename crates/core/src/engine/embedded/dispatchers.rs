@@ -74,7 +74,7 @@ impl EmbeddedDispatchers {
             .inner
             .desk
             .get()
-            .ok_or_else(|| EngineUnavailable("it is not open yet".to_owned()))?;
+            .ok_or_else(|| EngineUnavailable::Away("it is not open yet".to_owned()))?;
         let run_id = format!("{}:{}", request.tenure.epoch.0, request.attempt);
         let mut runs = self.inner.runs.lock();
         if let Some(former) = runs.get(&request.tenure.dispatcher_id) {

@@ -21,6 +21,8 @@ use crate::id::{ExecutionId, ServerId};
 pub(super) const KNOWN: [&str; 4] = ["noop", "wait", "http", "fail"];
 /// Shorter waits are not worth a write: after a crash they are waited again.
 const REMEMBER_WAITS: Duration = Duration::from_secs(5);
+/// A hundred years. What is longer cannot be told by every clock on the way, and nobody means it.
+const LONGEST_WAIT: f64 = 3_155_760_000.0;
 
 /// How far a run has come.
 #[derive(Default)]
@@ -80,7 +82,8 @@ pub(super) fn run_at_once(request: &StartRequest) -> Option<Close> {
         },
         None => Ended::Completed(Map::new()),
     };
-    close(request, ended)
+    // Settled with its claim, which knows its holder.
+    close(request, None, ended)
 }
 
 fn fail_message(node: &Node) -> String {
@@ -88,7 +91,7 @@ fn fail_message(node: &Node) -> String {
         .unwrap_or_else(|| "the node says so".to_owned())
 }
 
-fn close(request: &StartRequest, ended: Ended) -> Option<Close> {
+fn close(request: &StartRequest, holder: Option<ServerId>, ended: Ended) -> Option<Close> {
     let raw = |value: &Value| RawValue::from_string(value.to_string()).ok();
     let (status, output, error) = match ended {
         Ended::Completed(outputs) if outputs.is_empty() => (CloseStatus::Completed, None, None),
@@ -108,6 +111,9 @@ fn close(request: &StartRequest, ended: Ended) -> Option<Close> {
     Some(Close {
         execution_id: request.execution_id,
         token: Some(request.token),
+        holder,
+        run_id: None,
+        closed_at: None,
         status,
         output,
         error,
@@ -139,7 +145,7 @@ impl Run {
             mine
         };
         // A run that was abandoned or replaced is somebody else's to end.
-        if let Some(close) = close(&self.request, ended).filter(|_| mine) {
+        if let Some(close) = close(&self.request, Some(self.holder), ended).filter(|_| mine) {
             self.inner.closes.lock().push(close);
             self.inner.closed.ring();
         }
@@ -158,6 +164,18 @@ impl Run {
                 return Ended::Lost;
             }
             match node.kind.as_str() {
+                "wait"
+                    if node
+                        .number("seconds")
+                        .is_some_and(|seconds| seconds > LONGEST_WAIT) =>
+                {
+                    return Ended::Failed {
+                        node: node.id.clone(),
+                        message: format!(
+                            "a wait of more than {LONGEST_WAIT} seconds, a hundred years, cannot be waited"
+                        ),
+                    };
+                }
                 "wait" if !self.wait(index, node, &mut progress).await => return Ended::Lost,
                 "http" if !self.is_still_wanted().await => return Ended::Lost,
                 "http" => match self.call(node).await {

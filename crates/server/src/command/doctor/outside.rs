@@ -3,6 +3,8 @@
 use std::future::ready;
 use std::time::Duration;
 
+use stationmaster_core::engine::Engine as _;
+use stationmaster_core::engine::record::{self, Recorded};
 use stationmaster_core::executions::browse::{self, Filter};
 use stationmaster_core::id::ExecutionId;
 use stationmaster_temporal::TemporalEngine;
@@ -17,6 +19,7 @@ const SHORT_RETENTION: Duration = Duration::from_hours(24);
 /// Clocks further apart are worth a word.
 const APART: f64 = 2.0;
 const CLOCK: &str = "engine.clock";
+const RECORD: &str = "engine.record";
 
 pub(super) async fn look(config: &Config, deadline: Deadline) -> Vec<Finding> {
     all(vec![
@@ -61,8 +64,44 @@ async fn engine(config: &Config, deadline: Deadline) -> Vec<Finding> {
     vec![
         Finding::ok(ID, seen),
         retention(cluster.retention, &config.temporal.namespace),
-        clock(config, &engine, deadline).await,
+        within_most(deadline, RECORD, on_record(config, &engine)).await,
+        within_most(deadline, CLOCK, compare(config, &engine)).await,
     ]
+}
+
+/// Servers work with the engine on record and with no other.
+async fn on_record(config: &Config, engine: &TemporalEngine) -> Finding {
+    const ID: &str = RECORD;
+    let identity = match engine.identity().await {
+        Ok(identity) => identity,
+        Err(error) => {
+            let advice = "Servers will not work with an engine that does not tell who it is";
+            return Finding::problem(ID, error.reason(), advice);
+        }
+    };
+    let database = config
+        .database_url
+        .as_ref()
+        .and_then(|url| config.database(url, 1).ok());
+    let recorded = match database {
+        Some(database) => record::list(&database).await.ok(),
+        None => None,
+    };
+    let Some(recorded) = recorded else {
+        return Finding::ok(ID, "without a database there is none to compare with");
+    };
+    let is_current = |one: &&Recorded| one.name == engine.name() && one.retired_at.is_none();
+    match recorded.iter().find(is_current) {
+        None => Finding::ok(ID, "none yet: the first server puts this one on record"),
+        Some(one) if one.identity == identity.key => {
+            Finding::ok(ID, format!("it is the one on record: {}", one.place))
+        }
+        Some(one) => Finding::problem(
+            ID,
+            format!("on record is {}, and this is {}", one.place, identity.place),
+            "Name the engine on record in temporal.address and temporal.namespace. If the other one is meant, stop all servers and run: stationmaster engine change",
+        ),
+    }
 }
 
 fn retention(retention: Option<Duration>, namespace: &str) -> Finding {
@@ -88,13 +127,17 @@ fn retention(retention: Option<Duration>, namespace: &str) -> Finding {
     }
 }
 
-/// The engine is never asked for its time; but what it says of our newest run must lie between our question and its answer.
-async fn clock(config: &Config, engine: &TemporalEngine, deadline: Deadline) -> Finding {
-    // What was seen of the engine is told in any case.
-    let compared = timeout(deadline.left().mul_f64(0.9), compare(config, engine)).await;
-    compared.unwrap_or_else(|_| super::silence(CLOCK))
+/// One more question to the engine: what was seen of it before is told in any case.
+async fn within_most(
+    deadline: Deadline,
+    id: &'static str,
+    question: impl Future<Output = Finding>,
+) -> Finding {
+    let answer = timeout(deadline.left().mul_f64(0.9), question).await;
+    answer.unwrap_or_else(|_| super::silence(id))
 }
 
+/// The engine is never asked for its time; but what it says of our newest run must lie between our question and its answer.
 async fn compare(config: &Config, engine: &TemporalEngine) -> Finding {
     const ID: &str = CLOCK;
     let Some(apart) = apart(config, engine).await else {

@@ -70,6 +70,7 @@ fn names(dispatchers: &[&Dispatcher]) -> String {
     let name = |one: &&Dispatcher| {
         let owner = match (one.state, &one.owner_name, one.owner) {
             (DispatcherState::Vacant, _, _) => "by nobody".to_owned(),
+            (DispatcherState::Resting, _, _) => "at rest".to_owned(),
             (DispatcherState::Owned, Some(name), _) => format!("by {name}"),
             (DispatcherState::Owned, None, id) => format!("by {}", id.unwrap_or_default()),
         };

@@ -133,8 +133,18 @@ impl Temporal {
         Self::connect(&server.address, None).await
     }
 
+    /// This namespace of whatever server is at this address.
+    #[allow(dead_code, reason = "each test program uses its own part of this")]
+    pub(crate) async fn named(address: &str, namespace: &str) -> Self {
+        Self::connect_to(address, namespace.to_owned(), None).await
+    }
+
     async fn connect(address: &str, server: Option<Arc<DevServer>>) -> Self {
         let number = NEXT_NAMESPACE.fetch_add(1, Ordering::Relaxed) % NAMESPACES;
+        Self::connect_to(address, namespace(number), server).await
+    }
+
+    async fn connect_to(address: &str, namespace: String, server: Option<Arc<DevServer>>) -> Self {
         let target: Url = format!("http://{address}").parse().unwrap();
         let mut connection = None;
         eventually("Temporal takes connections", async || {
@@ -145,7 +155,7 @@ impl Temporal {
         .await;
         let temporal = Self {
             address: address.to_owned(),
-            namespace: namespace(number),
+            namespace,
             connection: connection.unwrap(),
             _server: server,
         };
