@@ -176,7 +176,7 @@ impl Station {
             return problem.clone();
         }
         let keepers = self.around.database.keepers();
-        let problem = match tokio::time::timeout(ANSWERS, keepers.check_schema()).await {
+        let problem = match tokio::time::timeout(ANSWERS, keepers.check_still_usable()).await {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(chain(&error)),
             Err(_) => Some(format!(

@@ -48,11 +48,27 @@ impl Database {
         sqlx::query("set search_path to stationmaster_internal")
             .execute(&mut connection)
             .await?;
-        MIGRATIONS.run(&mut connection).await.map_err(plainly)?;
+        // Everybody who comes later waits behind whoever waits for a table, so nobody waits for it for long.
+        sqlx::query(parts::LOCK_TIMEOUT).execute(&mut connection).await?;
+        let mut tries = 0;
+        while let Err(error) = MIGRATIONS.run(&mut connection).await.map_err(plainly) {
+            tries += 1;
+            parts::wait_if_busy(error, tries).await?;
+        }
         let stale = applied.stale_parts();
         parts::apply(&mut connection, &stale).await?;
         connection.close().await?;
         Ok(stale.iter().map(|part| part.name).collect())
+    }
+
+    /// Says whether a program that runs can go on with what is there. A newer program may have moved the tables on meanwhile: that
+    /// is for whoever upgrades to weigh, and no reason to send all older servers' requests away at once.
+    pub(crate) async fn check_still_usable(&self) -> Result<(), Error> {
+        match self.check_schema().await {
+            Err(Error::Schema { found, needed }) if found > needed => Ok(()),
+            Err(Error::Parts(_)) => Ok(()),
+            outcome => outcome,
+        }
     }
 
     /// Says whether the tables, and what stands on them, are those that this program needs.
