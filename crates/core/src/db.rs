@@ -39,6 +39,8 @@ const RETURN_TIMEOUT: Duration = Duration::from_secs(2);
 const SUSPECT: Duration = Duration::from_secs(5);
 /// Connections for what keeps leases alive.
 const KEEPERS: u32 = 2;
+/// Connections that a server opens beside its pools: for what keeps leases alive, for the watch, and for notifications.
+pub const BESIDE_POOLS: u32 = KEEPERS + 2;
 
 /// Told when a database of this process has gone silent: calls under way are given up.
 static SILENCE: Notify = Notify::const_new();
@@ -264,6 +266,15 @@ impl Database {
     pub fn with_requests(mut self, max_connections: u32) -> Self {
         self.requests = pool(&self.options, max_connections, &self.silent_until);
         self
+    }
+
+    /// The same database by the connections of requests, for what is done for whoever asks, before it is known who that is too.
+    #[must_use]
+    pub fn for_requests(&self) -> Self {
+        Self {
+            pool: self.requests.clone(),
+            ..self.clone()
+        }
     }
 
     /// The pool.

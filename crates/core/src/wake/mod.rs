@@ -148,7 +148,7 @@ impl Client {
     }
 
     /// Literal addresses never reach the resolver, so they are looked at here.
-    fn client_for(&self, url: &Url) -> Result<&reqwest::Client, Forbidden> {
+    pub(crate) fn client_for(&self, url: &Url) -> Result<&reqwest::Client, Forbidden> {
         if self.guard.trusts(url) {
             return Ok(&self.trusted);
         }

@@ -29,7 +29,7 @@ pub(crate) async fn run(_args: &ServeArgs, context: &Context) -> Result<()> {
             config.listen
         )
     })?;
-    let database = Database::new(url, config.database_pool)?;
+    let database = Database::new(url, config.database_pool)?.with_requests(config.http.database_pool);
     let running = wiring::start(&config, database, listener).await?;
     let scheme = if config.http.tls_cert.is_some() {
         "https"

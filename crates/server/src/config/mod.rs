@@ -17,7 +17,7 @@ use stationmaster_core::executions::exclusive::Exclusive;
 use stationmaster_core::locks::{LockTable, Terms};
 use stationmaster_core::wake::guard::{Allowed, Guard};
 use stationmaster_core::wake::signature::Secret;
-use stationmaster_core::{alarms, dispatchers, executions};
+use stationmaster_core::{alarms, db, dispatchers, executions};
 
 mod complaint;
 mod contexts;
@@ -71,6 +71,8 @@ pub(crate) struct Config {
     pub(crate) executions_enabled: bool,
     /// The lane of executions, but for its exclusive mode; whoever runs it asks [`Config::executions()`].
     pub(crate) executions: executions::Settings,
+    /// What `http` nodes of the embedded engine may call beside public addresses.
+    pub(crate) node_targets: Vec<Allowed>,
     /// One server at a time.
     pub(crate) exclusive: ExclusiveMode,
     /// Named locks.
@@ -104,6 +106,8 @@ pub(crate) struct Http {
     pub(crate) tls_cert: Option<PathBuf>,
     /// Our key; there is a certificate whenever there is one.
     pub(crate) tls_key: Option<PathBuf>,
+    /// Connections to PostgreSQL for requests.
+    pub(crate) database_pool: u32,
     /// The largest body, in bytes.
     pub(crate) body_limit: usize,
     /// How long a request may take.
@@ -246,6 +250,7 @@ impl Config {
             temporal: Temporal::default(),
             executions_enabled: false,
             executions: executions::Settings::default(),
+            node_targets: Vec::new(),
             exclusive: ExclusiveMode::default(),
             locks: Locks::default(),
             redis_url: None,
@@ -289,6 +294,16 @@ impl Config {
     /// How the lane of alarms behaves; `None` when it is switched off.
     pub(crate) fn alarms(&self) -> Option<alarms::Settings> {
         self.alarms_enabled.then(|| self.alarms.clone())
+    }
+
+    /// Connections to PostgreSQL that a server with these settings opens at most.
+    pub(crate) fn connections(&self) -> u32 {
+        self.database_pool + self.http.database_pool + db::BESIDE_POOLS
+    }
+
+    /// Where `http` nodes of the embedded engine may go.
+    pub(crate) fn node_guard(&self) -> Guard {
+        Guard::new(self.node_targets.clone())
     }
 
     /// Where wakes may go, whether or not this server sends them.

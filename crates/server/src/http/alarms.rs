@@ -20,7 +20,7 @@ use super::etag::{Changeable as _, Expected, Tagged};
 use super::extract::{IdempotencyKey, Json, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::search;
-use super::routes::{Routes, conditional, tagged};
+use super::routes::{Routes, conditional, long, tagged};
 
 /// Fires that a preview tells at most.
 const MOST_FIRES: u32 = 100;
@@ -28,7 +28,7 @@ const MOST_FIRES: u32 = 100;
 pub(super) fn routes() -> Routes {
     Routes::of("alarm")
         .unkept(Role::Operator, routes!(create))
-        .viewer(routes!(list))
+        .viewer(long(routes!(list)))
         .viewer(routes!(next))
         .viewer(tagged(routes!(show)))
         .operator(conditional(routes!(change)))
@@ -36,8 +36,8 @@ pub(super) fn routes() -> Routes {
         .operator(routes!(pause))
         .operator(routes!(resume))
         .operator(routes!(fire))
-        .viewer(routes!(occurrences))
-        .viewer(routes!(history))
+        .viewer(long(routes!(occurrences)))
+        .viewer(long(routes!(history)))
         .operator(routes!(refill))
 }
 

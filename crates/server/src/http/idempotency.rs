@@ -1,7 +1,8 @@
 //! Answers that are kept: a POST repeated under its `Idempotency-Key` is answered as the first was, and not done again.
 //!
-//! Only what was carried out is kept; a refusal gives the key back. Answers that hold a secret
-//! are never kept: such routes do not pass here.
+//! Only what was carried out is kept; a refusal gives the key back. From the moment a key is taken the request goes on to its end,
+//! whether or not somebody still waits for it; and a key whose outcome is not known, because this server was lost or broke in
+//! between, stays taken: it is never carried out again. Answers that hold a secret are never kept: such routes do not pass here.
 
 use axum::Extension;
 use axum::body::Body;
@@ -11,6 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest as _, Sha256};
 use stationmaster_core::access::answers::{self, Answer, Taken};
+use tracing::Instrument as _;
 
 use super::State;
 use super::caller::Caller;
@@ -57,14 +59,30 @@ async fn once(state: &State, caller: &Caller, request: Request, next: Next) -> R
             let words = "the first request with this key is not over yet; ask again";
             return Err(Problem::new(Kind::IdempotencyUnderWay, words).retry_after(1));
         }
+        Taken::Unknown => {
+            let words = "the first request with this key was cut off, and nobody knows what came of it: look, then take a new key";
+            return Err(Problem::new(Kind::IdempotencyUnderWay, words));
+        }
         Taken::Other => {
             let words =
                 format!("the key {key:?} came with another request within the last day; take a new one");
             return Err(Problem::new(Kind::IdempotencyConflict, words));
         }
     }
-    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    remember(state, caller, &key, response).await
+    let (state, caller) = (state.clone(), caller.clone());
+    let work = async move {
+        let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+        remember(&state, &caller, &key, response).await
+    };
+    // A task of its own: whoever goes away, or gives up waiting, does not end it between the work and the note of it.
+    let work = tokio::spawn(work.in_current_span());
+    let broken = |_| {
+        Problem::new(
+            Kind::Internal,
+            "the server's log tells more, under the request id",
+        )
+    };
+    work.await.map_err(broken)?
 }
 
 async fn remember(
@@ -73,6 +91,10 @@ async fn remember(
     key: &str,
     response: Response,
 ) -> Result<Response, Problem> {
+    if response.status().is_server_error() {
+        // It may have been carried out and only the answer be lost: the key stays taken.
+        return Ok(response);
+    }
     if !response.status().is_success() {
         // Whatever was wrong may be mended: the same key may be used for the next try.
         answers::give_back(&state.database, caller.token, key).await?;

@@ -201,6 +201,7 @@ async fn reads_of_the_lanes_on_behalf_of_one_tenant_find_nothing_of_another() {
         signals::list(&scoped, &signals::SignalQuery::default(), None, 9)
             .await
             .unwrap()
+            .rows
             .len(),
         2
     );
@@ -274,6 +275,7 @@ async fn where_the_wall_is_missing_what_is_out_of_scope_is_found_by_nobody_all_t
         signals::list(&scoped, &signals::SignalQuery::default(), None, 9)
             .await
             .unwrap()
+            .rows
             .len(),
         2
     );

@@ -14,6 +14,7 @@ mod dev;
 mod dispatch;
 mod doctor;
 mod exclusive;
+mod floods;
 mod idle;
 mod kills;
 mod limits;
