@@ -276,7 +276,7 @@ impl State {
         let who = self.access.who(&self.database, secret).await;
         who.map_err(|problem| {
             if problem.is(Kind::Unauthenticated) {
-                self.limits.failed(peer, problem)
+                self.limits.failed_after_a_look(peer, problem)
             } else {
                 problem
             }

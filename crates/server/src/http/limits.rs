@@ -145,19 +145,25 @@ impl Limits {
         }
     }
 
-    /// A token from this address opened no door: the refusal, or another one when that happens too often.
+    /// What came from this address is no token at all: the refusal, or another one when that happens too often. It cost the
+    /// database nothing, so nobody else is held back for it.
     pub(super) fn failed(&self, peer: Option<IpAddr>, refusal: Problem) -> Problem {
-        let Some(peer) = peer.map(place_of) else {
+        self.spent(peer).map_or(refusal, too_many_failures)
+    }
+
+    /// A token from this address was looked up, and opened no door: the same, and the next ones have to wait.
+    pub(super) fn failed_after_a_look(&self, peer: Option<IpAddr>, refusal: Problem) -> Problem {
+        let (Some(peer), Some(wait)) = (peer, self.spent(peer)) else {
             return refusal;
         };
-        match self.failures.check_key(&peer) {
-            Ok(()) => refusal,
-            Err(until) => {
-                let wait = until.wait_time_from(DefaultClock::default().now());
-                self.held_back().insert(peer, Instant::now() + wait);
-                too_many_failures(wait)
-            }
-        }
+        self.held_back().insert(place_of(peer), Instant::now() + wait);
+        too_many_failures(wait)
+    }
+
+    /// Takes one failure from the address's allowance; when there is none left, how long until there is.
+    fn spent(&self, peer: Option<IpAddr>) -> Option<Duration> {
+        let until = self.failures.check_key(&place_of(peer?)).err()?;
+        Some(until.wait_time_from(DefaultClock::default().now()))
     }
 
     fn held_back(&self) -> std::sync::MutexGuard<'_, HashMap<IpAddr, Instant>> {

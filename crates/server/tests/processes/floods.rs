@@ -124,8 +124,7 @@ async fn ask_again_and_again(address: String, token: String, paths: Vec<String>,
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let mut paths = paths.iter().cycle();
-        while let Some(path) = paths.next() {
+        for path in paths.iter().cycle() {
             let request =
                 format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n");
             let Some(status) = answered(&mut stream, &request).await else {

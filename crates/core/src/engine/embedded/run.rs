@@ -278,7 +278,8 @@ impl Run {
 /// Was it not sent, because a name stands for an address that may not be called?
 fn is_forbidden(error: &reqwest::Error) -> bool {
     let first: &(dyn std::error::Error + 'static) = error;
-    std::iter::successors(Some(first), |error| error.source()).any(|error| error.is::<Forbidden>())
+    std::iter::successors(Some(first), |error| error.source())
+        .any(<dyn std::error::Error + 'static>::is::<Forbidden>)
 }
 
 fn not_public(url: &Url) -> String {
