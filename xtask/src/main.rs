@@ -4,6 +4,7 @@
 mod apt;
 mod check;
 mod components;
+mod dist;
 mod dst;
 mod interop;
 mod launch;
@@ -31,6 +32,7 @@ cargo xtask <command>
   fuzz-api [n]    fuzz the HTTP API with n examples for each operation (500); `test` does so with a few
   tidy            the house rules that compilers do not know
   dev [args]      find or install PostgreSQL, build, and run `stationmaster dev`
+  dist            the release binary, small, and beside it what debuggers need to read it
   bench [args]    build and run `stationmaster bench` with a private PostgreSQL
   help            this text
 ";
@@ -59,6 +61,7 @@ fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
         "peer" => peer::run(&repository, arguments),
         "tidy" => tidy::run(&repository),
         "dev" => launch::dev(&repository, arguments),
+        "dist" => dist::run(&repository, arguments),
         "bench" => launch::bench(&repository, arguments),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

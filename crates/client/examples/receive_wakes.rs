@@ -1,5 +1,7 @@
 //! Receive wakes, verify them, and deal with each once.
 //!
+//! The secret is what `stationmaster alarms secrets show router` prints.
+//!
 //! `WAKE_SECRET=whsec_… cargo run --example receive_wakes -- 127.0.0.1:8080`
 
 use std::collections::HashSet;
@@ -21,7 +23,10 @@ async fn main() -> Result<()> {
         .nth(1)
         .unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let router = router(&secret, |wake| {
-        println!("{}: {:?}", wake.scheduled_for, wake.message);
+        println!(
+            "{} of {}: {:?}",
+            wake.scheduled_for, wake.workspace_id, wake.message
+        );
     })?;
     axum::serve(TcpListener::bind(address).await?, router).await?;
     Ok(())
@@ -48,11 +53,8 @@ pub(crate) fn router(secret: &str, wake: impl Fn(&Wake) + Send + Sync + 'static)
 
 async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body: Bytes) -> StatusCode {
     let header = |name: &'static str| headers.get(name)?.to_str().ok();
-    let Ok(trusted) = receiver.verifier.verify(header, &body) else {
+    let Ok((trusted, wake)) = receiver.verifier.read(header, &body) else {
         return StatusCode::UNAUTHORIZED;
-    };
-    let Ok(wake) = serde_json::from_slice::<Wake>(&body) else {
-        return StatusCode::BAD_REQUEST;
     };
     let mut seen = receiver.seen.lock().unwrap_or_else(PoisonError::into_inner);
     // The same wake may come twice: an answer may be lost.

@@ -2,6 +2,10 @@
 //! over id, timestamp and body, in the headers `webhook-id`, `webhook-timestamp` and `webhook-signature`. Pure but for the clock.
 //!
 //! A wake comes at least once: remember the ids of those that were dealt with, they are the same in every try.
+//!
+//! Whose alarm it was tells [`Wake::workspace_id`], which is of Stationmaster's own record. Everybody who may set alarms may aim them at
+//! any target, with any message and any `user_id`: who serves one workspace names it with [`Verifier::only_from`], and who serves
+//! several looks at the workspace before anything else.
 
 use std::fmt;
 use std::time::Duration;
@@ -38,6 +42,12 @@ pub enum Untrusted {
     /// None of the signatures was made with one of our secrets.
     #[error("no signature is by a secret that is known here")]
     Signature,
+    /// It is signed, but is no wake.
+    #[error("the body is not that of a wake")]
+    Body,
+    /// It is of a workspace that is not served here.
+    #[error("it is of the workspace {0}, which is not served here")]
+    Workspace(Uuid),
 }
 
 /// Why a secret cannot be used.
@@ -50,6 +60,8 @@ pub struct BadSecret;
 pub struct Verifier {
     secrets: Vec<Vec<u8>>,
     tolerance: Duration,
+    /// Empty: all.
+    workspaces: Vec<Uuid>,
 }
 
 impl fmt::Debug for Verifier {
@@ -59,11 +71,12 @@ impl fmt::Debug for Verifier {
 }
 
 impl Verifier {
-    /// A verifier that knows this secret, `whsec_…`.
+    /// A verifier that knows this secret, `whsec_…`: what `stationmaster alarms secrets show` prints for the router or the target.
     pub fn new(secret: &str) -> Result<Self, BadSecret> {
         let none = Self {
             secrets: Vec::new(),
             tolerance: TOLERANCE,
+            workspaces: Vec::new(),
         };
         none.or(secret)
     }
@@ -84,6 +97,24 @@ impl Verifier {
     pub fn tolerance(mut self, tolerance: Duration) -> Self {
         self.tolerance = tolerance;
         self
+    }
+
+    /// Believes wakes of this workspace, and of others that are named so, and of no others.
+    #[must_use]
+    pub fn only_from(mut self, workspace: Uuid) -> Self {
+        self.workspaces.push(workspace);
+        self
+    }
+
+    /// Verifies a wake and reads it.
+    pub fn read<'a>(
+        &self,
+        header: impl Fn(&'static str) -> Option<&'a str>,
+        body: &[u8],
+    ) -> Result<(Trusted, Wake), Untrusted> {
+        let trusted = self.verify(header, body)?;
+        let wake = serde_json::from_slice(body).map_err(|_| Untrusted::Body)?;
+        Ok((trusted, wake))
     }
 
     /// Verifies a wake by its headers and its body, as it came: not parsed and written anew.
@@ -122,6 +153,12 @@ impl Verifier {
         if !trusted {
             return Err(Untrusted::Signature);
         }
+        if !self.workspaces.is_empty() {
+            let Owner { workspace_id } = serde_json::from_slice(body).map_err(|_| Untrusted::Body)?;
+            if !self.workspaces.contains(&workspace_id) {
+                return Err(Untrusted::Workspace(workspace_id));
+            }
+        }
         Ok(Trusted {
             id: id.to_owned(),
             sent_at,
@@ -147,10 +184,18 @@ pub struct Trusted {
     pub sent_at: Timestamp,
 }
 
+/// Of a wake's body, whose it is.
+#[derive(Deserialize)]
+struct Owner {
+    workspace_id: Uuid,
+}
+
 /// What a wake says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Wake {
-    /// Whose alarm it is.
+    /// Whose alarm it is, by Stationmaster's own record.
+    pub workspace_id: Uuid,
+    /// For whom it is, as whoever set the alarm said: the workspace's id when nothing was said. Proves nothing.
     pub user_id: String,
     /// The conversation that it belongs to.
     pub conversation_id: Option<String>,
@@ -244,6 +289,36 @@ mod tests {
     }
 
     #[test]
+    fn who_serves_one_workspace_believes_no_wake_of_another() {
+        let (ours, theirs) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let moment = Timestamp::now().as_second().to_string();
+        let send = |verifier: &Verifier, body: &str| {
+            let key = STANDARD.decode(SECRET.trim_start_matches(PREFIX)).unwrap();
+            let mac = signed(&key, "a:b", &moment, body.as_bytes())
+                .finalize()
+                .into_bytes();
+            let signature = format!("v1,{}", STANDARD.encode(mac));
+            let header = |name| match name {
+                ID => Some("a:b"),
+                TIMESTAMP => Some(moment.as_str()),
+                _ => Some(signature.as_str()),
+            };
+            verifier.verify(header, body.as_bytes())
+        };
+        let body = |workspace: Uuid| format!(r#"{{"workspace_id": "{workspace}", "user_id": "{ours}"}}"#);
+        let anybody = Verifier::new(SECRET).unwrap();
+        assert!(send(&anybody, &body(theirs)).is_ok());
+        let only_ours = anybody.only_from(ours);
+        assert!(send(&only_ours, &body(ours)).is_ok());
+        assert_eq!(
+            send(&only_ours, &body(theirs)),
+            Err(Untrusted::Workspace(theirs)),
+            "whatever the user is said to be"
+        );
+        assert_eq!(send(&only_ours, "{}"), Err(Untrusted::Body));
+    }
+
+    #[test]
     fn a_missing_header_and_a_bad_secret_are_said() {
         let verifier = Verifier::new(SECRET).unwrap();
         assert_eq!(verifier.verify(|_| None, BODY), Err(Untrusted::Header(ID)));
@@ -255,11 +330,12 @@ mod tests {
 
     #[test]
     fn a_wake_is_read_and_its_payload_kept_as_it_was_given() {
-        let body = r#"{"user_id": "u", "conversation_id": null, "message": "hi", "payload": {"n": 1.50},
+        let body = r#"{"workspace_id": "01890a5d-ac96-774b-bcce-b302099a8058", "user_id": "u", "conversation_id": null, "message": "hi", "payload": {"n": 1.50},
             "alarm_id": "01890a5d-ac96-774b-bcce-b302099a8057", "scheduled_for": "2026-03-01T12:00:00Z",
             "attempt": 2, "origin": "schedule"}"#;
         let wake: Wake = serde_json::from_str(body).unwrap();
         assert_eq!(wake.payload.unwrap().get(), r#"{"n": 1.50}"#);
         assert_eq!(wake.attempt, 2);
+        assert_ne!(wake.workspace_id.to_string(), wake.user_id);
     }
 }

@@ -7,7 +7,7 @@ pub use stationmaster_wire::{
 };
 use uuid::Uuid;
 
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement, within};
 use crate::graph::{Graph, GraphError};
 use crate::id::{DefinitionId, WorkspaceId};
 use crate::session::Session;
@@ -173,15 +173,12 @@ pub async fn workspaces(
     after: Option<WorkspaceId>,
     limit: i64,
 ) -> Result<Vec<Workspace>, Error> {
-    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("catalogue/list_workspaces"))
         .bind(None::<Uuid>)
         .bind(after.map_or(Uuid::nil(), |id| id.0))
         .bind(limit)
         .bind(database.among(None));
-    let workspaces = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(workspaces)
+    Ok(query.all(database).await?)
 }
 
 /// Deletes a workspace and its definitions. Its waiting items fail, its running executions run to their end.
@@ -280,15 +277,12 @@ pub async fn definitions(
     after: Option<DefinitionId>,
     limit: i64,
 ) -> Result<Vec<Workflow>, Error> {
-    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("catalogue/list_definitions"))
         .bind(None::<Uuid>)
         .bind(database.among(workspace))
         .bind(after.map_or(Uuid::nil(), |id| id.0))
         .bind(limit);
-    let definitions = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(definitions)
+    Ok(query.all(database).await?)
 }
 
 /// Deletes a definition. Items of it that wait fail when their turn comes.
@@ -344,12 +338,9 @@ pub async fn versions(
     below: Option<i32>,
     limit: i64,
 ) -> Result<Vec<Version>, Error> {
-    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("catalogue/list_versions"))
         .bind(definition)
         .bind(below.unwrap_or(i32::MAX))
         .bind(limit);
-    let versions = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(versions)
+    Ok(query.all(database).await?)
 }

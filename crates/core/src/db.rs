@@ -1,10 +1,10 @@
 //! The way to PostgreSQL: its connections, and what every caller must know of errors.
 //!
 //! No call waits for ever: [`within`] bounds each of them, because a hung call would stop the loop that made it; and when the
-//! [`crate::watch`] says that the database has gone silent, all of them return at once.
+//! watch (`watch.rs`) says that the database has gone silent, all of them return at once.
 //!
 //! Who needs a connection does not wait for those who need many: what keeps leases alive has its own
-//! ([`Database::keepers`]), and so have requests ([`Database::with_requests`]), so that no flood of them costs a lease.
+//! (`Database::keepers`), and so have requests ([`Database::with_requests`]), so that no flood of them costs a lease.
 
 use std::future::Future;
 use std::str::FromStr;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use stationmaster_wire::Event;
 
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement, within};
 use crate::id::WorkspaceId;
 
 /// The most rows that one statement numbers.
@@ -66,15 +66,12 @@ pub async fn after(
     up_to: i64,
     limit: i64,
 ) -> Result<Vec<Event>, db::Error> {
-    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("events/after"))
         .bind(position)
         .bind(up_to)
         .bind(database.among(workspace))
         .bind(limit);
-    let events = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(events)
+    query.all(database).await
 }
 
 /// Forgets events that are older than this, and those beyond the most that is kept. Answers how many rows.

@@ -152,6 +152,10 @@ impl Presence {
 
 /// What has happened that somebody should see to, as of a heartbeat.
 #[derive(Debug, Clone, Copy, Default, sqlx::FromRow)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "a row of answers, each to a question of its own"
+)]
 pub struct News {
     /// There are servers whose lease has run out.
     pub lost_servers: bool,

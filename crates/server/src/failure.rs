@@ -8,7 +8,6 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use stationmaster_core::alarms::keys;
 use stationmaster_core::db;
 use stationmaster_core::task::chain;
 use stationmaster_schedule::{ParseError, UnknownZone};
@@ -178,9 +177,6 @@ impl<'a> Report<'a> {
         if let Some(error) = error.downcast_ref::<stationmaster_client::Error>() {
             return client::report(error);
         }
-        if let Some(error) = error.downcast_ref::<keys::Error>() {
-            return of_key(error);
-        }
         if let Some(error) = error.downcast_ref::<db::Error>() {
             return of_database(error);
         }
@@ -248,22 +244,6 @@ pub(crate) fn report_usage(error: &clap::Error, format: Format) -> ExitCode {
     }
     let _ = error.print();
     ExitCode::from(Kind::Usage as u8)
-}
-
-/// Secrets of targets are kept by commands on the database alone.
-fn of_key(error: &keys::Error) -> Report<'static> {
-    let (kind, advice) = match error {
-        keys::Error::Exists(_) => (
-            Kind::Conflict,
-            "Give it the next one: stationmaster alarms secrets rotate URL",
-        ),
-        keys::Error::NotFound(_) => (
-            Kind::NotFound,
-            "Give it one: stationmaster alarms secrets create URL",
-        ),
-        keys::Error::Database(error) => return of_database(error),
-    };
-    Report::new(kind, error.to_string(), Some(advice))
 }
 
 fn of_expression(BadExpression { text, error }: &BadExpression) -> Report<'static> {

@@ -13,7 +13,7 @@ use stationmaster_core::db::Database;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::wake::guard::Guard;
 use stationmaster_core::wake::signature::Secret;
-use stationmaster_core::wake::{Client, Outcome, Wake};
+use stationmaster_core::wake::{Client, NamedBy, Outcome, Wake};
 
 use super::Receiver;
 use crate::measure::{Percentiles, percentiles};
@@ -182,7 +182,7 @@ async fn bare(wakes: usize, receivers: &[Receiver], settings: &Settings) -> Resu
         .map(|receiver| format!("http://{}/wake", receiver.address).parse())
         .collect::<Result<_, _>>()?;
     let secrets: Vec<Secret> = settings.signing_secret.iter().cloned().collect();
-    let body = br#"{"user_id":"0199a0de-0000-7000-8000-000000000000","conversation_id":null,"message":"bench","payload":{"order": 17, "lines": [1, 2, 3]},"alarm_id":"0199a0de-0000-7000-8000-000000000000","scheduled_for":"2026-11-15T07:00:00.123456Z","attempt":1,"origin":"schedule"}"#;
+    let body = br#"{"workspace_id":"0199a0de-0000-7000-8000-000000000000","user_id":"0199a0de-0000-7000-8000-000000000000","conversation_id":null,"message":"bench","payload":{"order": 17, "lines": [1, 2, 3]},"alarm_id":"0199a0de-0000-7000-8000-000000000000","scheduled_for":"2026-11-15T07:00:00.123456Z","attempt":1,"origin":"schedule"}"#;
     let parallel = settings.concurrency.min(settings.per_target * receivers.len());
     let began = Instant::now();
     let all = futures::stream::iter(0..wakes).map(|number| {
@@ -191,6 +191,7 @@ async fn bare(wakes: usize, receivers: &[Receiver], settings: &Settings) -> Resu
             let id = format!("bare-{number}:2026-11-15T07:00:00Z");
             let wake = Wake {
                 url: &url,
+                named_by: NamedBy::Tenant,
                 id: &id,
                 body: body.to_vec(),
                 secrets: &secrets,

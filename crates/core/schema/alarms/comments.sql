@@ -137,7 +137,7 @@ Room: alarms. Written by: people and servers; pruned with the alarm.';
 comment on index stationmaster_internal.alarm_events_by_alarm is 'The history of an alarm';
 
 comment on table stationmaster_internal.wake_keys is
-'Which generation of secret a target has. The secrets themselves are derived by the servers and stored nowhere.
+'Which generation of secret the router or a target has, where it was rotated; all others have their first. The secrets themselves are derived by the servers and stored nowhere.
 Room: alarms. Written by: people.';
 
 comment on table stationmaster_internal.zone_data is

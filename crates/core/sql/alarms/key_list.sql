@@ -1,4 +1,4 @@
--- The targets that have a secret of their own, for people; the secrets are not here. Locks nothing.
+-- The recipients whose secrets were rotated, for people; the secrets are not here. Locks nothing.
 -- Index: wake_keys_pkey.
 select target, generation, rotated_at, previous_until
 from stationmaster_internal.wake_keys

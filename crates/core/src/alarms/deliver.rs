@@ -19,11 +19,11 @@ use super::ladder;
 use super::settle::{Fate, Settlement, Verdict};
 use super::target::Target;
 use super::{AlarmsContext, Origin};
-use crate::id::AlarmId;
+use crate::id::{AlarmId, WorkspaceId};
 use crate::task::panic_message;
 use crate::wake::answer::Class;
-use crate::wake::targets::{Admission, Change, target_of};
-use crate::wake::{Outcome, Wake};
+use crate::wake::targets::{Admission, Change, Recipient};
+use crate::wake::{NamedBy, Outcome, Wake};
 
 /// A server that knows no router leaves such wakes to those that do.
 const NO_ROUTER: Duration = Duration::from_secs(30);
@@ -33,6 +33,8 @@ const LONGEST_ERROR: usize = 500;
 /// The body of a wake, exactly.
 #[derive(Serialize)]
 struct Body<'a> {
+    /// Whose alarm it is, by our own record: everything else but the ids and times is what somebody said.
+    workspace_id: WorkspaceId,
     user_id: &'a str,
     conversation_id: Option<&'a str>,
     message: Option<&'a str>,
@@ -51,12 +53,16 @@ pub(crate) async fn deliver(shared: &AlarmsContext, claim: Claim) -> Settlement 
 }
 
 async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
-    let url = match destination(shared, claim) {
-        Ok(url) => url,
+    let (url, named_by) = match destination(shared, claim) {
+        Ok(destination) => destination,
         Err(verdict) => return verdict,
     };
-    let name = target_of(&url);
-    let pass = match shared.targets.admit(&name).await {
+    let recipient = match named_by {
+        NamedBy::Operator => Recipient::router(),
+        NamedBy::Tenant => Recipient::target(&url),
+    };
+    let name = recipient.as_str();
+    let pass = match shared.targets.admit(name).await {
         Admission::Go(pass) => pass,
         Admission::Full { wait } => {
             return Verdict {
@@ -72,7 +78,7 @@ async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
             };
         }
     };
-    let secrets = match shared.keyring.secrets_of(&shared.database, &name).await {
+    let secrets = match shared.keyring.secrets_of(&shared.database, &recipient).await {
         Ok(secrets) => secrets,
         Err(error) => {
             let message = format!("its secret could not be read: {error}");
@@ -82,6 +88,7 @@ async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
     let id = claim.alarm_id.wake_id(claim.scheduled_for);
     let wake = Wake {
         url: &url,
+        named_by,
         id: &id,
         body: body(claim),
         secrets: &secrets,
@@ -106,7 +113,7 @@ async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
     let class = Class::of(&outcome);
     shared.metrics.alarms.answered(class, asked_at.elapsed());
     let change = pass.over(class != Class::Unreachable);
-    tell(shared, &name, change);
+    tell(shared, name, change);
     judge(claim, outcome, class)
 }
 
@@ -116,10 +123,10 @@ fn may_send(shared: &AlarmsContext, claim: &Claim) -> bool {
 }
 
 /// Where the wake goes. A server that knows no router leaves it to those that do.
-fn destination(shared: &AlarmsContext, claim: &Claim) -> Result<Url, Verdict> {
+fn destination(shared: &AlarmsContext, claim: &Claim) -> Result<(Url, NamedBy), Verdict> {
     match Target::on_record(claim.content.target_url.as_deref()) {
-        Ok(Target::Url(url)) => Ok(url),
-        Ok(Target::Router) => shared.router.clone().ok_or_else(|| {
+        Ok(Target::Url(url)) => Ok((url, NamedBy::Tenant)),
+        Ok(Target::Router) => shared.router.clone().map(|url| (url, NamedBy::Operator)).ok_or_else(|| {
             tracing::error!(alarm = %claim.alarm_id, "Alarm names no target, and alarms.router_url is not set");
             let message = "it names no target, and this server's alarms.router_url is not set";
             Verdict::released(NO_ROUTER, message.to_owned())
@@ -137,6 +144,7 @@ fn body(claim: &Claim) -> Vec<u8> {
     let owner = content.workspace_id.to_string();
     let payload = content.payload.as_deref();
     let body = Body {
+        workspace_id: content.workspace_id,
         user_id: content.user_id.as_deref().unwrap_or(&owner),
         conversation_id: content.conversation_id.as_deref(),
         message: content.message.as_deref(),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use stationmaster_wire::AlarmEvent;
 
 use crate::columns::At;
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement};
 use crate::id::AlarmId;
 
 /// A try that was not confirmed.
@@ -35,10 +35,7 @@ pub async fn tries(
     let query = sqlx::query_as(statement!("alarms/tries"))
         .bind(alarm)
         .bind(jiff_sqlx::Timestamp::from(scheduled_for));
-    let mut session = database.session().await?;
-    let tries = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(tries)
+    query.all(database).await
 }
 
 /// What was done to an alarm, newest first; `before` is where the last page ended.
@@ -52,8 +49,5 @@ pub async fn history(
         .bind(alarm)
         .bind(before.unwrap_or(i64::MAX))
         .bind(limit);
-    let mut session = database.session().await?;
-    let events = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(events)
+    query.all(database).await
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 pub use super::history::{Try, history, tries};
 use super::terms::{AlarmStatus, OccurrenceStatus, Schedule, Written};
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement, within};
 use crate::id::AlarmId;
 
 /// The schedule of an alarm as it is written down.
@@ -111,13 +111,10 @@ pub async fn occurrences(
     before: Option<Timestamp>,
     limit: i64,
 ) -> Result<Vec<Occurrence>, db::Error> {
-    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("alarms/occurrences"))
         .bind(alarm)
         .bind(status)
         .bind(jiff_sqlx::Timestamp::from(before.unwrap_or(Timestamp::MAX)))
         .bind(limit);
-    let occurrences = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(occurrences)
+    query.all(database).await
 }

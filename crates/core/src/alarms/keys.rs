@@ -1,6 +1,6 @@
-//! The secrets by which wakes are signed. The database knows which generation of secret a target has; the secrets themselves
-//! are derived from the signing secret of the servers and stored nowhere. A target without one of its own is signed for
-//! by the signing secret itself, which it then shares with the others.
+//! The secrets by which wakes are signed: one for the router and one for every target, so that what is signed for one of them
+//! says nothing to another. They are derived from the signing secret of the servers, which itself signs nothing, and stored nowhere.
+//! The database knows only which generation of secret somebody has: the first, unless it was rotated.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,23 +9,24 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::Serialize;
-use url::Url;
 
 use super::Settings;
 use crate::columns::{At, MaybeAt};
 use crate::db::{self, Database, Read as _, statement};
 use crate::wake::signature::Secret;
-use crate::wake::targets::target_of;
+use crate::wake::targets::Recipient;
 
 /// A rotation reaches every server within this time.
 const REMEMBERED: Duration = Duration::from_secs(5);
-/// Targets remembered.
+/// Recipients remembered.
 const MOST: usize = 10_000;
+/// What everybody has from the start.
+const FIRST: i32 = 1;
 
-/// The secrets of targets, and when they were read.
-type Known = HashMap<String, (Instant, Arc<[Secret]>)>;
+/// The secrets of recipients, and when they were read.
+type Known = HashMap<Recipient, (Instant, Arc<[Secret]>)>;
 
-/// Knows the secrets of targets.
+/// Knows the secrets of recipients.
 pub(crate) struct Keyring {
     /// The signing secret, and the one before.
     masters: Vec<Secret>,
@@ -41,63 +42,49 @@ impl Keyring {
         }
     }
 
-    /// The secrets to sign with for a target, newest first; none when wakes are not signed.
+    /// The secrets to sign with for a recipient, newest first; none when wakes are not signed.
     pub(crate) async fn secrets_of(
         &self,
         database: &Database,
-        target: &str,
+        recipient: &Recipient,
     ) -> Result<Arc<[Secret]>, db::Error> {
         if self.masters.is_empty() {
             return Ok(Arc::default());
         }
-        if let Some((at, secrets)) = self.known.lock().get(target)
+        if let Some((at, secrets)) = self.known.lock().get(recipient)
             && at.elapsed() < REMEMBERED
         {
             return Ok(Arc::clone(secrets));
         }
-        let query = sqlx::query_as(statement!("alarms/keys")).bind(target);
-        let own: Option<(i32, Option<bool>)> = query.maybe(database).await?;
-        let secrets: Arc<[Secret]> = match own {
-            None => self.masters.clone().into(),
-            Some((generation, previous)) => {
-                let generations = [
-                    Some(generation),
-                    (previous == Some(true)).then_some(generation - 1),
-                ];
-                let derived = generations.iter().flatten().flat_map(|generation| {
-                    self.masters
-                        .iter()
-                        .map(|master| master.derive(target, *generation))
-                });
-                derived.collect()
-            }
-        };
+        let (generation, previous) = generation_of(database, recipient).await?;
+        let generations = [Some(generation), previous.then_some(generation - 1)];
+        let derived = generations.iter().flatten().flat_map(|generation| {
+            self.masters
+                .iter()
+                .map(|master| master.derive(recipient.as_str(), *generation))
+        });
+        let secrets: Arc<[Secret]> = derived.collect();
         let mut known = self.known.lock();
         if known.len() >= MOST {
             known.clear();
         }
-        known.insert(target.to_owned(), (Instant::now(), Arc::clone(&secrets)));
+        known.insert(recipient.clone(), (Instant::now(), Arc::clone(&secrets)));
         Ok(secrets)
     }
 }
 
-/// Why there is no secret.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It has one.
-    #[error("the target {0} has a secret of its own already")]
-    Exists(String),
-    /// It has none.
-    #[error("the target {0} has no secret of its own")]
-    NotFound(String),
-    /// The database did not do it.
-    #[error(transparent)]
-    Database(#[from] db::Error),
+/// Which generation a recipient has, and whether the one before counts as well.
+async fn generation_of(database: &Database, recipient: &Recipient) -> Result<(i32, bool), db::Error> {
+    let query = sqlx::query_as(statement!("alarms/keys")).bind(recipient.as_str());
+    let rotated: Option<(i32, Option<bool>)> = query.maybe(database).await?;
+    Ok(rotated.map_or((FIRST, false), |(generation, previous)| {
+        (generation, previous == Some(true))
+    }))
 }
 
-/// A secret that was just made: shown now, and never again.
-pub struct Made {
-    /// Scheme, host and port.
+/// The secret of a recipient, as it is given to it.
+pub struct Shown {
+    /// The router, or scheme, host and port of a target.
     pub target: String,
     /// Counted from 1.
     pub generation: i32,
@@ -105,48 +92,45 @@ pub struct Made {
     pub secret: Secret,
 }
 
-/// Gives a target a secret of its own.
-pub async fn create(database: &Database, master: &Secret, url: &Url) -> Result<Made, Error> {
-    let target = target_of(url);
-    let query = sqlx::query_scalar(statement!("alarms/key_create")).bind(&target);
-    let generation: Option<i32> = query.maybe(database).await?;
-    let Some(generation) = generation else {
-        return Err(Error::Exists(target));
-    };
-    Ok(made(master, target, generation))
+/// The present secret of a recipient.
+pub async fn show(database: &Database, master: &Secret, recipient: &Recipient) -> Result<Shown, db::Error> {
+    let (generation, _) = generation_of(database, recipient).await?;
+    Ok(shown(master, recipient, generation))
 }
 
-/// Gives a target its next secret. The one before signs beside it for as long as `overlap`.
+/// The first secret of a recipient, for whoever has no database to ask for its generation.
+#[must_use]
+pub fn first(master: &Secret, recipient: &Recipient) -> Secret {
+    master.derive(recipient.as_str(), FIRST)
+}
+
+/// Gives a recipient its next secret. The one before signs beside it for as long as `overlap`.
 pub async fn rotate(
     database: &Database,
     master: &Secret,
-    url: &Url,
+    recipient: &Recipient,
     overlap: Duration,
-) -> Result<Made, Error> {
-    let target = target_of(url);
+) -> Result<Shown, db::Error> {
     let query = sqlx::query_scalar(statement!("alarms/key_rotate"))
-        .bind(&target)
-        .bind(overlap.as_secs_f64());
-    let generation: Option<i32> = query.maybe(database).await?;
-    let Some(generation) = generation else {
-        return Err(Error::NotFound(target));
-    };
-    Ok(made(master, target, generation))
+        .bind(recipient.as_str())
+        .bind(overlap.as_secs_f64())
+        .bind(FIRST + 1);
+    let generation: i32 = query.one(database).await?;
+    Ok(shown(master, recipient, generation))
 }
 
-fn made(master: &Secret, target: String, generation: i32) -> Made {
-    let secret = master.derive(&target, generation);
-    Made {
-        target,
+fn shown(master: &Secret, recipient: &Recipient, generation: i32) -> Shown {
+    Shown {
+        target: recipient.as_str().to_owned(),
         generation,
-        secret,
+        secret: master.derive(recipient.as_str(), generation),
     }
 }
 
-/// A target that has a secret of its own.
+/// A recipient whose secret was rotated.
 #[derive(Debug, Clone, Serialize, sqlx::FromRow)]
 pub struct Key {
-    /// Scheme, host and port.
+    /// The router, or scheme, host and port of a target.
     pub target: String,
     /// Counted from 1.
     pub generation: i32,
@@ -158,7 +142,7 @@ pub struct Key {
     pub previous_until: Option<Timestamp>,
 }
 
-/// The targets that have a secret of their own.
+/// The recipients whose secrets were rotated; all others have their first.
 pub async fn list(database: &Database) -> Result<Vec<Key>, db::Error> {
     sqlx::query_as(statement!("alarms/key_list")).all(database).await
 }

@@ -82,9 +82,9 @@ pub struct Settings {
     pub misfire_grace: Duration,
     /// How far back missed occurrences are made up for, of alarms that do not say.
     pub misfire_window: Duration,
-    /// Targets, beside the router, that need not be public.
+    /// Targets that need not be public. The router needs not, where an alarm names no target.
     pub allow_targets: Vec<Allowed>,
-    /// Signs wakes; the secrets of targets are derived from it.
+    /// The secrets that sign wakes are derived from it; it signs none itself.
     pub signing_secret: Option<Secret>,
     /// The one before, while receivers change over.
     pub previous_secret: Option<Secret>,
@@ -125,8 +125,7 @@ impl Settings {
     }
 
     fn guard(&self) -> Guard {
-        let router = self.router_url.as_ref().and_then(Allowed::origin_of);
-        Guard::new(self.allow_targets.iter().cloned().chain(router).collect())
+        Guard::new(self.allow_targets.clone())
     }
 }
 

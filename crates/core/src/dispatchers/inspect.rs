@@ -4,7 +4,7 @@ use serde::Serialize;
 pub use stationmaster_wire::{Dispatcher, DispatcherEvent};
 
 use super::DispatcherId;
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement};
 
 /// Which dispatchers; every field that is given must match.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,7 +28,6 @@ pub async fn show(database: &Database, id: &DispatcherId) -> Result<Option<Dispa
 
 /// Dispatchers of projects in scope in the order of their ids.
 pub async fn list(database: &Database, which: &Which<'_>, limit: i64) -> Result<Vec<Dispatcher>, db::Error> {
-    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("dispatchers/list"))
         .bind(which.only)
         .bind(which.project)
@@ -36,9 +35,7 @@ pub async fn list(database: &Database, which: &Which<'_>, limit: i64) -> Result<
         .bind(database.among(None))
         .bind(which.after)
         .persistent(false);
-    let dispatchers = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(dispatchers)
+    query.all(database).await
 }
 
 /// Something that happened, and to which dispatcher.
@@ -61,8 +58,5 @@ pub async fn events(
         .bind(dispatcher)
         .bind(before.unwrap_or(i64::MAX))
         .bind(limit);
-    let mut session = database.session().await?;
-    let events = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(events)
+    query.all(database).await
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::browse::{Filter, Row, rows};
 use super::{ItemStatus, Stage, WaitsFor};
 use crate::columns::MaybeAt;
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement};
 use crate::id::{ExecutionId, ItemId, WorkspaceId};
 
 /// One item.
@@ -31,34 +31,25 @@ async fn one<R: Row>(database: &Database, statement: &'static str, id: Uuid) -> 
 
 /// The whole at a glance, as far as it is in scope.
 pub async fn overview(database: &Database) -> Result<Numbers, db::Error> {
-    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("inspect/overview"))
         .bind(database.among(None))
         .persistent(false);
-    let overview = within(query.fetch_one(&mut *session)).await?;
-    session.finish().await?;
-    Ok(overview)
+    query.one(database).await
 }
 
 /// What ended in each of the last minutes, oldest first; minutes in which nothing did are there too.
 pub async fn minutes(database: &Database, count: i32) -> Result<Vec<Minute>, db::Error> {
-    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("inspect/minutes"))
         .bind(database.among(None))
         .bind(count)
         .persistent(false);
-    let minutes = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(minutes)
+    query.all(database).await
 }
 
 /// The life of an item, oldest first.
 pub async fn history(database: &Database, item: ItemId) -> Result<Vec<Step>, db::Error> {
-    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("inspect/history")).bind(item);
-    let steps = within(query.fetch_all(&mut *session)).await?;
-    session.finish().await?;
-    Ok(steps)
+    query.all(database).await
 }
 
 #[derive(sqlx::FromRow)]
@@ -80,10 +71,8 @@ struct Facts {
 
 /// Why an item waits; `None` when it does not.
 pub async fn waiting(database: &Database, item: ItemId) -> Result<Option<Waiting>, db::Error> {
-    let mut session = database.session().await?;
     let query = sqlx::query_as(statement!("inspect/waiting")).bind(item);
-    let facts: Option<Facts> = within(query.fetch_optional(&mut *session)).await?;
-    session.finish().await?;
+    let facts: Option<Facts> = query.maybe(database).await?;
     Ok(facts.map(reason))
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct Recover {
     exclusive: Option<(Mutual, Exclusive)>,
     /// When to look again for leases that ran out.
     scan_at: Instant,
+    /// Until then something may be left of what was adopted.
+    alert_until: Instant,
 }
 
 #[derive(sqlx::FromRow)]
@@ -97,6 +99,7 @@ impl Recover {
             shared,
             exclusive,
             scan_at: Instant::now(),
+            alert_until: Instant::now(),
         }
     }
 
@@ -136,8 +139,10 @@ impl Recover {
         if full {
             self.scan_at = began;
         }
-        // What could not be resolved now is adopted for a moment only.
-        let is_left = !orphans.is_empty() || !dead.is_empty();
+        if !orphans.is_empty() || !dead.is_empty() {
+            // What cannot be resolved now is adopted for a moment only, and then found again.
+            self.alert_until = began + ADOPTION + 2 * SOON;
+        }
         if !orphans.is_empty() {
             self.resolve(orphans).await?;
         } else if !dead.is_empty() {
@@ -151,10 +156,12 @@ impl Recover {
             }
         }
         self.fail_orphans().await?;
-        Ok(match (full, is_left) {
-            (true, _) => Next::Now,
-            (false, true) => Next::After(SOON),
-            (false, false) => Next::After(EVERY),
+        Ok(if full {
+            Next::Now
+        } else if Instant::now() < self.alert_until {
+            Next::After(SOON)
+        } else {
+            Next::After(EVERY)
         })
     }
 

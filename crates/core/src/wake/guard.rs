@@ -1,7 +1,8 @@
 //! Which addresses may be called (against requests forged through us). Pure.
 //!
-//! A target is trusted when the operator named it: the router, and the allow list. Everything else must have a public
-//! address. An address counts as what it stands for: IPv4 inside IPv6, in any of its forms, is judged as IPv4.
+//! A target is trusted when it is on the operator's allow list. Everything else must have a public address. The router is not
+//! looked at here: it is trusted where an alarm names no target, and an alarm that names its host is judged like any other. An
+//! address counts as what it stands for: IPv4 inside IPv6, in any of its forms, is judged as IPv4.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -71,17 +72,6 @@ impl FromStr for Allowed {
             .map(|(_, port)| port.parse().map_err(|_| wrong()))
             .transpose()?;
         Ok(Self::Host { name, port })
-    }
-}
-
-impl Allowed {
-    /// The host and port of a URL.
-    #[must_use]
-    pub fn origin_of(url: &Url) -> Option<Self> {
-        Some(Self::Host {
-            name: url.host_str()?.to_owned(),
-            port: url.port_or_known_default(),
-        })
     }
 }
 

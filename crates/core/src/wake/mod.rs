@@ -40,6 +40,8 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub struct Wake<'a> {
     /// Where to.
     pub url: &'a Url,
+    /// Who named this URL.
+    pub named_by: NamedBy,
     /// The same in every try.
     pub id: &'a str,
     /// JSON.
@@ -48,6 +50,15 @@ pub struct Wake<'a> {
     pub secrets: &'a [Secret],
     /// W3C trace context.
     pub traceparent: Option<&'a str>,
+}
+
+/// Who named a wake's URL, and with that whether the guard has a say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedBy {
+    /// The operator, by the setting of the router: it may be anywhere, and this very URL is meant.
+    Operator,
+    /// Whoever set the alarm: it may be on the allow list, or must have a public address.
+    Tenant,
 }
 
 /// What came of it.
@@ -78,7 +89,7 @@ pub enum Outcome {
 #[derive(Debug, Clone)]
 pub struct Client {
     guard: Arc<Guard>,
-    /// For targets that are trusted by name.
+    /// For the router, and for targets that are trusted by name.
     trusted: reqwest::Client,
     /// For all others: its resolver refuses addresses that are not public.
     guarded: reqwest::Client,
@@ -113,7 +124,7 @@ impl Client {
     /// Sends one wake and waits for the answer, no longer than `deadline`.
     #[tracing::instrument(name = "wake:post", level = "debug", skip_all, fields(id = wake.id))]
     pub async fn send(&self, wake: &Wake<'_>, deadline: Duration) -> Outcome {
-        let client = match self.client_for(wake.url) {
+        let client = match self.client_for(wake.url, wake.named_by) {
             Ok(client) => client,
             Err(forbidden) => {
                 return Outcome::Forbidden {
@@ -148,8 +159,8 @@ impl Client {
     }
 
     /// Literal addresses never reach the resolver, so they are looked at here.
-    pub(crate) fn client_for(&self, url: &Url) -> Result<&reqwest::Client, Forbidden> {
-        if self.guard.trusts(url) {
+    pub(crate) fn client_for(&self, url: &Url, named_by: NamedBy) -> Result<&reqwest::Client, Forbidden> {
+        if named_by == NamedBy::Operator || self.guard.trusts(url) {
             return Ok(&self.trusted);
         }
         match url.host() {

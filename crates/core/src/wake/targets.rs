@@ -6,6 +6,7 @@
 //! goes out, and the first answer closes it.
 
 use std::collections::HashMap;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,10 +32,50 @@ const LATEST: Duration = Duration::from_secs(10);
 /// Targets remembered; those with nothing to remember go first.
 const REMEMBERED: usize = 10_000;
 
-/// Scheme, host and port: what the limits of a target are counted by, and what its secret belongs to.
-#[must_use]
-pub fn target_of(url: &Url) -> String {
-    url.origin().ascii_serialization()
+/// The router's name. No target is called so: those have a scheme in front.
+const ROUTER: &str = "router";
+
+/// Who receives a wake: what limits are counted by, and what a secret belongs to. The router is one by itself, so that nobody who
+/// aims an alarm at its host gets its signature, its turns or its breaker.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Recipient(String);
+
+impl Recipient {
+    /// The router, for wakes that name no target.
+    #[must_use]
+    pub fn router() -> Self {
+        Self(ROUTER.to_owned())
+    }
+
+    /// A target: scheme, host and port of its URL.
+    #[must_use]
+    pub fn target(url: &Url) -> Self {
+        Self(url.origin().ascii_serialization())
+    }
+
+    /// As tables and logs name it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Recipient {
+    type Err = String;
+
+    /// `router`, or the URL of a target.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == ROUTER {
+            return Ok(Self::router());
+        }
+        let url: Url = text
+            .parse()
+            .map_err(|error| format!("neither the word router nor a URL: {error}"))?;
+        match url.scheme() {
+            "http" | "https" => Ok(Self::target(&url)),
+            _ => Err("it does not begin with http: or https:".to_owned()),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -379,8 +420,18 @@ mod tests {
 
     #[test]
     fn a_target_is_its_scheme_host_and_port() {
-        let target = |url: &str| target_of(&url.parse().unwrap());
-        assert_eq!(target("https://A.example/x?y"), "https://a.example");
-        assert_eq!(target("http://a.example:8080/"), "http://a.example:8080");
+        let named = |text: &str| text.parse::<Recipient>().unwrap();
+        assert_eq!(named("https://A.example/x?y").as_str(), "https://a.example");
+        assert_eq!(named("http://a.example:8080/").as_str(), "http://a.example:8080");
+    }
+
+    #[test]
+    fn no_target_is_taken_for_the_router() {
+        let named = |text: &str| text.parse::<Recipient>();
+        assert_eq!(named("router"), Ok(Recipient::router()));
+        assert_ne!(named("http://router"), Ok(Recipient::router()));
+        for text in ["", "Router", "ftp://router", "hooks.example"] {
+            assert!(named(text).is_err(), "{text}");
+        }
     }
 }

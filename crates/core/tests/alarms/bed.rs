@@ -34,10 +34,11 @@ impl Bed {
         }
     }
 
-    /// Settings under which the receiver is the router.
+    /// Settings under which the receiver is the router, and may be named as a target.
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             router_url: Some(self.receiver.url("").parse().unwrap()),
+            allow_targets: vec![self.receiver.address.to_string().parse().unwrap()],
             ..Settings::default()
         }
     }

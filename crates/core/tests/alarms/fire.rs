@@ -32,7 +32,7 @@ async fn an_alarm_for_once_wakes_the_router_and_is_fired() {
     assert_eq!(
         wakes[0].json(),
         json!({
-            "user_id": "user-7", "conversation_id": "talk-1", "message": "Zeit für den Zug \u{1f682}",
+            "workspace_id": bed.workspace.to_string(), "user_id": "user-7", "conversation_id": "talk-1", "message": "Zeit für den Zug \u{1f682}",
             "payload": {"track": 9.750}, "alarm_id": id, "scheduled_for": scheduled_for, "attempt": 1, "origin": "schedule",
         })
     );
@@ -60,7 +60,7 @@ async fn without_anything_special_the_wake_names_the_workspace_and_says_null() {
     let keys: Vec<&String> = body.as_object().unwrap().keys().collect();
     let text = String::from_utf8(wakes[0].body.clone()).unwrap();
     let expected = format!(
-        r#"{{"user_id":"{}","conversation_id":null,"message":null,"payload":null,"alarm_id":"{id}","scheduled_for":{},"attempt":1,"origin":"schedule"}}"#,
+        r#"{{"workspace_id":"{0}","user_id":"{0}","conversation_id":null,"message":null,"payload":null,"alarm_id":"{id}","scheduled_for":{1},"attempt":1,"origin":"schedule"}}"#,
         bed.workspace, body["scheduled_for"]
     );
     assert_eq!(text, expected, "{keys:?}");

@@ -280,6 +280,31 @@ async fn an_operator_may_allow_what_is_not_public() {
     }
 }
 
+/// The router stands inside the house, and so does what else listens at its host and port.
+#[tokio::test]
+async fn the_router_is_trusted_where_no_target_is_named_and_nowhere_else() {
+    let bed = Bed::new().await;
+    let settings = Settings {
+        allow_targets: Vec::new(),
+        ..bed.settings()
+    };
+    let server = bed.server_with(settings).await;
+    for path in ["/internal/wake", "/admin/delete", ""] {
+        let mut request = bed.request(When::In(Duration::ZERO), path);
+        request.max_failures = Some(1);
+        let id = bed.set(request).await;
+        bed.until(id, "failed").await;
+        assert_eq!(bed.occurrences(id).await[0].reason.as_deref(), Some("forbidden"));
+    }
+    assert_eq!(bed.receiver.arrived(), 0);
+    let unnamed = bed
+        .set(SetAlarm::new(bed.workspace, When::In(Duration::ZERO)))
+        .await;
+    bed.until(unnamed, "fired").await;
+    assert_eq!(bed.receiver.at("/internal/wake").len(), 1);
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn a_redirect_into_the_house_is_not_followed() {
     let bed = Bed::new().await;

@@ -308,8 +308,7 @@ impl Config {
 
     /// Where wakes may go, whether or not this server sends them.
     pub(crate) fn wake_guard(&self) -> Guard {
-        let router = self.alarms.router_url.as_ref().and_then(Allowed::origin_of);
-        Guard::new(self.alarms.allow_targets.iter().cloned().chain(router).collect())
+        Guard::new(self.alarms.allow_targets.clone())
     }
 
     /// What this server is called: as configured, or the name of its host.

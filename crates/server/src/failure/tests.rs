@@ -63,7 +63,6 @@ fn every_kind_of_error_has_its_code() {
         assert_eq!(kind(error), expected, "{words}");
     }
     assert_eq!(kind(refused()), Kind::Unavailable);
-    assert_eq!(kind(keys::Error::Database(refused())), Kind::Unavailable);
     assert_eq!(kind(db::Error::Schema { found: 1, needed: 2 }), Kind::Unavailable);
     assert_eq!(kind(db::Error::Sql(sqlx::Error::RowNotFound)), Kind::Failed);
     assert_eq!(kind(anyhow::anyhow!("broken")), Kind::Failed);

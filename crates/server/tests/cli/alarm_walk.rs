@@ -169,7 +169,7 @@ fn a_backfill_is_previewed_before_it_is_made() {
 }
 
 #[test]
-fn a_secret_is_shown_when_it_is_made_and_never_again() {
+fn the_secret_of_a_recipient_is_shown_to_whoever_has_the_signing_secret() {
     let database = TestDatabase::migrated();
     let master = text(&database.json(&["alarms", "secrets", "generate"]), "secret");
     assert!(master.starts_with("whsec_"));
@@ -186,17 +186,23 @@ fn a_secret_is_shown_when_it_is_made_and_never_again() {
         )
     };
     let read = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
-    let without = database.refused(2, &["alarms", "secrets", "create", "https://hooks.example/x"]);
+    let without = database.refused(2, &["alarms", "secrets", "show", "https://hooks.example/x"]);
     assert!(without.contains("alarms.signing_secret"), "{without}");
-    let first = read(&secrets(&["create", "https://hooks.example/x"]).stdout);
+    let first = read(&secrets(&["show", "https://hooks.example/x"]).stdout);
     assert_eq!(
         (&first["target"], &first["generation"]),
         (&json!("https://hooks.example"), &json!(1))
     );
-    assert_eq!(secrets(&["create", "https://hooks.example/y"]).code, 4);
+    let same = read(&secrets(&["show", "https://hooks.example/y"]).stdout);
+    assert_eq!(first, same);
+    let router = read(&secrets(&["show", "router"]).stdout);
+    assert_eq!(router["target"], "router");
+    assert!(router["secret"] != first["secret"] && router["secret"] != master.as_str());
+    assert_eq!(secrets(&["show", "ftp://hooks.example"]).code, 2);
     let second = read(&secrets(&["rotate", "https://hooks.example"]).stdout);
     assert_ne!(first["secret"], second["secret"]);
-    assert_eq!(secrets(&["rotate", "https://other.example"]).code, 3);
+    assert_eq!(second, read(&secrets(&["show", "https://hooks.example"]).stdout));
+    assert_eq!(router, read(&secrets(&["show", "router"]).stdout));
     let list = secrets(&["list"]).stdout;
     assert!(
         list.contains("hooks.example") && !list.contains("whsec_"),

@@ -9,6 +9,9 @@ use reqwest::StatusCode;
 use serde_json::json;
 use sha2::Sha256;
 use stationmaster_client::wire::ExecutionStatus;
+use stationmaster_core::alarms::keys;
+use stationmaster_core::wake::signature::Secret;
+use stationmaster_core::wake::targets::Recipient;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
@@ -48,7 +51,8 @@ async fn the_example_works_only_while_it_holds_the_lock() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_example_sets_one_cron_alarm_and_its_wakes_are_believed_by_the_receiver() {
-    let secret = format!("whsec_{}", STANDARD.encode(rand::random::<[u8; 32]>()));
+    let master = Secret::random();
+    let secret = keys::first(&master, &Recipient::router()).reveal();
     let taken = Arc::new(Mutex::new(Vec::new()));
     let router = {
         let taken = Arc::clone(&taken);
@@ -59,7 +63,7 @@ async fn the_example_sets_one_cron_alarm_and_its_wakes_are_believed_by_the_recei
     tokio::spawn(async move { axum::serve(listener, router).await });
     let settings = [
         ("ALARMS__ROUTER_URL", url.as_str()),
-        ("ALARMS__SIGNING_SECRET", &secret),
+        ("ALARMS__SIGNING_SECRET", &master.reveal()),
     ];
     let scene = Scene::with(&settings).await;
     let tenant = scene.tenant(1, SHORT).await;
@@ -84,7 +88,7 @@ async fn the_example_sets_one_cron_alarm_and_its_wakes_are_believed_by_the_recei
         .iter()
         .find(|wake| wake.scheduled_for == first.scheduled_for);
     let wake = wake.unwrap_or_else(|| panic!("{first:?}: {wakes:?}"));
-    assert_eq!(wake.alarm_id, alarm.id);
+    assert_eq!((wake.workspace_id, wake.alarm_id), (tenant.workspace, alarm.id));
     assert_eq!(wake.message.as_deref(), Some("Time for the stand-up"));
 }
 
@@ -141,7 +145,7 @@ async fn the_example_takes_each_wake_once_and_believes_no_stranger() {
     let url = format!("http://{}/internal/wake", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });
     let send = async |key: &[u8], id: &str, attempt: u32| {
-        let body = json!({ "user_id": "u", "conversation_id": null, "message": "time to go", "payload": null,
+        let body = json!({ "workspace_id": Uuid::now_v7(), "user_id": "u", "conversation_id": null, "message": "time to go", "payload": null,
             "alarm_id": Uuid::now_v7(), "scheduled_for": "2026-03-01T12:00:00Z", "attempt": attempt, "origin": "schedule" })
         .to_string();
         let sent = jiff::Timestamp::now().as_second().to_string();

@@ -17,6 +17,7 @@ use crate::db::{self, Database, Read as _, statement};
 use crate::engine::{Close, CloseStatus, StartRequest};
 use crate::graph::Node;
 use crate::id::{ExecutionId, ServerId};
+use crate::wake::NamedBy;
 use crate::wake::guard::Forbidden;
 
 /// The node types that run here; others need Temporal.
@@ -231,7 +232,11 @@ impl Run {
         let url: Url = url
             .parse()
             .map_err(|error| format!("{url:?} is no URL: {error}"))?;
-        let client = self.inner.http.client_for(&url).map_err(|_| not_public(&url))?;
+        let client = self
+            .inner
+            .http
+            .client_for(&url, NamedBy::Tenant)
+            .map_err(|_| not_public(&url))?;
         let mut call = client.request(method, url.clone()).timeout(CALL_TIMEOUT);
         if let Some(body) = node.setting("body") {
             call = call

@@ -1,13 +1,13 @@
-//! The secrets by which wakes are signed: shown when they are made, and never again.
+//! The secrets by which wakes are signed: shown to whoever has the servers' signing secret, from which they are derived.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
-use stationmaster_core::alarms::keys::{self, Key, Made};
+use stationmaster_core::alarms::keys::{self, Key};
 use stationmaster_core::wake::signature::Secret;
-use url::Url;
+use stationmaster_core::wake::targets::Recipient;
 
 use crate::command::Context;
 use crate::command::arguments::duration;
@@ -19,20 +19,20 @@ use crate::output::{Column, Described, cell, column, maybe, moment};
 pub(crate) enum Command {
     /// Print a new secret for the setting `alarms.signing_secret`; it is stored nowhere
     Generate,
-    /// Give a target a secret of its own, and print it: this once
-    Create {
-        /// The target: only scheme, host and port of it count
-        target: Url,
+    /// Print the secret by which wakes to the router or to a target are signed, for whoever receives them
+    Show {
+        /// `router`, or the URL of a target, of which only scheme, host and port count
+        target: Recipient,
     },
-    /// Give a target its next secret, and print it: this once. The one before counts for a while beside it
+    /// Give the router or a target its next secret, and print it. The one before counts for a while beside it
     Rotate {
-        /// The target: only scheme, host and port of it count
-        target: Url,
+        /// `router`, or the URL of a target, of which only scheme, host and port count
+        target: Recipient,
         /// For how long both sign
         #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
         overlap: Duration,
     },
-    /// The targets that have a secret of their own, without the secrets
+    /// Whose secrets were rotated, without the secrets; all others have their first
     List,
 }
 
@@ -55,26 +55,26 @@ pub(super) async fn run(command: Command, context: &Context) -> Result<()> {
             },
             context,
         ),
-        Command::Create { target } => {
+        Command::Show { target } => {
             let database = context.database().await?;
-            let made = keys::create(&database, &master(context)?, &target).await?;
-            show(&Shown::from(made), context)
+            let shown = keys::show(&database, &master(context)?, &target).await?;
+            show(&Shown::from(shown), context)
         }
         Command::Rotate { target, overlap } => {
             let database = context.database().await?;
-            let made = keys::rotate(&database, &master(context)?, &target, overlap).await?;
-            show(&Shown::from(made), context)
+            let shown = keys::rotate(&database, &master(context)?, &target, overlap).await?;
+            show(&Shown::from(shown), context)
         }
         Command::List => context.show_all(&keys::list(&context.database().await?).await?),
     }
 }
 
-impl From<Made> for Shown {
-    fn from(made: Made) -> Self {
+impl From<keys::Shown> for Shown {
+    fn from(shown: keys::Shown) -> Self {
         Self {
-            target: Some(made.target),
-            generation: Some(made.generation),
-            secret: made.secret.reveal(),
+            target: Some(shown.target),
+            generation: Some(shown.generation),
+            secret: shown.secret.reveal(),
         }
     }
 }
@@ -93,7 +93,9 @@ fn master(context: &Context) -> Result<Secret> {
 
 fn show(shown: &Shown, context: &Context) -> Result<()> {
     context.print(shown, |shown| shown.secret.clone())?;
-    context.hint("Keep it: it is not shown again.");
+    if shown.target.is_none() {
+        context.hint("Keep it: it is not shown again.");
+    }
     Ok(())
 }
 

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use sqlx::{Connection as _, PgConnection};
+use stationmaster_core::alarms::keys;
 use stationmaster_core::db::Database;
 use stationmaster_core::events;
 use stationmaster_core::wake::signature::Secret;
+use stationmaster_core::wake::targets::Recipient;
 use stationmaster_postgres::{Binaries, Server, Settings, reachable};
 use tokio::net::TcpListener;
 
@@ -101,7 +103,8 @@ async fn receive_wakes(config: &mut Config) -> Result<Option<String>> {
         return Ok(None);
     }
     let secret = config.alarms.signing_secret.get_or_insert_with(Secret::random);
-    let url = receiver::start(secret).await?;
+    let secret = keys::first(secret, &Recipient::router());
+    let url = receiver::start(&secret).await?;
     config.alarms.router_url = Some(url.parse()?);
     Ok(Some(url))
 }

@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use stationmaster_client::webhook::{Verifier, Wake};
+use stationmaster_client::webhook::Verifier;
 use stationmaster_core::wake::signature::Secret;
 use tokio::net::TcpListener;
 
@@ -28,13 +28,12 @@ pub(super) async fn start(secret: &Secret) -> Result<String> {
 
 async fn wake(State(verifier): State<Verifier>, headers: HeaderMap, body: Bytes) -> StatusCode {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Err(untrusted) = verifier.verify(header, &body) {
-        println!("A wake came that is not to be believed, and was refused: {untrusted}.");
-        return StatusCode::UNAUTHORIZED;
-    }
-    let Ok(wake) = serde_json::from_slice::<Wake>(&body) else {
-        println!("A wake came that cannot be read.");
-        return StatusCode::BAD_REQUEST;
+    let wake = match verifier.read(header, &body) {
+        Ok((_, wake)) => wake,
+        Err(untrusted) => {
+            println!("A wake came that is not to be believed, and was refused: {untrusted}.");
+            return StatusCode::UNAUTHORIZED;
+        }
     };
     println!(
         "⏰ {}: scheduled for {}, try {}, signature verified",

@@ -41,6 +41,7 @@ impl Alarms {
     pub(crate) fn launch(&self) -> Launch {
         Launch::on(&self.database)
             .with("ALARMS__ROUTER_URL", &self.receiver.url(""))
+            .with("ALARMS__ALLOW_TARGETS", "127.0.0.1")
             .with("ALARMS__SIGNING_SECRET", SECRET)
     }
 

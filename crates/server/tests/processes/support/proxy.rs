@@ -187,7 +187,7 @@ async fn accept(
             silent: silent.clone(),
             gate: gate.subscribe(),
         };
-        let served = futures::future::join4(
+        let passing = futures::future::join4(
             read(from_client, request, Some(watched.clone())),
             write_requests(requested, to_server, gate(&requests), watched.clone()),
             read(from_server, answer, None),
@@ -196,7 +196,7 @@ async fn accept(
         let mut cut = faults.cut.subscribe();
         connections.spawn(async move {
             tokio::select! {
-                _ = served => {}
+                _ = passing => {}
                 _ = cut.wait_for(|cut| *cut >= number) => {}
             }
         });
