@@ -4,7 +4,7 @@
 //! engine. What a lane consists of, what it gives back and how, only the lane knows.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::alarms::{self, Alarms};
 use crate::db::{self, Database};
@@ -18,7 +18,7 @@ use crate::observe::Metrics;
 use crate::presence::{Heartbeat, Presence};
 use crate::surroundings::Surroundings;
 use crate::task::{Bell, Pulse, Tasks, chain};
-use crate::watch::Watch;
+use crate::watch::{Outlook, Watch};
 
 /// What a station is made of.
 pub struct Parts {
@@ -47,14 +47,8 @@ pub struct Station {
     alarms: Option<Alarms>,
     dispatchers: Option<Dispatchers>,
     gauges: Gauges,
-    /// What was wrong with the database when somebody last looked, and when that was.
-    database: tokio::sync::Mutex<Option<(Option<String>, Instant)>>,
+    outlook: Outlook,
 }
-
-/// How long what was found of the database is believed.
-const REMEMBERED: Duration = Duration::from_millis(500);
-/// How long the database may take to answer when readiness asks.
-const ANSWERS: Duration = Duration::from_millis(800);
 
 /// What readiness is made of.
 #[derive(Debug, Clone)]
@@ -79,7 +73,8 @@ impl Station {
         }
         let name = around.contact.engine.name();
         around.presence.beat(&around.database, name, false).await?;
-        let keepers = keepers(&around);
+        let outlook = Outlook::new();
+        let keepers = keepers(&around, outlook.clone());
         let executions = parts
             .executions
             .map(|settings| Executions::start(settings, &around));
@@ -95,7 +90,7 @@ impl Station {
             alarms,
             dispatchers,
             gauges: Gauges::default(),
-            database: tokio::sync::Mutex::default(),
+            outlook,
         })
     }
 
@@ -145,11 +140,11 @@ impl Station {
 
     /// Is everything there that this server needs?
     ///
-    /// However often it is asked for, and whatever the database does, it is answered in time.
-    pub async fn readiness(&self) -> Readiness {
+    /// It is told from what the tasks have seen: however often it is asked for, and whatever the database does, it is answered at once.
+    pub fn readiness(&self) -> Readiness {
         let contact = &self.around.contact;
         let mut problems = Vec::new();
-        problems.extend(self.problem_of_database().await);
+        problems.extend(self.outlook.problem());
         if self.around.presence.holder().is_none() {
             problems.push("this server's lease has run out".to_owned());
         }
@@ -165,27 +160,6 @@ impl Station {
             ))
         }));
         Readiness { problems }
-    }
-
-    /// What is wrong with the database, if anything; looked at once in a while ([`REMEMBERED`]).
-    async fn problem_of_database(&self) -> Option<String> {
-        let mut remembered = self.database.lock().await;
-        if let Some((problem, found_at)) = &*remembered
-            && found_at.elapsed() < REMEMBERED
-        {
-            return problem.clone();
-        }
-        let keepers = self.around.database.keepers();
-        let problem = match tokio::time::timeout(ANSWERS, keepers.check_still_usable()).await {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(chain(&error)),
-            Err(_) => Some(format!(
-                "the database has not answered for {} ms",
-                ANSWERS.as_millis()
-            )),
-        };
-        *remembered = Some((problem.clone(), Instant::now()));
-        problem
     }
 
     /// Sets the gauges that tell how the database stands, before somebody reads the metrics.
@@ -253,7 +227,7 @@ impl Station {
 }
 
 /// What a server needs, whichever lanes it runs.
-fn keepers(around: &Surroundings) -> Tasks {
+fn keepers(around: &Surroundings, outlook: Outlook) -> Tasks {
     let mut tasks = Tasks::default();
     let heartbeat = Heartbeat {
         presence: around.presence.clone(),
@@ -263,7 +237,7 @@ fn keepers(around: &Surroundings) -> Tasks {
         breaker: Arc::clone(&around.contact.breaker),
     };
     tasks.spawn(around.bells.heartbeat.clone(), heartbeat);
-    tasks.spawn_unrung(Watch::new(around.database.clone(), around.bells.clone()));
+    tasks.spawn_unrung(Watch::new(around.database.clone(), around.bells.clone(), outlook));
     tasks.spawn_unrung(Prober::new(around.contact.clone()));
     let stop = tasks.stopped().clone();
     let listener = listen::run(around.database.clone(), around.bells.clone(), stop);

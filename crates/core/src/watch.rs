@@ -6,15 +6,20 @@
 //! one where the old one still does not, the old ones are dead: calls under way return at once, nothing from before is pooled
 //! again, and every loop is woken. A database that is merely slow answers on the old connection as soon as on a new one, and
 //! is left in peace.
+//!
+//! What the watch last saw is what readiness tells ([`Outlook`]): whoever asks for it never waits for the database.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 
 use crate::db::{self, Database};
 use crate::listen::Bells;
-use crate::task::{Next, Pass};
+use crate::schema;
+use crate::task::{Next, Pass, chain};
 
 /// How often a sign of life is asked for.
 const EVERY: Duration = Duration::from_secs(1);
@@ -24,12 +29,58 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const CONNECT: Duration = Duration::from_secs(3);
 /// After a new connection has answered, the old one has this long to do so too.
 const SECOND_CHANCE: Duration = Duration::from_millis(500);
+/// How often the tables are looked at: somebody may have dropped them, or moved them on.
+const TABLES_EVERY: Duration = Duration::from_secs(15);
+/// For how long after a sign of life the database is taken to be there. Longer than a round that has to look elsewhere and finds
+/// it slow, so that a slow database is no absent one.
+const TRUSTED: Duration = Duration::from_secs(4);
+
+/// What was last seen of the database.
+#[derive(Debug, Clone)]
+pub(crate) struct Outlook(Arc<Mutex<Seen>>);
+
+#[derive(Debug)]
+struct Seen {
+    answered_at: Instant,
+    problem: Option<String>,
+}
+
+impl Outlook {
+    /// The database has just answered.
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Seen {
+            answered_at: Instant::now(),
+            problem: None,
+        })))
+    }
+
+    /// What is wrong with the database, if anything.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let seen = self.0.lock();
+        let silent_for = seen.answered_at.elapsed();
+        seen.problem.clone().or_else(|| {
+            (silent_for > TRUSTED)
+                .then(|| format!("the database has not answered for {} s", silent_for.as_secs()))
+        })
+    }
+
+    fn note(&self, round: &Result<Next, db::Error>) {
+        let mut seen = self.0.lock();
+        seen.problem = round.as_ref().err().map(|error| chain(error));
+        if round.is_ok() {
+            seen.answered_at = Instant::now();
+        }
+    }
+}
 
 /// See the module.
 pub(crate) struct Watch {
     database: Database,
     bells: Bells,
+    outlook: Outlook,
     connection: Option<PgConnection>,
+    /// When the tables were last found to be those that are needed.
+    tables_seen_at: Option<Instant>,
     /// The way has been silent, and nothing has been heard since.
     is_silent: bool,
 }
@@ -46,11 +97,13 @@ enum Sign {
 }
 
 impl Watch {
-    pub(crate) fn new(database: Database, bells: Bells) -> Self {
+    pub(crate) fn new(database: Database, bells: Bells, outlook: Outlook) -> Self {
         Self {
             database,
             bells,
+            outlook,
             connection: None,
+            tables_seen_at: None,
             is_silent: false,
         }
     }
@@ -62,14 +115,8 @@ impl Watch {
         self.database.give_up();
         self.bells.ring_all();
     }
-}
 
-impl Pass for Watch {
-    fn name(&self) -> &'static str {
-        "watch"
-    }
-
-    async fn run_once(&mut self) -> Result<Next, db::Error> {
+    async fn look(&mut self) -> Result<Next, db::Error> {
         let Some(mut connection) = self.connection.take() else {
             match open(self.database.options()).await {
                 Heard::Nothing => return Err(db::Error::Silent),
@@ -84,7 +131,7 @@ impl Pass for Watch {
             if self.is_silent {
                 self.give_up_the_old();
             }
-            return Ok(Next::After(EVERY));
+            return self.look_at_tables().await;
         };
         match ask(&mut connection, self.database.options()).await {
             Sign::Answered => self.connection = Some(connection),
@@ -99,7 +146,35 @@ impl Pass for Watch {
                 return Err(db::Error::Silent);
             }
         }
+        self.look_at_tables().await
+    }
+
+    /// Now and then: can this program go on with the tables?
+    async fn look_at_tables(&mut self) -> Result<Next, db::Error> {
+        let seen_lately = |at: Instant| at.elapsed() < TABLES_EVERY;
+        if let Some(connection) = &mut self.connection
+            && !self.tables_seen_at.is_some_and(seen_lately)
+        {
+            self.tables_seen_at = None;
+            // No answer in time is none about the tables; whether it is silence, the next sign of life shows.
+            if let Ok(tables) = tokio::time::timeout(PATIENCE, schema::check_still_usable(connection)).await {
+                tables?;
+                self.tables_seen_at = Some(Instant::now());
+            }
+        }
         Ok(Next::After(EVERY))
+    }
+}
+
+impl Pass for Watch {
+    fn name(&self) -> &'static str {
+        "watch"
+    }
+
+    async fn run_once(&mut self) -> Result<Next, db::Error> {
+        let round = self.look().await;
+        self.outlook.note(&round);
+        round
     }
 }
 

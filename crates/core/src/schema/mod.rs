@@ -61,20 +61,20 @@ impl Database {
         Ok(stale.iter().map(|part| part.name).collect())
     }
 
-    /// Says whether a program that runs can go on with what is there. A newer program may have moved the tables on meanwhile: that
-    /// is for whoever upgrades to weigh, and no reason to send all older servers' requests away at once.
-    pub(crate) async fn check_still_usable(&self) -> Result<(), Error> {
-        match self.check_schema().await {
-            Err(Error::Schema { found, needed }) if found > needed => Ok(()),
-            Err(Error::Parts(_)) => Ok(()),
-            outcome => outcome,
-        }
-    }
-
     /// Says whether the tables, and what stands on them, are those that this program needs.
     pub async fn check_schema(&self) -> Result<(), Error> {
         let mut connection = within(self.pool().acquire()).await?;
         Applied::read(&mut connection).await?.check()
+    }
+}
+
+/// Says whether a program that runs can go on with what is there. A newer program may have moved the tables on meanwhile: that is
+/// for whoever upgrades to weigh, and no reason to send all older servers' requests away at once.
+pub(crate) async fn check_still_usable(connection: &mut PgConnection) -> Result<(), Error> {
+    match Applied::read(connection).await?.check() {
+        Err(Error::Schema { found, needed }) if found > needed => Ok(()),
+        Err(Error::Parts(_)) => Ok(()),
+        outcome => outcome,
     }
 }
 

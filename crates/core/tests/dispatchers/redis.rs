@@ -172,7 +172,7 @@ async fn a_redis_that_is_flushed_restarted_or_away_never_takes_a_dispatcher_from
 
     redis.stop();
     eventually("readiness says what is wrong", async || {
-        let problems = owner.station.readiness().await.problems;
+        let problems = owner.station.readiness().problems;
         problems
             .iter()
             .any(|problem| problem.contains("the heartbeats in Redis cannot be reached"))
@@ -186,8 +186,7 @@ async fn a_redis_that_is_flushed_restarted_or_away_never_takes_a_dispatcher_from
     redis.resume();
     eventually("it is written again after a restart", async || beats().await == 1).await;
     eventually("both are ready again", async || {
-        owner.station.readiness().await.problems.is_empty()
-            && standby.station.readiness().await.problems.is_empty()
+        owner.station.readiness().problems.is_empty() && standby.station.readiness().problems.is_empty()
     })
     .await;
     eventually("everything was routed meanwhile", async || {

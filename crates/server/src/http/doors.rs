@@ -29,7 +29,7 @@ pub(super) fn routes(document: &utoipa::openapi::OpenApi, station: Arc<Station>)
         .route("/", get(|| async { page(include_str!("overview.html")) }))
         .route("/docs", get(|| async { page(include_str!("docs.html")) }))
         .route("/livez", get(|| async { "alive\n" }))
-        .route("/readyz", get(async move || ready(&for_readiness).await))
+        .route("/readyz", get(async move || ready(&for_readiness)))
         .route(
             "/metrics",
             get(async move |state, peer, headers| metrics(&station, state, peer, headers).await),
@@ -52,8 +52,8 @@ fn page(text: &'static str) -> Response {
     response
 }
 
-async fn ready(station: &Station) -> Response {
-    let readiness = station.readiness().await;
+fn ready(station: &Station) -> Response {
+    let readiness = station.readiness();
     if readiness.problems.is_empty() {
         return Json(json!({ "status": "ready" })).into_response();
     }

@@ -54,6 +54,7 @@ async fn three_servers_never_run_more_on_temporal_than_the_limits_allow() {
             );
         }
         looks += 1;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     println!("{looks} looks at the engine; at most {most:?} at once");
     assert!(looks > 20 && most.len() == 2, "{looks} looks, {most:?}");

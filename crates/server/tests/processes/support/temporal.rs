@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use temporalio_client::tonic::IntoRequest as _;
+use temporalio_client::tonic::{Code, IntoRequest as _, Status};
 use temporalio_client::{Connection, ConnectionOptions, Url, grpc::WorkflowService};
 use temporalio_common::protos::temporal::api::common::v1::WorkflowExecution;
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
@@ -17,6 +17,7 @@ use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use temporalio_common::protos::temporal::api::workflowservice::v1::{
     DescribeNamespaceRequest, GetWorkflowExecutionHistoryRequest, ListWorkflowExecutionsRequest,
+    ListWorkflowExecutionsResponse,
 };
 use uuid::Uuid;
 
@@ -99,6 +100,14 @@ fn namespace(number: usize) -> String {
     format!("line-{number}")
 }
 
+/// Does Temporal ask to be asked again?
+fn is_busy(status: &Status) -> bool {
+    matches!(
+        status.code(),
+        Code::ResourceExhausted | Code::Unavailable | Code::DeadlineExceeded
+    )
+}
+
 pub(crate) fn free_port() -> u16 {
     stationmaster_postgres::free_port().unwrap()
 }
@@ -167,22 +176,34 @@ impl Temporal {
         let mut runs = Vec::new();
         let mut next_page_token = Vec::new();
         loop {
-            let message = ListWorkflowExecutionsRequest {
-                namespace: self.namespace.clone(),
-                page_size: 1_000,
-                next_page_token,
-                ..ListWorkflowExecutionsRequest::default()
-            };
-            let answer = self
-                .service()
-                .list_workflow_executions(message.into_request())
-                .await;
-            let answer = answer.expect("Temporal lists runs").into_inner();
+            let answer = self.page_of_runs(next_page_token).await;
             runs.extend(answer.executions);
             next_page_token = answer.next_page_token;
             if next_page_token.is_empty() {
                 return runs;
             }
+        }
+    }
+
+    /// Asked again when Temporal says that it is busy: a dev server throttles, and its one file is locked now and then.
+    async fn page_of_runs(&self, next_page_token: Vec<u8>) -> ListWorkflowExecutionsResponse {
+        let message = ListWorkflowExecutionsRequest {
+            namespace: self.namespace.clone(),
+            page_size: 1_000,
+            next_page_token,
+            ..ListWorkflowExecutionsRequest::default()
+        };
+        let begun = Instant::now();
+        loop {
+            let request = message.clone().into_request();
+            match self.service().list_workflow_executions(request).await {
+                Ok(answer) => return answer.into_inner(),
+                Err(status) => assert!(
+                    is_busy(&status) && begun.elapsed() < PATIENCE,
+                    "Temporal lists no runs: {status}"
+                ),
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
