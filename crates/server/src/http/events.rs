@@ -118,6 +118,11 @@ impl Listener {
     /// The next thing to tell; `None` ends the stream: the server stops, or the token opens the door no more.
     async fn next(&mut self) -> Option<Told> {
         loop {
+            // Also while there is always something to tell.
+            if Instant::now() >= self.check_at {
+                self.check_at = Instant::now() + CHECK;
+                self.look_again().await.then_some(())?;
+            }
             if let Some(told) = self.ready.pop_front() {
                 return Some(told);
             }
@@ -135,10 +140,7 @@ impl Listener {
             let stop = self.state.stop.clone();
             tokio::select! {
                 () = stop.cancelled() => return None,
-                () = tokio::time::sleep_until(self.check_at) => {
-                    self.check_at = Instant::now() + CHECK;
-                    self.look_again().await.then_some(())?;
-                }
+                () = tokio::time::sleep_until(self.check_at) => {}
                 changed = self.newest.changed() => {
                     changed.ok()?;
                     let batch = Arc::clone(&self.newest.borrow_and_update());

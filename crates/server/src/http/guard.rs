@@ -2,6 +2,7 @@
 //! out as a refusal gets its body here.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State as Shared};
@@ -9,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
@@ -18,6 +20,10 @@ use super::problem::{Kind, Problem, render};
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest name that is taken over from a caller.
 const LONGEST_ID: usize = 128;
+
+/// A request's place among those under way. Work that goes on when nobody waits for its answer any more keeps it.
+#[derive(Clone)]
+pub(super) struct Place(#[expect(dead_code, reason = "held")] Option<Arc<OwnedSemaphorePermit>>);
 
 /// Carries a request through.
 pub(super) async fn guard(Shared(state): Shared<State>, request: Request, next: Next) -> Response {
@@ -35,15 +41,18 @@ pub(super) async fn guard(Shared(state): Shared<State>, request: Request, next: 
     response
 }
 
-async fn run(state: &State, request: Request, next: Next) -> Response {
+async fn run(state: &State, mut request: Request, next: Next) -> Response {
     // Whether this server lives must be told however much is under way.
     let counted = request.uri().path().starts_with("/v1");
     let place = counted.then(|| state.limits.request()).transpose();
-    let _place = match place {
-        Ok(place) => place,
+    let place = match place {
+        Ok(place) => place.map(Arc::new),
         Err(problem) => return problem.into_response(),
     };
-    carry(state.settings.request_timeout, request, next).await
+    request.extensions_mut().insert(Place(place.clone()));
+    let response = carry(state.settings.request_timeout, request, next).await;
+    drop(place);
+    response
 }
 
 async fn carry(longest: Duration, request: Request, next: Next) -> Response {

@@ -17,6 +17,7 @@ use tracing::Instrument as _;
 use super::State;
 use super::caller::Caller;
 use super::extract::{IdempotencyKey, whole};
+use super::guard::Place;
 use super::problem::{Kind, Problem};
 
 /// Says that an answer was given before.
@@ -70,7 +71,9 @@ async fn once(state: &State, caller: &Caller, request: Request, next: Next) -> R
         }
     }
     let (state, caller) = (state.clone(), caller.clone());
+    let place = parts.extensions.get::<Place>().cloned();
     let work = async move {
+        let _place = place;
         let response = next.run(Request::from_parts(parts, Body::from(body))).await;
         remember(&state, &caller, &key, response).await
     };
