@@ -78,6 +78,22 @@ async fn carry(longest: Duration, request: Request, next: Next) -> Response {
     }
 }
 
+/// Carries something out to its end, in a task of its own: whoever goes away, or gives up waiting, does not cut it off. A panic in it
+/// is one of whoever waits.
+pub(super) async fn to_its_end<T: Send + 'static>(
+    place: Option<Place>,
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    let work = async move {
+        let _place = place;
+        work.await
+    };
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
 /// The caller's name for the request, when it can be shown in a log; else a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let fit = |text: &&str| {

@@ -12,12 +12,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest as _, Sha256};
 use stationmaster_core::access::answers::{self, Answer, Taken};
-use tracing::Instrument as _;
 
 use super::State;
 use super::caller::Caller;
 use super::extract::{IdempotencyKey, whole};
-use super::guard::Place;
+use super::guard::{Place, to_its_end};
 use super::problem::{Kind, Problem};
 
 /// Says that an answer was given before.
@@ -73,19 +72,10 @@ async fn once(state: &State, caller: &Caller, request: Request, next: Next) -> R
     let (state, caller) = (state.clone(), caller.clone());
     let place = parts.extensions.get::<Place>().cloned();
     let work = async move {
-        let _place = place;
         let response = next.run(Request::from_parts(parts, Body::from(body))).await;
         remember(&state, &caller, &key, response).await
     };
-    // A task of its own: whoever goes away, or gives up waiting, does not end it between the work and the note of it.
-    let work = tokio::spawn(work.in_current_span());
-    let broken = |_| {
-        Problem::new(
-            Kind::Internal,
-            "the server's log tells more, under the request id",
-        )
-    };
-    work.await.map_err(broken)?
+    to_its_end(place, work).await
 }
 
 async fn remember(

@@ -21,6 +21,7 @@ use stationmaster_core::task::{Next, Pass};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::State;
+use super::guard::{Place, to_its_end};
 use super::problem::{Kind, Problem};
 use crate::config::Http;
 
@@ -197,18 +198,23 @@ pub(super) async fn in_turn(Extension(state): Extension<State>, request: Request
         Ok(turn) => turn,
         Err(problem) => return problem.into_response(),
     };
-    let began = Instant::now();
-    let response = next.run(request).await;
-    drop(place);
-    let others_wait = state.limits.line.available_permits() < LINE;
-    if others_wait {
-        let rest = began.elapsed().min(REST);
-        tokio::spawn(async move {
-            tokio::time::sleep(rest).await;
-            drop(turn);
-        });
-    }
-    response
+    // Whoever hangs up leaves the database busy with what it asked for, so the turn is over when that is.
+    let held = request.extensions().get::<Place>().cloned();
+    let work = async move {
+        let began = Instant::now();
+        let response = next.run(request).await;
+        drop(place);
+        let others_wait = state.limits.line.available_permits() < LINE;
+        if others_wait {
+            let rest = began.elapsed().min(REST);
+            tokio::spawn(async move {
+                tokio::time::sleep(rest).await;
+                drop(turn);
+            });
+        }
+        response
+    };
+    to_its_end(held, work).await
 }
 
 fn too_many_failures(wait: Duration) -> Problem {

@@ -274,3 +274,35 @@ async fn a_cursor_belongs_to_its_list_and_its_filters() {
         );
     }
 }
+
+/// With the connections that requests have by default, one of them is for lists.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_hangs_up_keeps_its_turn_until_the_database_is_done_with_its_list() {
+    let scene = Scene::new().await;
+    let token = scene.token(Role::Admin, None).await;
+    let hold = scene
+        .database
+        .lock("lock table stationmaster.audit in access exclusive mode")
+        .await;
+    let waiting =
+        "select count(*) from pg_locks where not granted and relation = 'stationmaster.audit'::regclass";
+    let ask = || tokio::spawn(scene.ask(Method::GET, "/v1/audit", Some(&token)).send());
+    for _ in 0..5 {
+        let asked = ask();
+        eventually("a list is read", async || {
+            scene.database.number(waiting).await > 0
+        })
+        .await;
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        asked.abort();
+        let _ = asked.await;
+    }
+    let last = ask();
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    assert_eq!(scene.database.number(waiting).await, 1);
+    // What is no list is answered meanwhile.
+    let own = scene.ask(Method::GET, "/v1/tokens/self", Some(&token));
+    assert_eq!(answer(own).await.0, StatusCode::OK);
+    hold.rollback().await.unwrap();
+    assert_eq!(last.await.unwrap().unwrap().status(), StatusCode::OK);
+}

@@ -279,7 +279,7 @@ async fn a_token_of_a_workspace_changes_neither_its_plan_nor_its_limit() {
 /// Whoever asks the database here waits until the test lets go of its table.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_too_many_tokens_that_open_no_door_the_next_are_refused_before_the_database_is_asked() {
-    let scene = Scene::with(&[("HTTP__AUTH_FAILURES", "3")]).await;
+    let scene = Scene::with(&[("HTTP__AUTH_FAILURES", "1")]).await;
     let known = scene.token(Role::Viewer, None).await;
     let ask = async |token: &str| answer(scene.ask(Method::GET, "/v1/plans", Some(token))).await.0;
     let guess = async || ask(Secret::generate().expose()).await;
@@ -288,7 +288,7 @@ async fn after_too_many_tokens_that_open_no_door_the_next_are_refused_before_the
     while guess().await == StatusCode::UNAUTHORIZED {
         refused += 1;
     }
-    assert!(refused >= 3, "{refused}");
+    assert!(refused >= 1, "{refused}");
     let hold = scene
         .database
         .lock("lock table stationmaster_internal.tokens in access exclusive mode")
