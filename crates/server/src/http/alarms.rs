@@ -89,8 +89,8 @@ async fn list(
     caller.may_ask(query.workspace_id)?;
     search(query.search.as_deref())?;
     let before = list.position()?.map(AlarmId);
-    let rows = inspect::alarms(&database, &query, before, list.rows()).await?;
-    Ok(list.page(rows, |alarm| alarm.id))
+    let page = inspect::alarms(&database, &query, before, list.limit()).await?;
+    Ok(list.ending_at(page.rows, page.next))
 }
 
 /// When an expression would fire; nothing is set
@@ -223,8 +223,8 @@ async fn occurrences(
     let list = List::new(&format!("occurrences {id}"), &query)?;
     let before = list.position()?;
     find(&database, AlarmId(id)).await?;
-    let rows = inspect::occurrences(&database, AlarmId(id), query.status, before, list.rows()).await?;
-    Ok(list.page(rows, |row| row.scheduled_for))
+    let page = inspect::occurrences(&database, AlarmId(id), query.status, before, list.limit()).await?;
+    Ok(list.ending_at(page.rows, page.next))
 }
 
 /// What was done to an alarm, newest first, with who did it

@@ -37,7 +37,7 @@ async fn show(
     };
     Ok(Answer(wire::Overview {
         overview: inspect::overview(&database).await?,
-        minutes: inspect::minutes(&database, minutes).await?,
+        minutes: inspect::minutes(&database, minutes, inspect::COUNTED).await?,
         workspaces: catalogue::workspaces(&database, None, WORKSPACES).await?,
         executions: browse::executions(&database, &newest).await?.rows,
         servers: presence::list(&state.database).await?,
