@@ -7,11 +7,16 @@ select id, workspace_id, label, kind, cron_expr, timezone, to_char(civil_at, 'YY
        extract(epoch from misfire_window)::double precision as misfire_window, overlap,
        extract(epoch from jitter)::double precision as jitter, start_at, end_at, target_url, user_id, conversation_id, message,
        payload::text as payload, max_failures, pause_after, idempotency_key, traceparent, set_by, created_at, updated_at, unplanned
-from stationmaster.alarms
-where id = any ($1)
-  and ($2::text is null or status = $2)
-  and ($3::text is null or kind = $3)
-  and ($4::uuid[] is null or workspace_id = any ($4))
-  and ($5::text is null or position(lower($5) in lower(label)) > 0 or position(lower($5) in lower(last_error)) > 0)
+from unnest($1::uuid[]) as candidate (candidate_id)
+-- From each candidate to its row and no other way, however few rows the planner expects of the filters: `offset` holds it to that.
+cross join lateral (
+    select *
+    from stationmaster.alarms a
+    where a.id = candidate_id
+      and ($2::text is null or a.status = $2)
+      and ($3::text is null or a.kind = $3)
+      and ($4::uuid[] is null or a.workspace_id = any ($4))
+      and ($5::text is null or position(lower($5) in lower(a.label)) > 0 or position(lower($5) in lower(a.last_error)) > 0)
+    offset 0) found
 order by id desc
 limit $6

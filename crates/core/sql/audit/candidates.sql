@@ -1,5 +1,6 @@
 -- Lines of the audit that may be on a page, newest first, by what an index can tell. Called for people. Locks nothing. Planned
 -- anew for each filter. Index: audit_pkey, audit_by_workspace. $1 workspaces (null: any), $2 before this place, $3 how many.
+-- Those of a workspace are asked for as a stretch of its index: by the order of another the way leads past those of everybody else.
 with candidates as (
     (select a.id
      from stationmaster.audit a
@@ -12,8 +13,8 @@ with candidates as (
     cross join lateral (
         select a.id
         from stationmaster.audit a
-        where a.workspace_id = w.id and a.id < $2
-        order by a.id desc
+        where a.workspace_id >= w.id and (a.workspace_id, a.id) < (w.id, $2)
+        order by a.workspace_id desc, a.id desc
         limit $3) mine
 )
 select id
