@@ -151,7 +151,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("http.request_timeout", Some("30s"), Time(|c| &mut c.http.request_timeout),
         "How long a request may take; streams of events may take for ever"),
     setting("http.max_connections", Some("1024"), Size(1..=100_000, |c| &mut c.http.max_connections),
-        "Connections at once; more wait to be accepted"),
+        "Connections at once; for more, those make room that have been idle the longest"),
     setting("http.max_in_flight", Some("256"), Size(1..=100_000, |c| &mut c.http.max_in_flight),
         "Requests under way at once; more are refused with 503"),
     setting("http.max_streams", Some("256"), Size(1..=100_000, |c| &mut c.http.max_streams),
