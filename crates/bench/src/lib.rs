@@ -7,6 +7,7 @@
 pub mod alarms;
 pub mod bare;
 pub mod claim_cost;
+pub mod enqueue;
 pub mod fixture;
 pub mod horizon;
 pub mod idle;

@@ -56,6 +56,9 @@ create table stationmaster_internal.alarm_definitions (
     constraint overlap_is_allow_queue_or_skip check (overlap in ('allow', 'queue', 'skip')),
     constraint jitter_is_between_nothing_and_a_day check (jitter between interval '0' and interval '1 day'),
     constraint the_end_comes_after_the_start check (end_at > start_at),
+    constraint times_lie_in_the_years_1_to_9999
+        check (fire_at between '0001-01-01 00:00Z' and '9999-12-30 00:00Z' and civil_at between '0001-01-01' and '9999-12-30'
+               and start_at between '0001-01-01 00:00Z' and '9999-12-30 00:00Z' and end_at between '0001-01-01 00:00Z' and '9999-12-30 00:00Z'),
     constraint the_target_is_an_http_url_without_credentials
         check (target_url ~* '^https?://[^/?#@[:space:]]+([/?#]|$)' and length(target_url) <= 2000),
     constraint user_id_has_at_most_256_characters check (length(user_id) <= 256),

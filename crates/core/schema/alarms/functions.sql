@@ -53,6 +53,40 @@ create or replace function stationmaster_internal.end_alarm(alarm uuid, new_stat
     on conflict do nothing;
 $$;
 
+-- Gives the turns of an alarm anew. Of the open occurrences of its schedule that are in nobody's hands:
+--
+--   paused                     none may be claimed
+--   overlap allow, or once     each may
+--   overlap queue or skip      none while one is in somebody's hands; otherwise the earliest
+--
+-- and its series waits (held) while any of them is open, where they take turns. What waits for its next try keeps its time.
+-- Whoever calls this has locked the alarm's row of alarm_standings. (Settlements do the same for many alarms at once.)
+create or replace function stationmaster_internal.give_turns(alarm uuid) returns void language sql as $$
+    with standing as materialized (
+        select s.status, d.kind = 'cron' and d.overlap <> 'allow' as in_turns
+        from stationmaster_internal.alarm_standings s
+        join stationmaster_internal.alarm_definitions d on d.id = s.alarm_id
+        where s.alarm_id = alarm
+    ), turn as materialized (
+        select case when not bool_or(holder is not null) then min(scheduled_for) end as scheduled_for
+        from stationmaster_internal.occurrences_open
+        where alarm_id = alarm and origin = 'schedule'
+    ), wanted as materialized (
+        select o.scheduled_for, s.status <> 'paused' and (not s.in_turns or o.scheduled_for is not distinct from t.scheduled_for) as may
+        from stationmaster_internal.occurrences_open o, standing s, turn t
+        where o.alarm_id = alarm and o.origin = 'schedule'
+    )
+    update stationmaster_internal.occurrences_open o
+    set ready_at = case when w.may then clock_timestamp() else 'infinity' end
+    from wanted w
+    where o.alarm_id = alarm and o.scheduled_for = w.scheduled_for and o.holder is null and w.may = (o.ready_at = 'infinity');
+    update stationmaster_internal.alarm_standings s
+    set held = s.status in ('active', 'paused') and d.kind = 'cron' and d.overlap <> 'allow'
+               and exists (select from stationmaster_internal.occurrences_open o where o.alarm_id = alarm and o.origin = 'schedule')
+    from stationmaster_internal.alarm_definitions d
+    where s.alarm_id = alarm and d.id = alarm;
+$$;
+
 create or replace function stationmaster_internal.cancel_alarms_of_workspace() returns trigger language plpgsql as $$
 declare
     alarm uuid;

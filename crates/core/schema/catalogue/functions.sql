@@ -103,8 +103,3 @@ end
 $$;
 create or replace trigger follow_publication before insert or update of published_version on stationmaster.workflow_definitions
     for each row execute function stationmaster_internal.follow_publication();
-
--- The version that an enqueue resolves to.
-create or replace function stationmaster_internal.current_version(definition uuid) returns uuid language sql stable as $$
-    select current_version_id from stationmaster.workflow_definitions where id = definition
-$$;

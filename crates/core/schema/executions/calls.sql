@@ -16,14 +16,14 @@ create or replace function stationmaster.enqueue_execution(
 #variable_conflict use_column
 declare
     item uuid;
-    asked_input jsonb := coalesce(enqueue_execution.input, '{}');
-    asked_priority integer := coalesce(enqueue_execution.priority, 0);
 begin
     insert into stationmaster_internal.queue_items
         (workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, run_at, idempotency_key,
          traceparent, correlation_id, enqueued_by)
     values (enqueue_execution.workspace_id, enqueue_execution.workflow_definition_id,
-            stationmaster_internal.current_version(enqueue_execution.workflow_definition_id), asked_input, asked_priority,
+            (select d.current_version_id from stationmaster.workflow_definitions d
+             where d.id = enqueue_execution.workflow_definition_id),
+            coalesce(enqueue_execution.input, '{}'), coalesce(enqueue_execution.priority, 0),
             enqueue_execution.run_at, enqueue_execution.idempotency_key, enqueue_execution.traceparent,
             enqueue_execution.correlation_id, coalesce(enqueue_execution.enqueued_by, session_user))
     on conflict (workspace_id, idempotency_key) where idempotency_key is not null do nothing
@@ -33,8 +33,8 @@ begin
     end if;
     select id into item from stationmaster_internal.queue_items
     where workspace_id = enqueue_execution.workspace_id and idempotency_key = enqueue_execution.idempotency_key
-      and workflow_definition_id = enqueue_execution.workflow_definition_id and input = asked_input
-      and priority = asked_priority and run_at is not distinct from enqueue_execution.run_at;
+      and workflow_definition_id = enqueue_execution.workflow_definition_id
+      and input = coalesce(enqueue_execution.input, '{}') and priority = coalesce(enqueue_execution.priority, 0) and run_at is not distinct from enqueue_execution.run_at;
     if item is null then
         raise exception 'the idempotency key "%" was used in this workspace with another request',
             enqueue_execution.idempotency_key using errcode = 'unique_violation';

@@ -13,10 +13,10 @@ select f.item_id, f.* from stationmaster_internal.executions_finished f where f.
 
 -- What was asked for is joined from the outside, so that whoever only counts does not read it.
 create or replace view stationmaster.workflow_execution_queue with (security_invoker = true) as
-select p.item_id as id, p.workspace_id, p.workflow_definition_id, p.workflow_definition_version_id, i.input,
-       (-p.rank)::integer as priority, coalesce(p.run_at, i.run_at) as run_at, i.idempotency_key, p.execution_id,
+select p.item_id as id, p.workspace_id, p.workflow_definition_id, p.workflow_definition_version_id, i.input::jsonb,
+       (-p.rank)::integer as priority, coalesce(p.run_at, i.run_at) as run_at, i.idempotency_key::text, p.execution_id,
        'PENDING'::text as status, p.attempts as attempt_count, p.recoveries as recovery_count, i.created_at,
-       null::timestamptz as claimed_at, null::timestamptz as dispatched_at, p.last_error, i.traceparent, i.correlation_id,
+       null::timestamptz as claimed_at, null::timestamptz as dispatched_at, p.last_error, i.traceparent::text, i.correlation_id::text,
        i.enqueued_by
 from stationmaster_internal.queue_pending p
 left join stationmaster_internal.queue_items i on i.id = p.item_id
@@ -47,12 +47,13 @@ insert into stationmaster_internal.queue_items
     (id, workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, run_at, idempotency_key,
      traceparent, correlation_id, enqueued_by)
 values (new.id, new.workspace_id, new.workflow_definition_id,
-        coalesce(new.workflow_definition_version_id, stationmaster_internal.current_version(new.workflow_definition_id)),
+        coalesce(new.workflow_definition_version_id,
+                 (select d.current_version_id from stationmaster.workflow_definitions d where d.id = new.workflow_definition_id)),
         coalesce(new.input, '{}'), coalesce(new.priority, 0), new.run_at, new.idempotency_key, new.traceparent,
         new.correlation_id, coalesce(new.enqueued_by, session_user))
-returning id, workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, run_at,
-          idempotency_key, null::uuid, 'PENDING'::text, 0, 0, created_at, null::timestamptz, null::timestamptz, null::text,
-          traceparent, correlation_id, enqueued_by;
+returning id, workspace_id, workflow_definition_id, workflow_definition_version_id, input::jsonb, priority, run_at::timestamptz,
+          idempotency_key::text, null::uuid, 'PENDING'::text, 0, 0, created_at, null::timestamptz, null::timestamptz, null::text,
+          traceparent::text, correlation_id::text, enqueued_by;
 
 -- COPY does not know rules; it comes in row by row, and each row goes by the rule.
 create or replace function stationmaster_internal.enqueue_row() returns trigger language plpgsql as $$
@@ -67,7 +68,7 @@ create or replace trigger enqueue_row instead of insert on stationmaster.workflo
 create or replace view stationmaster.workflow_executions with (security_invoker = true) as
 select a.execution_id as id, a.of_item as queue_item_id, a.workspace_id, a.workflow_definition_id,
        a.workflow_definition_version_id, a.state as status, a.dispatched_at as started_at, null::timestamptz as completed_at,
-       null::jsonb as error, i.input, null::jsonb as output, a.claimed_at, a.engine, a.run_id, a.holder, null::text as reason,
+       null::jsonb as error, i.input::jsonb, null::jsonb as output, a.claimed_at, a.engine, a.run_id, a.holder, null::text as reason,
        a.attempts, a.recoveries
 from stationmaster_internal.active_by_item a
 left join stationmaster_internal.queue_items i on i.id = a.of_item

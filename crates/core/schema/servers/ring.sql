@@ -20,10 +20,23 @@ begin
 end
 $$;
 
+-- For hints of the queue there is a second reason to be quiet: another hint that is still there. Somebody was rung for that one, and
+-- whoever takes it in looks again and again for a while. So a queue that nobody serves is rung for once, not by every enqueue. Only the
+-- last hints before this one are looked at, however many there were.
+create or replace function stationmaster_internal.ring_for_hint() returns trigger language plpgsql as $$
+begin
+    if not exists (select from stationmaster_internal.attention where lane = 'executions' and until > clock_timestamp())
+       and not exists (select from stationmaster_internal.queue_hints h where h.id between new.id - 200 and new.id - 1) then
+        perform pg_notify('stationmaster', 'queue');
+    end if;
+    return null;
+end
+$$;
+
 drop trigger if exists ring on stationmaster_internal.queue_hints;
 create constraint trigger ring after insert on stationmaster_internal.queue_hints
     deferrable initially deferred
-    for each row execute function stationmaster_internal.ring('executions', 'queue');
+    for each row execute function stationmaster_internal.ring_for_hint();
 
 drop trigger if exists ring on stationmaster_internal.alarm_standings;
 create constraint trigger ring after insert on stationmaster_internal.alarm_standings

@@ -12,7 +12,7 @@ use stationmaster_schedule::DstPolicy;
 use stationmaster_wire::Alarm;
 
 use super::inspect;
-use super::operate::{self, Opened, open, ring};
+use super::operate::{self, Opened, give_turns, open, ring};
 use super::planner::{NextFire, write_next_fires};
 use super::set::{self, When, check_schedule, check_target, small};
 use super::terms::{AlarmKind, AlarmStatus, Misfire, Overlap, Written};
@@ -111,7 +111,11 @@ async fn carry_out(database: &Database, mut opened: Opened, edit: &Edit, by: &st
         return Err(operate::Error::WrongState(message).into());
     }
     let moves = edit.moves();
-    if moves && alarm.kind == AlarmKind::Once && locked.under_way {
+    let becomes_once = edit
+        .when
+        .as_ref()
+        .is_some_and(|when| !matches!(when, When::Cron { .. }));
+    if moves && locked.under_way && (becomes_once || alarm.kind == AlarmKind::Once) {
         let message = format!("alarm {id} is being fired: its time cannot be changed any more");
         return Err(operate::Error::WrongState(message).into());
     }
@@ -135,6 +139,10 @@ async fn carry_out(database: &Database, mut opened: Opened, edit: &Edit, by: &st
         write_next_fires(transaction, &[next_fire])
             .await
             .map_err(operate::Error::Database)?;
+        ring(transaction).await?;
+    }
+    give_turns(transaction, &[id]).await?;
+    if locked.under_way {
         ring(transaction).await?;
     }
     let detail = changes(&opened.alarm, &alarm);

@@ -91,7 +91,8 @@ struct Made {
     alarms: Vec<AlarmId>,
     scheduled_for: Vec<jiff_sqlx::Timestamp>,
     due_at: Vec<jiff_sqlx::Timestamp>,
-    modes: Vec<&'static str>,
+    /// For an earlier one.
+    waits: Vec<bool>,
     notes: Vec<Option<String>>,
 }
 
@@ -137,7 +138,7 @@ pub(super) async fn lease(
         .bind(&moves.made.alarms)
         .bind(&moves.made.scheduled_for)
         .bind(&moves.made.due_at)
-        .bind(&moves.made.modes)
+        .bind(&moves.made.waits)
         .bind(&moves.made.notes)
         .bind(holder)
         .bind(shared.settings.lease.as_secs_f64())
@@ -239,15 +240,11 @@ impl Moves {
         self.errors.push(error);
         self.missed
             .extend(step.missed.into_iter().map(|missed| (alarm, missed)));
-        for (place, fire) in step.fire.into_iter().enumerate() {
+        for fire in step.fire {
             self.made.alarms.push(alarm);
             self.made.scheduled_for.push(stamp(fire.at));
             self.made.due_at.push(stamp(due(alarm, fire.at, terms.jitter)));
-            self.made.modes.push(match (place, terms.overlap) {
-                (0, _) => "leased",
-                (_, Overlap::Allow) => "ready",
-                _ => "waiting",
-            });
+            self.made.waits.push(terms.overlap != Overlap::Allow);
             self.made.notes.push(fire.note);
         }
     }

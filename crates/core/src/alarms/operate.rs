@@ -105,6 +105,16 @@ pub(super) async fn note(
     Ok(())
 }
 
+/// Gives turns anew, after whatever may have changed whose turn it is. The alarms are locked.
+pub(super) async fn give_turns(
+    transaction: &mut sqlx::PgConnection,
+    alarms: &[AlarmId],
+) -> Result<(), db::Error> {
+    let query = sqlx::query(statement!("alarms/turns")).bind(alarms);
+    within(query.execute(transaction)).await?;
+    Ok(())
+}
+
 /// Somebody should look: what was changed may be due.
 pub(super) async fn ring(transaction: &mut sqlx::PgConnection) -> Result<(), Error> {
     within(sqlx::query("select pg_notify('stationmaster', 'alarms')").execute(transaction)).await?;
@@ -153,6 +163,7 @@ pub async fn pause(database: &Database, id: AlarmId, by: &str) -> Result<Alarm, 
     }
     let query = sqlx::query(statement!("alarms/pause")).bind(id);
     within(query.execute(&mut *opened.transaction)).await?;
+    give_turns(&mut opened.transaction, &[id]).await?;
     opened.close(database, "paused", by, None).await
 }
 
@@ -171,6 +182,7 @@ pub async fn resume(database: &Database, id: AlarmId, by: &str) -> Result<Alarm,
     }
     let query = sqlx::query(statement!("alarms/resume")).bind(id);
     within(query.execute(&mut *opened.transaction)).await?;
+    give_turns(&mut opened.transaction, &[id]).await?;
     go_on(&mut opened.transaction, &opened.alarm, &opened.locked).await?;
     ring(&mut opened.transaction).await?;
     opened.close(database, "resumed", by, None).await

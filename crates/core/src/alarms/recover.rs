@@ -1,12 +1,14 @@
 //! Recovery: wakes in the hands of a server that is not there any more are taken from it, and fire again under the same id.
 //!
 //! Whether the target has had them nobody knows; at least once is the promise. The loss is counted on the occurrence and
-//! spends none of its tries. Leases that run out while their server lives need no pass: a claim takes them.
+//! spends none of its tries. Leases that run out while their server lives need no pass: a claim takes them, unless their alarm was
+//! paused or cancelled meanwhile. Of a paused alarm they are parked, of a cancelled one they are over.
 
 use std::time::Duration;
 
 use super::AlarmsContext;
-use crate::db::{self, Read as _, statement};
+use super::operate::give_turns;
+use crate::db::{self, statement, within};
 use crate::id::AlarmId;
 use crate::task::{Next, Pass};
 
@@ -19,6 +21,23 @@ pub(crate) struct Recover {
     pub(crate) shared: AlarmsContext,
 }
 
+impl Recover {
+    /// Takes back what was lost, and gives turns anew. Answers what it was.
+    async fn recover(&self) -> Result<Vec<AlarmId>, db::Error> {
+        let mut transaction = self.shared.database.pool().begin().await?;
+        let lost: Vec<(AlarmId, jiff_sqlx::Timestamp)> = sqlx::query_as(statement!("alarms/recover"))
+            .bind(BATCH)
+            .fetch_all(&mut *transaction)
+            .await?;
+        let lost: Vec<AlarmId> = lost.into_iter().map(|(alarm, _)| alarm).collect();
+        if !lost.is_empty() {
+            give_turns(&mut transaction, &lost).await?;
+        }
+        transaction.commit().await?;
+        Ok(lost)
+    }
+}
+
 impl Pass for Recover {
     fn name(&self) -> &'static str {
         "alarm recovery"
@@ -28,10 +47,7 @@ impl Pass for Recover {
         if self.shared.presence.holder().is_none() {
             return Ok(Next::After(EVERY));
         }
-        let lost: Vec<(AlarmId, jiff_sqlx::Timestamp)> = sqlx::query_as(statement!("alarms/recover"))
-            .bind(BATCH)
-            .all(&self.shared.database)
-            .await?;
+        let lost = within(self.recover()).await?;
         if lost.is_empty() {
             return Ok(Next::After(EVERY));
         }

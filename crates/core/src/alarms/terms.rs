@@ -107,7 +107,9 @@ impl Written {
     pub(crate) fn read(&self) -> Result<Schedule, String> {
         let in_zone = || zone(self.timezone.as_deref().unwrap_or("UTC")).map_err(|error| error.to_string());
         if let Some(expression) = &self.cron_expr {
-            let cron = Cron::parse(expression).map_err(|error| error.pointed(expression))?;
+            let cron = Cron::parse(expression).map_err(|error| {
+                format!("the expression {expression:?} cannot be used: {}", error.message)
+            })?;
             return Ok(Schedule::Cron(Box::new(Series {
                 cron,
                 zone: in_zone()?,

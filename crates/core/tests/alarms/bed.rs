@@ -150,6 +150,13 @@ impl Bed {
             .await;
     }
 
+    /// Whose turn it is, is kept: see the statement.
+    pub(crate) async fn assert_turns(&self) {
+        let query = sqlx::query_scalar::<_, String>(include_str!("turns.sql"));
+        let problems = query.fetch_all(self.testbed.pool()).await.unwrap();
+        assert!(problems.is_empty(), "{problems:#?}");
+    }
+
     /// Pretends that the alarm's next occurrence was due long ago.
     pub(crate) async fn backdate(&self, id: AlarmId, by: &str) -> Timestamp {
         let query = format!(

@@ -27,4 +27,5 @@ mod plans;
 mod set;
 mod set_by_sql;
 mod signatures;
+mod turns;
 mod zones;

@@ -94,12 +94,22 @@ async fn skip_wakes_for_none_of_them_and_records_each() {
     let server = bed.server().await;
     eventually("they are on record", async || bed.statuses(id).await.len() >= 4).await;
     let all = bed.occurrences(id).await;
-    let missed = all
+    let missed: Vec<_> = all
         .iter()
-        .filter(|one| one.reason.as_deref() == Some("missed by more than 30 s"));
-    assert!(missed.count() >= 4, "{all:?}");
+        .filter(|one| one.reason.as_deref() == Some("missed by more than 30 s"))
+        .map(|one| one.scheduled_for)
+        .collect();
+    assert!(missed.len() >= 4, "{all:?}");
     assert_eq!(bed.alarm(id).await.status.as_str(), "active");
+    let until = bed.now("/after").await;
+    bed.until(until, "fired").await;
     server.stop().await;
+    let woken = bed.receiver.at("/none");
+    let for_a_missed_one = woken.iter().filter(|wake| {
+        let instant = wake.json()["scheduled_for"].as_str().unwrap().parse().unwrap();
+        missed.contains(&instant)
+    });
+    assert_eq!(for_a_missed_one.count(), 0, "{woken:?}");
 }
 
 #[tokio::test]

@@ -46,6 +46,7 @@ async fn by_default_an_occurrence_in_retry_neither_delays_nor_loses_the_followin
         bed.statuses(id).await[0] == "fired"
     })
     .await;
+    bed.assert_turns().await;
     server.stop().await;
 }
 
@@ -79,6 +80,7 @@ async fn queued_occurrences_wait_for_the_earlier_one_and_keep_their_order() {
             .as_secs()
     });
     assert!(gaps.into_iter().all(|gap| gap == 1), "none is lost: {all:?}");
+    bed.assert_turns().await;
     server.stop().await;
 }
 
@@ -102,6 +104,7 @@ async fn skipped_occurrences_are_on_record_and_the_series_goes_on() {
         .filter(|one| one.reason.as_deref() == Some("an earlier occurrence was still under way"));
     assert!(skipped.count() >= 2, "{all:?}");
     assert_eq!(all[0].status.as_str(), "fired");
+    bed.assert_turns().await;
     server.stop().await;
 }
 
@@ -120,5 +123,6 @@ async fn an_occurrence_in_retry_holds_a_queue_up_and_lets_it_go_when_it_has_fail
         all[1..3].iter().all(|one| one.status.as_str() == "fired"),
         "{all:?}"
     );
+    bed.assert_turns().await;
     server.stop().await;
 }

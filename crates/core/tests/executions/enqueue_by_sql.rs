@@ -266,3 +266,24 @@ async fn an_item_runs_the_version_that_was_current_when_it_was_enqueued() {
     );
     server.station.shut_down(Duration::from_secs(10)).await;
 }
+
+#[tokio::test]
+async fn a_time_that_never_comes_or_that_nobody_can_read_is_refused() {
+    let testbed = Testbed::new().await;
+    let (workspace, definition) = testbed.tenant(5, NOOP).await;
+    for run_at in ["infinity", "-infinity", "20000-01-01Z", "0044-03-15 BC"] {
+        let statement = format!(
+            "select stationmaster.enqueue_execution('{workspace}', '{definition}', run_at => '{run_at}')"
+        );
+        let error = testbed
+            .pool()
+            .execute(AssertSqlSafe(statement))
+            .await
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("run_at_lies_in_the_years_1_to_9999"),
+            "{error}"
+        );
+    }
+    assert_eq!(testbed.count("queue_items").await, 0);
+}

@@ -289,3 +289,54 @@ async fn a_server_that_is_stuck_does_not_leave_the_others_asleep() {
     stuck.stop().await;
     idle.stop().await;
 }
+
+/// Every ring takes a lock of the whole instance, so a queue that nobody serves is rung for once and not by every enqueue.
+#[tokio::test]
+async fn what_waits_for_a_server_is_rung_for_once() {
+    let testbed = Testbed::new().await;
+    let (one, other) = (testbed.tenant(1, NOOP).await, testbed.tenant(1, NOOP).await);
+    let mut ear = sqlx::postgres::PgListener::connect_with(testbed.pool())
+        .await
+        .unwrap();
+    ear.listen("stationmaster").await.unwrap();
+    testbed.enqueue(one).await;
+    let rung = tokio::time::timeout(PROMPT, ear.recv()).await.unwrap().unwrap();
+    assert_eq!(rung.payload(), "queue");
+    for _ in 0..20 {
+        testbed.enqueue(one).await;
+        testbed.enqueue(other).await;
+    }
+    testbed.run("notify stationmaster, 'the end'").await;
+    let next = tokio::time::timeout(PROMPT, ear.recv()).await.unwrap().unwrap();
+    assert_eq!(next.payload(), "the end", "nothing was rung in between");
+    let server = testbed.server(woken_only()).await;
+    testbed.finishes(41).await;
+    rest(&testbed, true).await;
+    testbed.enqueue(other).await;
+    testbed.finishes(42).await;
+    server.stop().await;
+}
+
+/// It does not ring, because of another that waits; and that one is taken before it is committed.
+#[tokio::test]
+async fn an_enqueue_that_did_not_ring_because_of_another_is_noticed_after_that_one_is_taken() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    for _ in 0..3 {
+        let first = testbed.enqueue(tenant).await;
+        let (mut open, late) = open_enqueue(&testbed, tenant).await;
+        // What is decided at the commit is decided here.
+        open.execute("set constraints all immediate").await.unwrap();
+        let server = testbed.server(woken_only()).await;
+        within(PROMPT, "the first is done", async || {
+            is_done(&testbed, first).await
+        })
+        .await;
+        open.execute("commit").await.unwrap();
+        within(PROMPT, "the other is done", async || {
+            is_done(&testbed, late).await
+        })
+        .await;
+        server.stop().await;
+    }
+}

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use stationmaster_bench::fixture::Load;
 use stationmaster_bench::scenario::{self, Progress};
-use stationmaster_bench::{claim_cost, horizon, idle};
+use stationmaster_bench::{claim_cost, enqueue, horizon, idle};
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::Settings;
 use stationmaster_postgres::{Afterwards, Binaries, Server};
@@ -82,6 +82,8 @@ enum Scenario {
     Temporal,
     /// Items one at a time on an idle system: how soon each is started
     Idle,
+    /// One item a transaction from many connections, beside a bare insert: asleep, full, paused, busy
+    Enqueue,
     /// Throughput while an old snapshot is held elsewhere, against throughput without
     Horizon,
     /// As given by the other arguments
@@ -212,6 +214,17 @@ impl ExecutionsArgs {
                 return Ok(json!(cost));
             }
             Scenario::Idle => return Ok(json!(idle::idle(url, items(50), settings, bar).await?)),
+            Scenario::Enqueue => {
+                let states = enqueue::enqueue(url, settings, bar).await?;
+                let named = states.iter().map(|state| {
+                    let key = if state.with_key { ", with key" } else { "" };
+                    (
+                        format!("{}, {} clients{key}", state.state, state.clients),
+                        json!(state),
+                    )
+                });
+                return Ok(named.collect());
+            }
             // Not a load of its own.
             Scenario::Temporal | Scenario::All => return Ok(Value::Null),
         };
