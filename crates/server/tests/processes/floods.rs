@@ -157,11 +157,11 @@ impl Stage {
     }
 
     /// So many clients that ask and hang up.
-    fn hanging_up(&self, count: usize, requests: Vec<String>) -> JoinSet<()> {
+    fn hanging_up(&self, count: usize, requests: &[String]) -> JoinSet<()> {
         let mut clients = JoinSet::new();
         for number in 0..count {
             let (address, requests, asked) =
-                (self.address.clone(), requests.clone(), Arc::clone(&self.asked));
+                (self.address.clone(), requests.to_vec(), Arc::clone(&self.asked));
             clients.spawn(async move {
                 for request in requests.iter().cycle().skip(number) {
                     if let Ok(mut stream) = TcpStream::connect(&address).await
@@ -292,8 +292,8 @@ async fn a_flood_of_requests_or_of_connections_costs_no_lease_and_leaves_the_wor
 
     stage
         .stands("lists that nobody waits for", || {
-            let heads = lists.iter().map(|path| head(path)).collect();
-            stage.hanging_up(100, heads)
+            let heads: Vec<String> = lists.iter().map(|path| head(path)).collect();
+            stage.hanging_up(100, &heads)
         })
         .await;
 
