@@ -84,13 +84,16 @@ async fn remember(
     key: &str,
     response: Response,
 ) -> Result<Response, Problem> {
-    if response.status().is_server_error() {
-        // It may have been carried out and only the answer be lost: the key stays taken.
-        return Ok(response);
-    }
     if !response.status().is_success() {
-        // Whatever was wrong may be mended: the same key may be used for the next try.
-        answers::give_back(&state.database, caller.token, key).await?;
+        let undone = match response.extensions().get::<Problem>() {
+            Some(problem) => problem.is_undone(),
+            None => !response.status().is_server_error(),
+        };
+        // Whatever was wrong may be mended, and the same key be used for the next try; unless it may have been carried out and only
+        // the answer be lost: then the key stays taken.
+        if undone {
+            answers::give_back(&state.database, caller.token, key).await?;
+        }
         return Ok(response);
     }
     let (parts, body) = response.into_parts();
