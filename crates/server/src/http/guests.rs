@@ -64,14 +64,15 @@ impl Guests {
         }
     }
 
-    /// Shows the door to whoever has been idle the longest, if anybody is.
-    pub(super) fn make_room(&self) {
-        let mut book = self.lock();
-        let waiting = book.guests.values_mut().filter(|entry| !entry.out.is_cancelled());
-        let longest = waiting.filter(|entry| entry.idle_since.is_some());
-        if let Some(entry) = longest.min_by_key(|entry| entry.idle_since) {
-            entry.out.cancel();
-        }
+    /// Shows the door to as many as are given of those who have been idle the longest, if anybody is.
+    pub(super) fn make_room(&self, count: usize) {
+        let book = self.lock();
+        let waiting = book.guests.values().filter(|entry| !entry.out.is_cancelled());
+        let mut idle: Vec<_> = waiting
+            .filter_map(|entry| Some((entry.idle_since?, &entry.out)))
+            .collect();
+        idle.sort_unstable_by_key(|(since, _)| *since);
+        idle.iter().take(count).for_each(|(_, out)| out.cancel());
     }
 }
 
@@ -158,14 +159,14 @@ mod tests {
         let guests = Guests::default();
         let (served, first, second) = (guests.enter(), guests.enter(), guests.enter());
         served.is_busy(true);
-        guests.make_room();
+        guests.make_room(1);
         assert!(first.out.is_cancelled() && !second.out.is_cancelled() && !served.out.is_cancelled());
-        guests.make_room();
+        guests.make_room(1);
         assert!(second.out.is_cancelled() && !served.out.is_cancelled());
-        guests.make_room();
+        guests.make_room(1);
         assert!(!served.out.is_cancelled());
         served.is_busy(false);
-        guests.make_room();
+        guests.make_room(1);
         assert!(served.out.is_cancelled());
     }
 }

@@ -78,7 +78,7 @@ pub(super) async fn serve(
     loop {
         let place = tokio::select! {
             () = stop.cancelled() => break,
-            place = room(&places, &guests) => place,
+            place = room(&places, &guests, most) => place,
         };
         let Some(place) = place else { break };
         let accepted = tokio::select! {
@@ -116,13 +116,13 @@ pub(super) async fn serve(
     }
 }
 
-/// Room for one more.
-async fn room(places: &Arc<Semaphore>, guests: &Guests) -> Option<OwnedSemaphorePermit> {
+/// Room for one more. Some go at once, so that in a rush nobody who comes waits for the end of each of those before.
+async fn room(places: &Arc<Semaphore>, guests: &Guests, most: usize) -> Option<OwnedSemaphorePermit> {
     loop {
         if let Ok(place) = Arc::clone(places).try_acquire_owned() {
             return Some(place);
         }
-        guests.make_room();
+        guests.make_room((most / 16).max(1));
         let place = tokio::time::timeout(NO_ROOM, Arc::clone(places).acquire_owned());
         if let Ok(place) = place.await {
             return place.ok();

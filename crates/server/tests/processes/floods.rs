@@ -197,7 +197,7 @@ async fn pester(address: String, first: String, piece: &'static str) {
                 }
             }
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 
