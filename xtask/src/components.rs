@@ -34,6 +34,7 @@ pub(crate) const TEMPORAL_SETTING: &str = "STATIONMASTER_TEST_TEMPORAL_CLI";
 pub(crate) const SCHEMATHESIS_SETTING: &str = "STATIONMASTER_TEST_SCHEMATHESIS";
 /// The setting by which a user names Redis's server.
 pub(crate) const REDIS_SETTING: &str = "STATIONMASTER_TEST_REDIS_SERVER";
+pub(crate) const PGBOUNCER_SETTING: &str = "STATIONMASTER_TEST_PGBOUNCER";
 
 /// The setting by which a user names a Python that has psycopg.
 pub(crate) const PSYCOPG_SETTING: &str = "STATIONMASTER_TEST_PSYCOPG";
@@ -95,10 +96,19 @@ pub(crate) const SCHEMATHESIS: Component = Component {
 /// Redis's server; the path is the program.
 pub(crate) const REDIS: Component = Component {
     name: "Redis server",
-    find: |_| find_redis(),
+    find: |_| find_program(REDIS_SETTING, "redis-server"),
     install: |_| apt::install(&["redis-server"]),
     remedy: "Install it by hand (Debian, Ubuntu: apt-get install redis-server; Fedora: dnf install redis; macOS: brew install \
              redis), or name it in STATIONMASTER_TEST_REDIS_SERVER",
+};
+
+/// A pooler before PostgreSQL; the path is the program.
+pub(crate) const PGBOUNCER: Component = Component {
+    name: "PgBouncer",
+    find: |_| find_program(PGBOUNCER_SETTING, "pgbouncer"),
+    install: |_| apt::install(&["pgbouncer"]),
+    remedy: "Install it by hand (Debian, Ubuntu: apt-get install pgbouncer; Fedora: dnf install pgbouncer; macOS: brew install \
+             pgbouncer), or name it in STATIONMASTER_TEST_PGBOUNCER",
 };
 
 /// For the example in Python; the path is a Python that has it.
@@ -173,18 +183,21 @@ fn find_temporal(repository: &Repository) -> Result<Option<PathBuf>> {
     Ok(candidates.find(|program| has_dev_server(program)))
 }
 
-fn find_redis() -> Result<Option<PathBuf>> {
-    if let Some(program) = env::var_os(REDIS_SETTING).map(PathBuf::from) {
+/// The one that the setting names, or the one that is installed.
+fn find_program(setting: &str, name: &str) -> Result<Option<PathBuf>> {
+    if let Some(program) = env::var_os(setting).map(PathBuf::from) {
         if program.is_file() {
             return Ok(Some(program));
         }
         bail!(
-            "{REDIS_SETTING} names {}, but there is no such program",
+            "{setting} names {}, but there is no such program",
             program.display()
         );
     }
     let path = env::var_os("PATH").unwrap_or_default();
-    let mut installed = env::split_paths(&path).map(|directory| directory.join("redis-server"));
+    // Programs that are meant to run in the background often lie where only root looks.
+    let directories = env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    let mut installed = directories.map(|directory| directory.join(name));
     Ok(installed.find(|program| program.is_file()))
 }
 

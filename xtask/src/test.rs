@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use stationmaster_postgres::{Binaries, Server, Settings};
 
 use crate::components::{
-    POSTGRES, PSYCOPG, PSYCOPG_SETTING, REDIS, REDIS_SETTING, SCHEMATHESIS, SCHEMATHESIS_SETTING, TEMPORAL,
-    TEMPORAL_SETTING,
+    PGBOUNCER, PGBOUNCER_SETTING, POSTGRES, PSYCOPG, PSYCOPG_SETTING, REDIS, REDIS_SETTING, SCHEMATHESIS,
+    SCHEMATHESIS_SETTING, TEMPORAL, TEMPORAL_SETTING,
 };
 use crate::repository::{self, Repository, code_of};
 
@@ -37,6 +37,7 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
     let temporal = TEMPORAL.provide(repository)?;
     let schemathesis = SCHEMATHESIS.provide(repository)?;
     let redis = REDIS.provide(repository)?;
+    let pgbouncer = PGBOUNCER.provide(repository)?;
     let psycopg = PSYCOPG.provide(repository)?;
     let binaries = Binaries::find(Some(&bin_dir))?;
     let settings = Settings {
@@ -59,6 +60,7 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
             .env(TEMPORAL_SETTING, &temporal)
             .env(SCHEMATHESIS_SETTING, &schemathesis)
             .env(REDIS_SETTING, &redis)
+            .env(PGBOUNCER_SETTING, &pgbouncer)
             .env(PSYCOPG_SETTING, &psycopg);
         let status = repository::run(&mut command)?;
         if !status.success() {

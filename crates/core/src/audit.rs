@@ -9,7 +9,7 @@ use serde_json::Value;
 use sqlx::PgConnection;
 pub use stationmaster_wire::{AuditEntry, AuditQuery};
 
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Write as _, statement, within};
 use crate::id::WorkspaceId;
 use crate::pages::{Page, Window};
 
@@ -49,7 +49,7 @@ pub async fn prune(database: &Database, retention: Duration) -> Result<u64, db::
     let query = sqlx::query(statement!("audit/prune"))
         .bind(retention.as_secs_f64())
         .bind(BATCH);
-    Ok(within(query.execute(database.pool())).await?.rows_affected())
+    query.run(&database.own()).await
 }
 
 /// Writes one line about something that was done outside of the caller's transaction.

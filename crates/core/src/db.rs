@@ -18,6 +18,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::sync::Notify;
 
+use crate::hosts::{Hosts, Reached};
 use crate::session::Behalf;
 pub(crate) use crate::session::{Read, Write};
 
@@ -71,6 +72,9 @@ pub enum Error {
     /// The call took too long and was given up.
     #[error("the database did not answer within {} s", .0.as_secs())]
     Timeout(Duration),
+    /// Of several hosts none will do.
+    #[error("no host of the database takes writes: {0}")]
+    NoHost(String),
     /// It has gone silent: what was sent is not answered, and never will be.
     #[error("the database has gone silent")]
     Silent,
@@ -146,8 +150,12 @@ impl Error {
     pub fn is_away(&self) -> bool {
         use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls};
         match self {
-            Self::Timeout(_) | Self::Silent | Self::Sql(Io(_) | Tls(_) | PoolTimedOut | PoolClosed) => true,
-            _ => self.is_of(&["08", "28", "3D000", "53", "57"]),
+            Self::Timeout(_)
+            | Self::Silent
+            | Self::NoHost(_)
+            | Self::Sql(Io(_) | Tls(_) | PoolTimedOut | PoolClosed) => true,
+            // The last is a replica, before another host is chosen.
+            _ => self.is_of(&["08", "28", "3D000", "53", "57", "25006"]),
         }
     }
 
@@ -232,7 +240,11 @@ pub struct Database {
     keepers: PgPool,
     /// Where copies that act for somebody get their connections.
     pub(crate) requests: PgPool,
-    options: PgConnectOptions,
+    hosts: Arc<Hosts>,
+    /// The same without the pooler in between, where there is one.
+    direct: Arc<Hosts>,
+    /// Does nothing that is prepared outlive its transaction?
+    pub(crate) unprepared: bool,
     /// Connections from before this moment are dead.
     silent_until: SilentUntil,
     pub(crate) behalf: Option<Arc<Behalf>>,
@@ -245,16 +257,16 @@ impl Database {
     /// Prepares the connections; they are made when first used, so that a database that is away is an error of the call, not
     /// of the start.
     pub fn new(url: &str, max_connections: u32) -> Result<Self, Error> {
-        let options = PgConnectOptions::from_str(url)
-            .map_err(Error::Url)?
-            .application_name("stationmaster");
+        let hosts = Arc::new(Hosts::read(url)?);
         let silent_until = SilentUntil::default();
-        let pool = pool(&options, max_connections, &silent_until);
+        let pool = pool(hosts.options(), max_connections, &silent_until);
         Ok(Self {
-            keepers: self::pool(&options, KEEPERS, &silent_until),
+            keepers: self::pool(hosts.options(), KEEPERS, &silent_until),
             requests: pool.clone(),
             pool,
-            options,
+            direct: Arc::clone(&hosts),
+            unprepared: false,
+            hosts,
             silent_until,
             behalf: None,
             wall: Arc::default(),
@@ -264,7 +276,8 @@ impl Database {
     /// Gives so many connections to those who act for somebody, who share those of the program otherwise.
     #[must_use]
     pub fn with_requests(mut self, max_connections: u32) -> Self {
-        self.requests = pool(&self.options, max_connections, &self.silent_until);
+        let options = self.pool.connect_options();
+        self.requests = pool(&options, max_connections, &self.silent_until);
         self
     }
 
@@ -273,6 +286,47 @@ impl Database {
     pub fn for_requests(&self) -> Self {
         Self {
             pool: self.requests.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// Says that the address leads to a pooler that hands out transactions, and which one leads to the database itself, for what
+    /// needs a session of its own: notifications, the watch, migrations.
+    pub fn behind_pooler(mut self, direct_url: &str) -> Result<Self, Error> {
+        self.direct = Arc::new(Hosts::read(direct_url)?);
+        for pool in [&self.pool, &self.keepers, &self.requests] {
+            // A pooler takes no parameter that it does not know.
+            let options = pool.connect_options().as_ref().clone();
+            pool.set_connect_options(options.extra_float_digits(None));
+        }
+        Ok(self)
+    }
+
+    /// Says that statements which were prepared in one transaction are not there in the next, or are those of somebody else: everything
+    /// runs in a transaction, and prepares what it needs there.
+    #[must_use]
+    pub fn without_prepared(mut self) -> Self {
+        self.unprepared = true;
+        for pool in [&self.pool, &self.keepers, &self.requests] {
+            let options = pool.connect_options().as_ref().clone();
+            pool.set_connect_options(options.statement_cache_capacity(0));
+        }
+        self
+    }
+
+    /// Begins a transaction, as ourselves.
+    pub(crate) async fn begin(&self) -> Result<sqlx::Transaction<'static, sqlx::Postgres>, sqlx::Error> {
+        if self.unprepared {
+            // What others have left in this session goes by the same names.
+            return self.pool.begin_with("begin; deallocate all").await;
+        }
+        self.pool.begin().await
+    }
+
+    /// The program's own, whoever this one acts for.
+    pub(crate) fn own(&self) -> Self {
+        Self {
+            behalf: None,
             ..self.clone()
         }
     }
@@ -291,9 +345,50 @@ impl Database {
         }
     }
 
-    /// How to reach the database without the pool, for the listener.
+    /// How to reach the database itself for a session of one's own.
     pub(crate) fn options(&self) -> &PgConnectOptions {
-        &self.options
+        self.direct.options()
+    }
+
+    /// Of several hosts, chooses the one that takes writes. Whoever begins to use a database calls this first; while it is used the
+    /// watch looks after it.
+    pub async fn choose_host(&self) -> Result<(), Error> {
+        if !self.direct.are_several() {
+            return Ok(());
+        }
+        match self.reach().await {
+            Reached::Connection(connection, is_another) => {
+                if is_another {
+                    self.move_over();
+                }
+                Ok(connection.close().await?)
+            }
+            Reached::Refused(error) => Err(error),
+            Reached::Silence => Err(Error::Silent),
+        }
+    }
+
+    /// A connection of one's own, to the host that takes writes. When that is another one than before, [`Database::move_over`] is next.
+    pub(crate) async fn reach(&self) -> Reached {
+        self.direct.reach().await
+    }
+
+    /// Everybody goes to the host that was chosen; where a pooler leads, it knows by itself.
+    pub(crate) fn move_over(&self) {
+        if Arc::ptr_eq(&self.hosts, &self.direct) {
+            for pool in [&self.pool, &self.keepers, &self.requests] {
+                pool.set_connect_options(self.hosts.options().clone());
+            }
+        }
+        self.give_up();
+    }
+
+    /// Is whoever answers on this connection still there, and still the one that takes writes?
+    pub(crate) async fn ask_for_life(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        if self.direct.are_several() {
+            return self.direct.takes_writes(connection).await;
+        }
+        connection.ping().await
     }
 
     /// What was sent until now is not waited for any longer, and no connection from before is used again.
@@ -306,7 +401,7 @@ impl Database {
     pub(crate) async fn check_server(&self) -> Result<(), Error> {
         let query =
             "select current_setting('server_version_num')::integer, current_setting('server_version')";
-        let (number, found): (i32, String) = within(sqlx::query_as(query).fetch_one(&self.pool)).await?;
+        let (number, found): (i32, String) = sqlx::query_as(query).one(&self.own()).await?;
         if u32::try_from(number).unwrap_or_default() / 10_000 < OLDEST_SERVER {
             return Err(Error::TooOld { found });
         }

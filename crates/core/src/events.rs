@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use stationmaster_wire::Event;
 
-use crate::db::{self, Database, Read as _, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::id::WorkspaceId;
 
 /// The most rows that one statement numbers.
@@ -36,7 +36,7 @@ pub struct Kept {
 /// Begins to tell the steps of executions, or ends it, for all servers of this database. Needs the owner of the tables.
 pub async fn tell_steps(database: &Database, wanted: bool) -> Result<(), db::Error> {
     let query = sqlx::query(statement!("events/tell_steps")).bind(wanted);
-    within(query.execute(database.pool())).await?;
+    query.run(&database.own()).await?;
     Ok(())
 }
 
@@ -45,7 +45,7 @@ pub async fn number(database: &Database) -> Result<usize, db::Error> {
     let mut numbered = 0;
     loop {
         let query = sqlx::query_scalar::<_, i64>(statement!("events/number")).bind(BATCH);
-        let count = within(query.fetch_one(database.pool())).await?;
+        let count = query.one(&database.own()).await?;
         numbered += usize::try_from(count).unwrap_or_default();
         if count < BATCH {
             return Ok(numbered);
@@ -55,7 +55,9 @@ pub async fn number(database: &Database) -> Result<usize, db::Error> {
 
 /// Which events are kept now.
 pub async fn kept(database: &Database) -> Result<Kept, db::Error> {
-    within(sqlx::query_as(statement!("events/kept")).fetch_one(database.pool())).await
+    sqlx::query_as(statement!("events/kept"))
+        .one(&database.own())
+        .await
 }
 
 /// Events after a position and up to another, oldest first; of this workspace, or of those in scope.
@@ -79,5 +81,5 @@ pub async fn prune(database: &Database, retention: Duration) -> Result<u64, db::
     let query = sqlx::query(statement!("events/prune"))
         .bind(retention.as_secs_f64())
         .bind(MOST);
-    Ok(within(query.execute(database.pool())).await?.rows_affected())
+    query.run(&database.own()).await
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use sqlx::types::Json;
 
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement};
 
 /// The database server and its settings.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -115,40 +115,50 @@ pub struct Clock {
 
 /// The database server and its settings.
 pub async fn server(database: &Database) -> Result<Server, db::Error> {
-    within(sqlx::query_as(statement!("health/server")).fetch_one(database.pool())).await
+    sqlx::query_as(statement!("health/server"))
+        .one(&database.own())
+        .await
 }
 
 /// Who holds the oldest snapshot; nobody when there is none but ours.
 pub async fn horizon(database: &Database) -> Result<Option<Horizon>, db::Error> {
-    within(sqlx::query_as(statement!("health/horizon")).fetch_optional(database.pool())).await
+    sqlx::query_as(statement!("health/horizon"))
+        .maybe(&database.own())
+        .await
 }
 
 /// Our tables, those with the most dead rows first.
 pub async fn tables(database: &Database) -> Result<Vec<Table>, db::Error> {
-    within(sqlx::query_as(statement!("health/tables")).fetch_all(database.pool())).await
+    sqlx::query_as(statement!("health/tables"))
+        .all(&database.own())
+        .await
 }
 
 /// What the user of the connection may do.
 pub async fn rights(database: &Database) -> Result<Rights, db::Error> {
-    within(sqlx::query_as(statement!("health/rights")).fetch_one(database.pool())).await
+    sqlx::query_as(statement!("health/rights"))
+        .one(&database.own())
+        .await
 }
 
 /// Work that one server does for all.
 pub async fn duties(database: &Database) -> Result<Vec<Duty>, db::Error> {
-    within(sqlx::query_as(statement!("health/duties")).fetch_all(database.pool())).await
+    sqlx::query_as(statement!("health/duties"))
+        .all(&database.own())
+        .await
 }
 
 /// What waits to be recovered, or to be claimed.
 pub async fn claims(database: &Database, grace: Duration) -> Result<Claims, db::Error> {
     let query = sqlx::query_as(statement!("health/claims")).bind(grace.as_secs_f64());
-    within(query.fetch_one(database.pool())).await
+    query.one(&database.own()).await
 }
 
 /// The clock of the database beside ours: its answer lies somewhere between our question and its arrival.
 pub async fn clock(database: &Database) -> Result<Clock, db::Error> {
     let (began, asked_at) = (Instant::now(), Timestamp::now());
     let query = sqlx::query_scalar::<_, jiff_sqlx::Timestamp>("select clock_timestamp()");
-    let theirs = within(query.fetch_one(database.pool())).await?.to_jiff();
+    let theirs = query.one(&database.own()).await?.to_jiff();
     let half = began.elapsed() / 2;
     let ahead = theirs.duration_since(asked_at).as_secs_f64() - half.as_secs_f64();
     Ok(Clock {

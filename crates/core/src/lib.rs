@@ -36,6 +36,7 @@ pub mod executions;
 mod gauges;
 pub mod graph;
 pub mod health;
+pub mod hosts;
 pub mod id;
 mod lane;
 mod listen;

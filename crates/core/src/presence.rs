@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use stationmaster_wire::Server;
 
-use crate::db::{self, Database, Read as _, Write as _, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::engine::LOCAL;
 use crate::engine::breaker::Breaker;
 use crate::id::ServerId;
@@ -205,5 +205,7 @@ impl Pass for Heartbeat {
 
 /// Every server known.
 pub async fn list(database: &Database) -> Result<Vec<Server>, db::Error> {
-    within(sqlx::query_as(statement!("servers/list")).fetch_all(database.pool())).await
+    sqlx::query_as(statement!("servers/list"))
+        .all(&database.own())
+        .await
 }

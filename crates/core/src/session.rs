@@ -94,7 +94,7 @@ pub struct Session(Held);
 
 enum Held {
     Own(PoolConnection<Postgres>),
-    Behalf(Transaction<'static, Postgres>),
+    Transaction(Transaction<'static, Postgres>),
 }
 
 impl Session {
@@ -102,7 +102,7 @@ impl Session {
     pub async fn finish(self) -> Result<(), db::Error> {
         match self.0 {
             Held::Own(_) => Ok(()),
-            Held::Behalf(transaction) => within(transaction.commit()).await,
+            Held::Transaction(transaction) => within(transaction.commit()).await,
         }
     }
 }
@@ -113,7 +113,7 @@ impl Deref for Session {
     fn deref(&self) -> &PgConnection {
         match &self.0 {
             Held::Own(connection) => connection,
-            Held::Behalf(transaction) => transaction,
+            Held::Transaction(transaction) => transaction,
         }
     }
 }
@@ -122,7 +122,7 @@ impl DerefMut for Session {
     fn deref_mut(&mut self) -> &mut PgConnection {
         match &mut self.0 {
             Held::Own(connection) => connection,
-            Held::Behalf(transaction) => transaction,
+            Held::Transaction(transaction) => transaction,
         }
     }
 }
@@ -161,13 +161,18 @@ impl Database {
     pub async fn session(&self) -> Result<Session, db::Error> {
         // In boxes, so that nobody carries the room along that a connection needs to be had.
         match &self.behalf {
+            // A statement is prepared in one step and carried out in the next, which may be in another session.
+            None if self.unprepared => {
+                let transaction = within(Box::pin(self.begin())).await?;
+                Ok(Session(Held::Transaction(transaction)))
+            }
             None => Ok(Session(Held::Own(within(Box::pin(self.pool().acquire())).await?))),
             Some(behalf) => Box::pin(self.session_for(behalf)).await,
         }
     }
 
     async fn session_for(&self, behalf: &Behalf) -> Result<Session, db::Error> {
-        let mut transaction = within(self.pool().begin()).await?;
+        let mut transaction = within(self.begin()).await?;
         let role = self.wall.load(Ordering::Relaxed).then_some(ROLE);
         let act = sqlx::query(statement!("access/act_for"))
             .bind(role)
@@ -175,20 +180,20 @@ impl Database {
             .bind(behalf.scope.setting())
             .bind(STATEMENT_TIMEOUT);
         within(act.execute(&mut *transaction)).await?;
-        Ok(Session(Held::Behalf(transaction)))
+        Ok(Session(Held::Transaction(transaction)))
     }
 
     /// A transaction for an operation of several steps.
     pub(crate) async fn transaction(&self) -> Result<Session, db::Error> {
         match self.behalf {
             Some(_) => self.session().await,
-            None => Ok(Session(Held::Behalf(within(self.pool().begin()).await?))),
+            None => Ok(Session(Held::Transaction(within(self.begin()).await?))),
         }
     }
 
     /// Tries whether requests can run behind row-level security, and from now on lets them if so. Otherwise the reason.
     pub async fn raise_wall(&self) -> Result<Wall, db::Error> {
-        let mut transaction = within(self.pool().begin()).await?;
+        let mut transaction = within(self.begin()).await?;
         let trial = within(
             sqlx::query(statement!("access/act_for"))
                 .bind(ROLE)

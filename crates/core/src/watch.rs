@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
+use sqlx::PgConnection;
 
-use crate::db::{self, Database};
+use crate::db::{self, Database, within};
+use crate::hosts::Reached;
 use crate::listen::Bells;
 use crate::schema;
 use crate::task::{Next, Pass, chain};
@@ -25,8 +25,6 @@ use crate::task::{Next, Pass, chain};
 const EVERY: Duration = Duration::from_secs(1);
 /// How long it may take before it is looked for elsewhere.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a new connection may take.
-const CONNECT: Duration = Duration::from_secs(3);
 /// After a new connection has answered, the old one has this long to do so too.
 const SECOND_CHANCE: Duration = Duration::from_millis(500);
 /// How often the tables are looked at: somebody may have dropped them, or moved them on.
@@ -91,7 +89,7 @@ enum Sign {
     /// The connection is gone, and whoever uses another one knows it too.
     Closed(sqlx::Error),
     /// Nothing on the old connection, something on a new one.
-    OnlyElsewhere(Option<PgConnection>),
+    OnlyElsewhere(Option<(PgConnection, bool)>),
     /// Nothing anywhere.
     Nowhere,
 }
@@ -118,27 +116,34 @@ impl Watch {
 
     async fn look(&mut self) -> Result<Next, db::Error> {
         let Some(mut connection) = self.connection.take() else {
-            match open(self.database.options()).await {
-                Heard::Nothing => return Err(db::Error::Silent),
-                Heard::Refusal(error) => {
+            match self.database.reach().await {
+                Reached::Silence => return Err(db::Error::Silent),
+                Reached::Refused(error) => {
                     if self.is_silent {
                         self.give_up_the_old();
                     }
-                    return Err(error.into());
+                    return Err(error);
                 }
-                Heard::Connection(connection) => self.connection = Some(connection),
-            }
-            if self.is_silent {
-                self.give_up_the_old();
+                Reached::Connection(connection, is_another) => {
+                    let went_on = self.go_on(connection, is_another).await;
+                    if self.is_silent {
+                        self.give_up_the_old();
+                    }
+                    went_on?;
+                }
             }
             return self.look_at_tables().await;
         };
-        match ask(&mut connection, self.database.options()).await {
+        match ask(&mut connection, &self.database).await {
             Sign::Answered => self.connection = Some(connection),
             Sign::Closed(error) => return Err(error.into()),
             Sign::OnlyElsewhere(another) => {
-                self.connection = another;
+                let went_on = match another {
+                    Some((connection, is_another)) => self.go_on(connection, is_another).await,
+                    None => Ok(()),
+                };
                 self.give_up_the_old();
+                went_on?;
             }
             Sign::Nowhere => {
                 tracing::warn!("The database is silent");
@@ -147,6 +152,39 @@ impl Watch {
             }
         }
         self.look_at_tables().await
+    }
+
+    /// Goes on by a new connection; when it leads to another host, everybody goes there.
+    async fn go_on(&mut self, connection: PgConnection, is_another: bool) -> Result<(), db::Error> {
+        self.connection = Some(connection);
+        self.tables_seen_at = None;
+        let followed = self.follow_timeline().await;
+        if is_another {
+            self.database.move_over();
+            self.bells.ring_all();
+        }
+        followed
+    }
+
+    /// After a failover the database may have lost what it had given out: numbers that must never come twice go far ahead.
+    async fn follow_timeline(&mut self) -> Result<(), db::Error> {
+        let Some(connection) = &mut self.connection else {
+            return Ok(());
+        };
+        let query = sqlx::query_scalar("select stationmaster_internal.follow_timeline()");
+        let follow = within(query.fetch_one(connection));
+        let Ok(moved) = tokio::time::timeout(PATIENCE, follow).await else {
+            // The next round begins with a new connection.
+            self.connection = None;
+            return Ok(());
+        };
+        let moved: bool = moved?;
+        if moved {
+            tracing::warn!(
+                "The database goes on elsewhere, or from an earlier state: tokens and epochs go far ahead"
+            );
+        }
+        Ok(())
     }
 
     /// Now and then: can this program go on with the tables?
@@ -178,8 +216,8 @@ impl Pass for Watch {
     }
 }
 
-async fn ask(connection: &mut PgConnection, options: &PgConnectOptions) -> Sign {
-    let mut sign = std::pin::pin!(connection.ping());
+async fn ask(connection: &mut PgConnection, database: &Database) -> Sign {
+    let mut sign = std::pin::pin!(database.ask_for_life(connection));
     let answered = |answer| match answer {
         Ok(()) => Sign::Answered,
         Err(error) => Sign::Closed(error),
@@ -187,28 +225,13 @@ async fn ask(connection: &mut PgConnection, options: &PgConnectOptions) -> Sign 
     if let Ok(answer) = tokio::time::timeout(PATIENCE, &mut sign).await {
         return answered(answer);
     }
-    let another = match open(options).await {
-        Heard::Nothing => return Sign::Nowhere,
-        Heard::Refusal(_) => None,
-        Heard::Connection(another) => Some(another),
+    let another = match database.reach().await {
+        Reached::Silence => return Sign::Nowhere,
+        Reached::Refused(_) => None,
+        Reached::Connection(connection, is_another) => Some((connection, is_another)),
     };
     match tokio::time::timeout(SECOND_CHANCE, &mut sign).await {
         Ok(answer) => answered(answer),
         Err(_) => Sign::OnlyElsewhere(another),
-    }
-}
-
-enum Heard {
-    Connection(PgConnection),
-    /// Somebody is there, and does not let us in.
-    Refusal(sqlx::Error),
-    Nothing,
-}
-
-async fn open(options: &PgConnectOptions) -> Heard {
-    match tokio::time::timeout(CONNECT, options.connect()).await {
-        Ok(Ok(connection)) => Heard::Connection(connection),
-        Ok(Err(error)) => Heard::Refusal(error),
-        Err(_) => Heard::Nothing,
     }
 }

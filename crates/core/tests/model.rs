@@ -143,7 +143,7 @@ impl Model {
                 Enqueue {
                     priority: self.chance.random_range(-2..=2),
                     run_at: later.then(|| jiff::Timestamp::now() + wait),
-                    ..Enqueue::new(workspace, definition)
+                    ..Enqueue::new(workspace.0, definition.0)
                 }
             })
             .collect();
@@ -151,7 +151,7 @@ impl Model {
             .await
             .unwrap();
         self.items
-            .extend(answers.into_iter().map(enqueue::Enqueued::item));
+            .extend(answers.into_iter().map(|answer| ItemId(answer.id)));
         "enqueue"
     }
 

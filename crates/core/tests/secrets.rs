@@ -13,7 +13,6 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use stationmaster_core::alarms::set::When;
 use stationmaster_core::wake::signature::Secret;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -60,7 +59,7 @@ async fn no_log_line_holds_a_secret_or_a_payload() {
     settings.previous_secret = Some(old.clone());
     let shown = format!("{settings:?}");
     let server = bed.server_with(settings).await;
-    let mut request = bed.request(When::In(Duration::ZERO), "/said");
+    let mut request = bed.request(bed::once_in(Duration::ZERO), "/said");
     request.payload = Some(raw(r#"{"card": "4111-payload"}"#));
     request.message = Some("message-for-nobody-else".to_owned());
     let id = bed.set(request).await;

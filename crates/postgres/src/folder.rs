@@ -95,6 +95,13 @@ impl Folder {
         fs::read_to_string(&path).map_err(at("read the password in", &path))
     }
 
+    /// Writes down the password of the role.
+    pub(crate) fn keep_password(&self, password: &str) -> Result<(), StartError> {
+        let path = self.path.join("password");
+        write_password(&path, password).map_err(at("write a password to", &path))?;
+        self.hand_over(&path)
+    }
+
     /// Sees to it that there is a cluster that these binaries can open.
     pub(crate) fn prepare(&self, binaries: &Binaries, durability: Durability) -> Result<(), StartError> {
         let cluster = self.cluster();
@@ -130,8 +137,7 @@ impl Folder {
     fn initialise(&self, binaries: &Binaries, durability: Durability) -> Result<(), StartError> {
         tracing::info!(folder = %self.path.display(), version = %binaries.version, "making a new PostgreSQL cluster");
         let password = self.path.join("password");
-        write_password(&password).map_err(at("write a password to", &password))?;
-        self.hand_over(&password)?;
+        self.keep_password(&make_password().map_err(at("make a password for", &password))?)?;
 
         let unfinished = self.path.join("cluster.unfinished");
         remove(&unfinished)?;
@@ -215,12 +221,15 @@ fn remove(directory: &Path) -> Result<(), StartError> {
     }
 }
 
-fn write_password(path: &Path) -> io::Result<()> {
+fn make_password() -> io::Result<String> {
     let mut chance = [0; PASSWORD_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut chance)?;
-    let password = chance
+    Ok(chance
         .iter()
-        .fold(String::new(), |password, byte| format!("{password}{byte:02x}"));
+        .fold(String::new(), |password, byte| format!("{password}{byte:02x}")))
+}
+
+fn write_password(path: &Path, password: &str) -> io::Result<()> {
     let mut file = private_file()
         .write(true)
         .create(true)

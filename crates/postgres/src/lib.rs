@@ -25,6 +25,7 @@ mod lock;
 mod log;
 mod predecessor;
 mod process;
+mod replica;
 mod server;
 mod settings;
 mod throw_away;

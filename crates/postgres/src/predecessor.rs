@@ -35,7 +35,10 @@ impl PidFile {
         let pid = lines.next()?.trim().parse().ok()?;
         Some(Self {
             pid,
-            ready: lines.nth(6).is_some_and(|state| state.trim() == "ready"),
+            // A replica that takes questions says that it stands by.
+            ready: lines
+                .nth(6)
+                .is_some_and(|state| matches!(state.trim(), "ready" | "standby")),
         })
     }
 }

@@ -106,6 +106,11 @@ impl Server {
         &self.folder.path
     }
 
+    /// A command that runs as the server's own account.
+    pub(crate) fn command(&self, program: &Path) -> std::process::Command {
+        self.folder.account.command(program, &self.folder.path)
+    }
+
     /// The file that the server logs to.
     pub fn log(&self) -> PathBuf {
         self.folder.log()

@@ -46,6 +46,9 @@ pub(crate) struct Running {
 pub(crate) async fn start(config: &Config, database: Database, listener: TcpListener) -> Result<Running> {
     if config.migrate_at_start {
         wait_for_database(&database).await;
+    }
+    database.choose_host().await?;
+    if config.migrate_at_start {
         database
             .migrate()
             .await
@@ -152,7 +155,11 @@ async fn admit_nobody_unknown(config: &Config, database: &Database, address: Soc
 async fn wait_for_database(database: &Database) {
     let mut said = false;
     loop {
-        match database.check_schema().await {
+        let there = match database.choose_host().await {
+            Ok(()) => database.check_schema().await,
+            refused => refused,
+        };
+        match there {
             Err(error) if is_away(&error) => {
                 if !said {
                     tracing::warn!(%error, "The database is not there yet; waiting for it");
@@ -168,7 +175,10 @@ async fn wait_for_database(database: &Database) {
 fn is_away(error: &stationmaster_core::db::Error) -> bool {
     use stationmaster_core::db::Error;
     match error {
-        Error::Timeout(_) | Error::Sql(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => true,
+        Error::Timeout(_)
+        | Error::Silent
+        | Error::NoHost(_)
+        | Error::Sql(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => true,
         // Starting up, shutting down, too many connections.
         _ => matches!(error.code().as_deref(), Some("57P03" | "57P01" | "53300")),
     }

@@ -1,8 +1,8 @@
 //! What Stationmaster says, one module a noun: the shapes and words of its API, each defined once.
 //!
-//! The core reads rows straight into the shapes that people are shown (feature `rows`), the server describes them (feature
-//! `openapi`), and the client gives them to whoever asked. What a shape is made of and who may see it is decided elsewhere: this
-//! crate holds no rule.
+//! The core reads rows straight into the shapes that people are shown (feature `rows`) and takes requests as they are, the server
+//! describes both (feature `openapi`), and the client carries them. What a shape is made of, what of a request can be and who may
+//! see it is decided elsewhere: this crate holds no rule.
 //!
 //! Fields that may be added later are no breaking change: readers skip what they do not know. In requests an unknown field is an
 //! error, so that a typing mistake is not silently dropped.

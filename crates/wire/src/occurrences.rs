@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+#[cfg(feature = "rows")]
+use stationmaster_schedule::Fire;
 use uuid::Uuid;
 
 use super::alarms::{Alarm, AlarmKind, AlarmStatus, Dst};
@@ -17,6 +19,17 @@ pub struct Upcoming {
     /// What a moving clock does to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+#[cfg(feature = "rows")]
+impl From<Fire> for Upcoming {
+    fn from(fire: Fire) -> Self {
+        Self {
+            at: fire.at,
+            local: fire.rfc3339(),
+            note: fire.note.map(|note| note.to_string()),
+        }
+    }
 }
 
 /// An alarm and its coming fires.

@@ -25,6 +25,10 @@ comment on column stationmaster_internal.attention.lane is 'executions, alarms, 
 comment on column stationmaster_internal.attention.virtual_time is
     'Of executions: how far virtual time has come, so that whoever enters begins there';
 
+comment on table stationmaster_internal.timeline is
+'The timeline of PostgreSQL on which numbers were last given out.
+Room: servers. Written by: the first server that finds another one.';
+
 comment on table stationmaster_internal.event_inbox is
 'Events as they were written, not yet numbered.
 Room: servers. Written by: triggers in the transactions of whoever acts (insert), the numbering (delete).';

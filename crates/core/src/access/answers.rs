@@ -3,7 +3,7 @@
 //! The key is taken before the work begins, so two repeats at once do it once. A request that was cut off by a crash leaves
 //! a key without an answer. Whether it was carried out nobody knows, so the key stays taken for as long as answers are kept.
 
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::id::TokenId;
 
 /// What is known of a key.
@@ -44,7 +44,7 @@ pub async fn take(
         .bind(token)
         .bind(key)
         .bind(request);
-    let row = within(query.fetch_optional(database.pool())).await?;
+    let row = query.maybe(&database.own()).await?;
     Ok(match row {
         Some((true, ..)) => Taken::New,
         Some((_, hash, ..)) if hash != request => Taken::Other,
@@ -61,33 +61,26 @@ pub async fn take(
 
 /// Keeps the answer.
 pub async fn keep(database: &Database, token: TokenId, key: &str, answer: &Answer) -> Result<(), db::Error> {
-    within(
-        sqlx::query(statement!("answers/keep"))
-            .bind(token)
-            .bind(key)
-            .bind(i32::from(answer.status))
-            .bind(&answer.kind)
-            .bind(&answer.body)
-            .execute(database.pool()),
-    )
-    .await?;
+    let query = sqlx::query(statement!("answers/keep"))
+        .bind(token)
+        .bind(key)
+        .bind(i32::from(answer.status))
+        .bind(&answer.kind)
+        .bind(&answer.body);
+    query.run(&database.own()).await?;
     Ok(())
 }
 
 /// Gives the key back: the request was not carried out, and may be tried again.
 pub async fn give_back(database: &Database, token: TokenId, key: &str) -> Result<(), db::Error> {
-    within(
-        sqlx::query(statement!("answers/give_back"))
-            .bind(token)
-            .bind(key)
-            .execute(database.pool()),
-    )
-    .await?;
+    let query = sqlx::query(statement!("answers/give_back")).bind(token).bind(key);
+    query.run(&database.own()).await?;
     Ok(())
 }
 
 /// Forgets answers that are older than a day. Answers how many.
 pub async fn prune(database: &Database) -> Result<u64, db::Error> {
-    let done = within(sqlx::query(statement!("answers/prune")).execute(database.pool())).await?;
-    Ok(done.rows_affected())
+    sqlx::query(statement!("answers/prune"))
+        .run(&database.own())
+        .await
 }

@@ -5,7 +5,7 @@
 
 use uuid::Uuid;
 
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement, within};
 use crate::id::TokenId;
 
 pub mod answers;
@@ -73,7 +73,7 @@ pub async fn list(database: &Database, after: Option<TokenId>, limit: i64) -> Re
         .bind(after.map_or(Uuid::nil(), |id| id.0))
         .bind(limit)
         .bind(None::<Uuid>);
-    within(query.fetch_all(database.pool())).await
+    query.all(&database.own()).await
 }
 
 /// One token.
@@ -82,7 +82,7 @@ pub async fn token(database: &Database, id: TokenId) -> Result<Option<Token>, db
         .bind(Uuid::nil())
         .bind(1_i64)
         .bind(id);
-    within(query.fetch_optional(database.pool())).await
+    query.maybe(&database.own()).await
 }
 
 /// Revokes a token by its id or by its name; every server forgets it within seconds. Revoking it again changes nothing.
@@ -100,23 +100,21 @@ pub async fn revoke(database: &Database, which: &str, by: &str) -> Result<Token,
 /// Who holds this secret; also one that was revoked or has expired, so that the refusal can say so.
 pub async fn find(database: &Database, secret: &Secret) -> Result<Option<Token>, db::Error> {
     let query = sqlx::query_as(statement!("access/find")).bind(secret.hash().to_vec());
-    within(query.fetch_optional(database.pool())).await
+    query.maybe(&database.own()).await
 }
 
 /// Notes that a token was used; at most once a minute, whoever asks.
 pub async fn touch(database: &Database, id: TokenId) -> Result<(), db::Error> {
-    within(
-        sqlx::query(statement!("access/touch"))
-            .bind(id)
-            .execute(database.pool()),
-    )
-    .await?;
+    let query = sqlx::query(statement!("access/touch")).bind(id);
+    query.run(&database.own()).await?;
     Ok(())
 }
 
 /// Is there a token that opens the door?
 pub async fn any_active(database: &Database) -> Result<bool, db::Error> {
-    within(sqlx::query_scalar(statement!("access/any_active")).fetch_one(database.pool())).await
+    sqlx::query_scalar(statement!("access/any_active"))
+        .one(&database.own())
+        .await
 }
 
 /// The tokens are out of the reach of the role that requests run as, so this runs as ourselves, under the caller's name.
@@ -124,7 +122,7 @@ async fn acting(
     database: &Database,
     by: &str,
 ) -> Result<sqlx::Transaction<'static, sqlx::Postgres>, db::Error> {
-    let mut transaction = within(database.pool().begin()).await?;
+    let mut transaction = within(database.begin()).await?;
     let query = "select set_config('stationmaster.actor', $1, true)";
     within(sqlx::query(query).bind(by).execute(&mut *transaction)).await?;
     Ok(transaction)

@@ -13,25 +13,25 @@ use crate::task::{Pulse, Rest, Tasks};
 
 /// The running lane.
 pub(crate) struct Alarms {
-    shared: AlarmsContext,
+    context: AlarmsContext,
     flow: Tasks,
 }
 
 impl Alarms {
     pub(crate) fn start(setup: Setup, around: &Surroundings) -> Self {
         let parallel = setup.parallel();
-        let shared = AlarmsContext::new(setup, around);
-        let share = || shared.clone();
+        let context = AlarmsContext::new(setup, around);
+        let share = || context.clone();
         let mut flow = Tasks::default();
         let lane = Arc::new(AlarmsLane::new(share()));
-        pipeline::run(&mut flow, lane, shared.bells.alarms.clone(), parallel);
-        flow.spawn(shared.bells.planner.clone(), Planner::new(share()));
-        flow.spawn(shared.bells.alarm_recovery.clone(), Recover { shared: share() });
+        pipeline::run(&mut flow, lane, context.bells.alarms.clone(), parallel);
+        flow.spawn(context.bells.planner.clone(), Planner::new(share()));
+        flow.spawn(context.bells.alarm_recovery.clone(), Recover { context: share() });
         flow.spawn_unrung(Housekeeping {
-            shared: share(),
+            context: share(),
             rest: Rest::default(),
         });
-        Self { shared, flow }
+        Self { context, flow }
     }
 
     pub(crate) fn pulses(&self) -> impl Iterator<Item = &Pulse> {
@@ -50,6 +50,6 @@ impl Alarms {
 
     /// Tells the others to look.
     pub(crate) async fn leave(&self) {
-        self.shared.attention.leave(&self.shared.database, None).await;
+        self.context.attention.leave(&self.context.database, None).await;
     }
 }

@@ -62,14 +62,14 @@ struct Memory {
 
 /// Makes claims.
 pub(crate) struct Claimer {
-    shared: AlarmsContext,
+    context: AlarmsContext,
     memory: Mutex<Memory>,
 }
 
 impl Claimer {
-    pub(crate) fn new(shared: AlarmsContext) -> Self {
+    pub(crate) fn new(context: AlarmsContext) -> Self {
         Self {
-            shared,
+            context,
             memory: Mutex::default(),
         }
     }
@@ -83,16 +83,16 @@ impl Claimer {
     #[tracing::instrument(name = "step:claim_due", level = "debug", skip_all)]
     pub(crate) async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
         let began = Instant::now();
-        let Some(holder) = self.shared.presence.holder() else {
+        let Some(holder) = self.context.presence.holder() else {
             return Ok(Claimed::nothing(Duration::from_millis(50)));
         };
         if !self.memory.lock().more && !self.look().await? {
             let next_due = self.memory.lock().next_due;
-            let tick = self.shared.settings.tick;
-            return Ok(Claimed::nothing(self.shared.attention.sleep(tick, next_due)));
+            let tick = self.context.settings.tick;
+            return Ok(Claimed::nothing(self.context.attention.sleep(tick, next_due)));
         }
         let behind = self.memory.lock().database_now - LONG_AGO;
-        let lease = lease(&self.shared, holder, room, behind);
+        let lease = lease(&self.context, holder, room, behind);
         let (leased, more) = within(lease).await?;
         self.memory.lock().more = more;
         if leased.is_empty() && !more {
@@ -102,9 +102,9 @@ impl Claimer {
             .into_iter()
             .map(|row| self.claim_of(row, holder, began))
             .collect();
-        self.shared.attention.worked();
-        self.shared.attention.attend(&self.shared.database, None).await;
-        self.shared.metrics.alarms.claimed(claims.len(), began.elapsed());
+        self.context.attention.worked();
+        self.context.attention.attend(&self.context.database, None).await;
+        self.context.metrics.alarms.claimed(claims.len(), began.elapsed());
         tracing::debug!(occurrences = claims.len(), "Firing {} occurrences", claims.len());
         Ok(Claimed {
             claims,
@@ -113,7 +113,7 @@ impl Claimer {
     }
 
     fn claim_of(&self, row: Leased, holder: ServerId, began: Instant) -> Claim {
-        let settings = &self.shared.settings;
+        let settings = &self.context.settings;
         Claim {
             alarm_id: row.alarm_id,
             scheduled_for: row.scheduled_for,
@@ -137,17 +137,17 @@ impl Claimer {
     async fn look(&self) -> Result<bool, db::Error> {
         let now = Instant::now();
         let (due_from, ready_from) = (
-            self.shared.due_from.lock().from(),
-            self.shared.ready_from.lock().from(),
+            self.context.due_from.lock().from(),
+            self.context.ready_from.lock().from(),
         );
         let (unplanned, next_due_in, database_now): (bool, Option<f64>, f64) =
             sqlx::query_as(statement!("alarms/look"))
                 .bind(due_from)
                 .bind(ready_from)
-                .one(&self.shared.database)
+                .one(&self.context.database)
                 .await?;
         if unplanned {
-            self.shared.bells.planner.ring();
+            self.context.bells.planner.ring();
         }
         let mut memory = self.memory.lock();
         memory.database_now = database_now;

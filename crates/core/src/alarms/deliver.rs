@@ -47,13 +47,13 @@ struct Body<'a> {
 }
 
 /// Delivers what a claim holds.
-pub(crate) async fn deliver(shared: &AlarmsContext, claim: Claim) -> Settlement {
-    let verdict = decide(shared, &claim).await;
+pub(crate) async fn deliver(context: &AlarmsContext, claim: Claim) -> Settlement {
+    let verdict = decide(context, &claim).await;
     Settlement { claim, verdict }
 }
 
-async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
-    let (url, named_by) = match destination(shared, claim) {
+async fn decide(context: &AlarmsContext, claim: &Claim) -> Verdict {
+    let (url, named_by) = match destination(context, claim) {
         Ok(destination) => destination,
         Err(verdict) => return verdict,
     };
@@ -62,7 +62,7 @@ async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
         NamedBy::Tenant => Recipient::target(&url),
     };
     let name = recipient.as_str();
-    let pass = match shared.targets.admit(name).await {
+    let pass = match context.targets.admit(name).await {
         Admission::Go(pass) => pass,
         Admission::Full { wait } => {
             return Verdict {
@@ -78,7 +78,7 @@ async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
             };
         }
     };
-    let secrets = match shared.keyring.secrets_of(&shared.database, &recipient).await {
+    let secrets = match context.keyring.secrets_of(&context.database, &recipient).await {
         Ok(secrets) => secrets,
         Err(error) => {
             let message = format!("its secret could not be read: {error}");
@@ -95,15 +95,15 @@ async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
         traceparent: claim.content.traceparent.as_deref(),
     };
     // After everything that could take time: nothing stands between this look and the request.
-    if !may_send(shared, claim) {
+    if !may_send(context, claim) {
         return Verdict::of(Fate::Abandoned);
     }
     if claim.attempts == 0 && claim.recoveries == 0 {
         let late = claim.late + claim.claimed.elapsed().as_secs_f64();
-        shared.metrics.alarms.late(late);
+        context.metrics.alarms.late(late);
     }
     let asked_at = Instant::now();
-    let sent = AssertUnwindSafe(shared.client.send(&wake, shared.settings.delivery_timeout));
+    let sent = AssertUnwindSafe(context.client.send(&wake, context.settings.delivery_timeout));
     let outcome = sent
         .catch_unwind()
         .await
@@ -111,22 +111,23 @@ async fn decide(shared: &AlarmsContext, claim: &Claim) -> Verdict {
             message: format!("the wake panicked: {}", panic_message(&*panic)),
         });
     let class = Class::of(&outcome);
-    shared.metrics.alarms.answered(class, asked_at.elapsed());
+    context.metrics.alarms.answered(class, asked_at.elapsed());
     let change = pass.over(class != Class::Unreachable);
-    tell(shared, name, change);
+    tell(context, name, change);
     judge(claim, outcome, class)
 }
 
 /// The last look before the request leaves: is the claim still ours, by our own clock, for as long as the wake may take?
-fn may_send(shared: &AlarmsContext, claim: &Claim) -> bool {
-    Instant::now() + shared.settings.delivery_timeout <= claim.valid_until && shared.presence.is(claim.holder)
+fn may_send(context: &AlarmsContext, claim: &Claim) -> bool {
+    Instant::now() + context.settings.delivery_timeout <= claim.valid_until
+        && context.presence.is(claim.holder)
 }
 
 /// Where the wake goes. A server that knows no router leaves it to those that do.
-fn destination(shared: &AlarmsContext, claim: &Claim) -> Result<(Url, NamedBy), Verdict> {
+fn destination(context: &AlarmsContext, claim: &Claim) -> Result<(Url, NamedBy), Verdict> {
     match Target::on_record(claim.content.target_url.as_deref()) {
         Ok(Target::Url(url)) => Ok((url, NamedBy::Tenant)),
-        Ok(Target::Router) => shared.router.clone().map(|url| (url, NamedBy::Operator)).ok_or_else(|| {
+        Ok(Target::Router) => context.router.clone().map(|url| (url, NamedBy::Operator)).ok_or_else(|| {
             tracing::error!(alarm = %claim.alarm_id, "Alarm names no target, and alarms.router_url is not set");
             let message = "it names no target, and this server's alarms.router_url is not set";
             Verdict::released(NO_ROUTER, message.to_owned())
@@ -158,7 +159,7 @@ fn body(claim: &Claim) -> Vec<u8> {
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-fn tell(shared: &AlarmsContext, target: &str, change: Change) {
+fn tell(context: &AlarmsContext, target: &str, change: Change) {
     match change {
         Change::None => return,
         Change::Opened => tracing::error!(
@@ -167,7 +168,7 @@ fn tell(shared: &AlarmsContext, target: &str, change: Change) {
         ),
         Change::Closed => tracing::info!(target_origin = target, "A wake target answers again"),
     }
-    shared.metrics.alarms.open_targets(shared.targets.open());
+    context.metrics.alarms.open_targets(context.targets.open());
 }
 
 fn judge(claim: &Claim, outcome: Outcome, class: Class) -> Verdict {

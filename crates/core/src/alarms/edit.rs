@@ -8,64 +8,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use stationmaster_schedule::DstPolicy;
-use stationmaster_wire::Alarm;
+use stationmaster_wire::{Alarm, AlarmChange};
 
 use super::inspect;
 use super::operate::{self, Opened, give_turns, open, ring};
 use super::planner::{NextFire, write_next_fires};
-use super::set::{self, When, check_schedule, check_target, small};
-use super::terms::{AlarmKind, AlarmStatus, Misfire, Overlap, Written};
+use super::set::{self, catch_up, check_target, small};
+use super::terms::{AlarmKind, AlarmStatus, Wrong};
+use super::when::{When, seconds};
+use crate::catalogue::Expectation;
 use crate::db::{self, Database, statement, within};
 use crate::id::{AlarmId, WorkspaceId};
-
-/// What to change. `None` leaves a thing as it is; `Some(None)` takes it away.
-#[derive(Debug, Clone, Default)]
-pub struct Edit {
-    /// What people call it.
-    pub label: Option<String>,
-    /// When it fires.
-    pub when: Option<When>,
-    /// Where the wake goes.
-    pub target_url: Option<Option<String>>,
-    /// In the wake.
-    pub user_id: Option<Option<String>>,
-    /// In the wake.
-    pub conversation_id: Option<Option<String>>,
-    /// In the wake.
-    pub message: Option<Option<String>>,
-    /// In the wake.
-    pub payload: Option<Option<Box<RawValue>>>,
-    /// Tries before an occurrence fails.
-    pub max_failures: Option<Option<u32>>,
-    /// What happens to missed occurrences.
-    pub misfire: Option<Misfire>,
-    /// How far back they are made up for.
-    pub misfire_window: Option<Option<Duration>>,
-    /// What happens while an earlier occurrence is not settled.
-    pub overlap: Option<Overlap>,
-    /// What happens to local times that do not exist or come twice.
-    pub dst: Option<DstPolicy>,
-    /// Up to so much later.
-    pub jitter: Option<Duration>,
-    /// Not before.
-    pub start_at: Option<Option<Timestamp>>,
-    /// Not after.
-    pub end_at: Option<Option<Timestamp>>,
-    /// Failed occurrences in a row after which it is paused.
-    pub pause_after: Option<Option<u32>>,
-}
-
-impl Edit {
-    /// Does it change when the alarm fires?
-    fn moves(&self) -> bool {
-        self.when.is_some()
-            || self.dst.is_some()
-            || self.jitter.is_some()
-            || self.start_at.is_some()
-            || self.end_at.is_some()
-    }
-}
 
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -78,58 +31,69 @@ pub enum Error {
     Operation(#[from] operate::Error),
 }
 
+impl From<Wrong> for Error {
+    fn from(wrong: Wrong) -> Self {
+        Self::Request(wrong.into())
+    }
+}
+
 impl From<db::Error> for Error {
     fn from(error: db::Error) -> Self {
         Self::Operation(error.into())
     }
 }
 
-/// Changes an alarm, and answers how it is now.
-pub async fn edit(database: &Database, id: AlarmId, edit: &Edit, by: &str) -> Result<Alarm, Error> {
-    edit_by(database, id, by, |_| Ok(edit.clone())).await
-}
-
-/// Changes an alarm by what `decide` says of it, which is asked under its lock and may refuse.
-pub async fn edit_by<E: From<Error>>(
+/// Changes an alarm, if it is as expected, and answers how it is now.
+pub async fn edit(
     database: &Database,
     id: AlarmId,
+    change: &AlarmChange,
     by: &str,
-    decide: impl FnOnce(&Alarm) -> Result<Edit, E>,
-) -> Result<Alarm, E> {
-    let opened = open(database, id).await.map_err(Error::from)?;
-    let edit = decide(&opened.alarm)?;
-    Ok(carry_out(database, opened, &edit, by).await?)
+    expected: Expectation<'_, Alarm>,
+) -> Result<Alarm, Error> {
+    let opened = open(database, id).await?;
+    if expected.is_some_and(|expected| !expected(Some(&opened.alarm))) {
+        return Err(operate::Error::Unexpected.into());
+    }
+    carry_out(database, opened, change, by).await
 }
 
-async fn carry_out(database: &Database, mut opened: Opened, edit: &Edit, by: &str) -> Result<Alarm, Error> {
+async fn carry_out(
+    database: &Database,
+    mut opened: Opened,
+    change: &AlarmChange,
+    by: &str,
+) -> Result<Alarm, Error> {
     let (locked, transaction) = (&opened.locked, &mut opened.transaction);
     let mut alarm = opened.alarm.clone();
     let id = AlarmId(alarm.id);
-    check_target(edit.target_url.as_ref().and_then(Option::as_deref))?;
+    check_target(change.target_url.as_ref().and_then(Option::as_deref))?;
+    let when = When::of_change(change, &alarm)?;
     if !matches!(locked.status, AlarmStatus::Active | AlarmStatus::Paused) {
         let message = format!("alarm {id} is {}: set another one", locked.status);
         return Err(operate::Error::WrongState(message).into());
     }
-    let moves = edit.moves();
-    let becomes_once = edit
-        .when
-        .as_ref()
-        .is_some_and(|when| !matches!(when, When::Cron { .. }));
+    let moves = when.is_some()
+        || change.dst.is_some()
+        || change.jitter.is_some()
+        || change.start_at.is_some()
+        || change.end_at.is_some();
+    let becomes_once = when.as_ref().is_some_and(|when| when.written.cron_expr.is_none());
     if moves && locked.under_way && (becomes_once || alarm.kind == AlarmKind::Once) {
         let message = format!("alarm {id} is being fired: its time cannot be changed any more");
         return Err(operate::Error::WrongState(message).into());
     }
     let now = locked.now;
-    change(&mut alarm, edit, now)?;
-    let written = inspect::written(&alarm);
-    check(edit, &written)?;
+    if let Some(when) = when {
+        put_when(&mut alarm, when, now)?;
+    }
+    put_rest(&mut alarm, change)?;
+    let schedule = inspect::written(&alarm).read()?;
     write(transaction, &alarm).await?;
     if moves {
-        let next = written
-            .read()
-            .map_err(set::Error::Invalid)?
+        let next = schedule
             .first_after(now)
-            .ok_or_else(|| set::Error::Invalid("it would never fire again".to_owned()))?;
+            .ok_or_else(|| Wrong::with("it would never fire again"))?;
         let next_fire = NextFire {
             alarm: id,
             next,
@@ -149,60 +113,53 @@ async fn carry_out(database: &Database, mut opened: Opened, edit: &Edit, by: &st
     Ok(opened.close(database, "edited", by, Some(&detail)).await?)
 }
 
-fn check(edit: &Edit, written: &Written) -> Result<(), Error> {
-    match &edit.when {
-        Some(when) => check_schedule(when, written)?,
-        None => drop(written.read().map_err(set::Error::Invalid)?),
-    }
+fn put_when(alarm: &mut Alarm, when: When, now: Timestamp) -> Result<(), Wrong> {
+    let asked = when.written;
+    alarm.fire_at = match when.delay.map(|delay| now.checked_add(delay)) {
+        Some(at) => Some(at.map_err(|_| Wrong::with("that is too far away"))?),
+        None => asked.fire_at,
+    };
+    alarm.kind = match asked.cron_expr {
+        Some(_) => AlarmKind::Cron,
+        None => AlarmKind::Once,
+    };
+    alarm.cron_expr = asked.cron_expr;
+    alarm.timezone = asked.timezone;
+    alarm.civil_at = asked.civil_at;
     Ok(())
 }
 
-fn change(alarm: &mut Alarm, edit: &Edit, now: Timestamp) -> Result<(), Error> {
-    if let Some(when) = &edit.when {
-        let asked = when.written();
-        alarm.fire_at = match when.delay() {
-            Some(delay) => {
-                let at = now.checked_add(delay);
-                Some(at.map_err(|_| set::Error::Invalid("that is too far away".to_owned()))?)
-            }
-            None => asked.fire_at,
-        };
-        alarm.kind = match asked.cron_expr {
-            Some(_) => AlarmKind::Cron,
-            None => AlarmKind::Once,
-        };
-        alarm.cron_expr = asked.cron_expr;
-        alarm.timezone = asked.timezone;
-        alarm.civil_at = asked.civil_at;
+fn put_rest(alarm: &mut Alarm, change: &AlarmChange) -> Result<(), Wrong> {
+    put(&mut alarm.label, change.label.as_ref());
+    put(&mut alarm.target_url, change.target_url.as_ref());
+    put(&mut alarm.user_id, change.user_id.as_ref());
+    put(&mut alarm.conversation_id, change.conversation_id.as_ref());
+    put(&mut alarm.message, change.message.as_ref());
+    put(&mut alarm.payload, change.payload.as_ref());
+    put(&mut alarm.start_at, change.start_at.as_ref());
+    put(&mut alarm.end_at, change.end_at.as_ref());
+    put(&mut alarm.overlap, change.overlap.as_ref());
+    put(&mut alarm.dst, change.dst.as_ref());
+    if let Some(most) = change.max_failures {
+        alarm.max_failures = most.map(small);
     }
-    put(&mut alarm.label, edit.label.as_ref());
-    put(&mut alarm.target_url, edit.target_url.as_ref());
-    put(&mut alarm.user_id, edit.user_id.as_ref());
-    put(&mut alarm.conversation_id, edit.conversation_id.as_ref());
-    put(&mut alarm.message, edit.message.as_ref());
-    put(&mut alarm.payload, edit.payload.as_ref());
-    put(&mut alarm.start_at, edit.start_at.as_ref());
-    put(&mut alarm.end_at, edit.end_at.as_ref());
-    if let Some(most) = edit.max_failures {
-        alarm.max_failures = small(most);
+    if let Some(after) = change.pause_after {
+        alarm.pause_after = after.map(small);
     }
-    if let Some(after) = edit.pause_after {
-        alarm.pause_after = small(after);
+    match (change.misfire, change.catch_up) {
+        (None, Some(_)) => return Err(Wrong::of("catch_up", "it goes with misfire")),
+        (None, None) => {}
+        (Some(misfire), many) => {
+            alarm.misfire = misfire;
+            alarm.catch_up = catch_up(misfire, many).unwrap_or(alarm.catch_up);
+        }
     }
-    put(&mut alarm.overlap, edit.overlap.as_ref());
-    if let Some(dst) = edit.dst {
-        alarm.dst = dst.into();
+    if let Some(window) = change.misfire_window {
+        seconds("misfire_window", window)?;
+        alarm.misfire_window = window;
     }
-    if let Some(misfire) = edit.misfire {
-        alarm.misfire = misfire.name();
-        alarm.catch_up = small(misfire.how_many()).unwrap_or(alarm.catch_up);
-    }
-    if let Some(window) = edit.misfire_window {
-        alarm.misfire_window = window.map(|window| window.as_secs_f64());
-    }
-    if let Some(jitter) = edit.jitter {
-        alarm.jitter = jitter.as_secs_f64();
-    }
+    seconds("jitter", change.jitter)?;
+    put(&mut alarm.jitter, change.jitter.as_ref());
     Ok(())
 }
 

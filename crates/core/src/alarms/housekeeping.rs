@@ -14,7 +14,7 @@ const PRUNE_BATCH: i64 = 2_000;
 
 /// See the module.
 pub(crate) struct Housekeeping {
-    pub(crate) shared: AlarmsContext,
+    pub(crate) context: AlarmsContext,
     pub(crate) rest: Rest,
 }
 
@@ -24,8 +24,8 @@ impl Pass for Housekeeping {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        let shared = &self.shared;
-        if duty::hold(&shared.database, &shared.presence, DUTY)
+        let context = &self.context;
+        if duty::hold(&context.database, &context.presence, DUTY)
             .await?
             .is_none()
         {
@@ -33,14 +33,14 @@ impl Pass for Housekeeping {
         }
         let prune = |statement: &'static str| {
             sqlx::query_scalar::<_, i64>(statement)
-                .bind(shared.settings.retention.as_secs_f64())
+                .bind(context.settings.retention.as_secs_f64())
                 .bind(PRUNE_BATCH)
         };
         let occurrences = prune(statement!("alarms/prune_occurrences"))
-            .one(&shared.database)
+            .one(&context.database)
             .await?;
         let alarms = prune(statement!("alarms/prune_alarms"))
-            .one(&shared.database)
+            .one(&context.database)
             .await?;
         // With much to prune it goes on, but leaves the machine to others in between.
         let pruned = occurrences.max(alarms);

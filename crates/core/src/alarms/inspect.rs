@@ -1,8 +1,8 @@
 //! What people see of alarms: the alarms, their occurrences, their coming fires. Reads only.
 
 use jiff::Timestamp;
-use stationmaster_schedule::{Cron, Fire};
-pub use stationmaster_wire::{Alarm, AlarmEvent, AlarmQuery, Occurrence};
+use stationmaster_schedule::Cron;
+pub use stationmaster_wire::{Alarm, AlarmDetails, AlarmEvent, AlarmQuery, Occurrence, Upcoming};
 use uuid::Uuid;
 
 pub use super::history::{Try, history, tries};
@@ -10,6 +10,9 @@ use super::terms::{AlarmStatus, OccurrenceStatus, Schedule, Written};
 use crate::db::{self, Database, statement, within};
 use crate::id::{AlarmId, WorkspaceId};
 use crate::pages::{Page, Window};
+
+/// Fires to come that are told with an alarm.
+const TOLD: usize = 10;
 
 /// The schedule of an alarm as it is written down.
 pub(super) fn written(alarm: &Alarm) -> Written {
@@ -27,7 +30,7 @@ pub(super) fn written(alarm: &Alarm) -> Written {
 
 /// The coming fires of an alarm after an instant, at most `count`, with notes where the clocks change.
 #[must_use]
-pub fn upcoming(alarm: &Alarm, after: Timestamp, count: usize) -> Vec<Fire> {
+pub fn upcoming(alarm: &Alarm, after: Timestamp, count: usize) -> Vec<Upcoming> {
     if !matches!(alarm.status, AlarmStatus::Active | AlarmStatus::Paused) {
         return Vec::new();
     }
@@ -40,11 +43,25 @@ pub fn upcoming(alarm: &Alarm, after: Timestamp, count: usize) -> Vec<Fire> {
                         .unwrap_or(next),
                 )
             });
-            series.fires(from).take(count).collect()
+            series.fires(from).take(count).map(Upcoming::from).collect()
         }
-        Ok(Schedule::Civil(fire)) => vec![*fire],
+        Ok(Schedule::Civil(fire)) => vec![(*fire).into()],
         Ok(Schedule::At(_)) | Err(_) => Vec::new(),
     }
+}
+
+/// An alarm with its coming fires.
+#[must_use]
+pub fn details(alarm: Alarm) -> AlarmDetails {
+    let mut upcoming = upcoming(&alarm, Timestamp::now(), TOLD);
+    if let (true, Some(at)) = (upcoming.is_empty(), alarm.next_fire_at) {
+        upcoming.push(Upcoming {
+            at,
+            local: at.to_string(),
+            note: None,
+        });
+    }
+    AlarmDetails { alarm, upcoming }
 }
 
 /// Alarms in scope that match, newest first, older than an id.

@@ -12,15 +12,15 @@ pub(super) const BACKLOG: usize = 4;
 
 /// See [`Lane`].
 pub(crate) struct AlarmsLane {
-    shared: AlarmsContext,
+    context: AlarmsContext,
     claimer: Claimer,
 }
 
 impl AlarmsLane {
-    pub(crate) fn new(shared: AlarmsContext) -> Self {
+    pub(crate) fn new(context: AlarmsContext) -> Self {
         Self {
-            claimer: Claimer::new(shared.clone()),
-            shared,
+            claimer: Claimer::new(context.clone()),
+            context,
         }
     }
 }
@@ -35,7 +35,7 @@ impl Lane for AlarmsLane {
 
     /// Under a backlog a claim takes more: what it costs grows less than what it brings.
     fn batch(&self) -> usize {
-        let usual = self.shared.settings.batch_size;
+        let usual = self.context.settings.batch_size;
         if self.claimer.has_backlog() {
             usual * BACKLOG
         } else {
@@ -45,7 +45,7 @@ impl Lane for AlarmsLane {
 
     /// Slow targets hold on to what they were sent; that must not keep the others from being claimed.
     fn window(&self) -> usize {
-        self.shared.settings.concurrency
+        self.context.settings.concurrency
     }
 
     #[tracing::instrument(name = "flow:alarm_dispatch", level = "debug", skip_all)]
@@ -55,7 +55,7 @@ impl Lane for AlarmsLane {
 
     #[tracing::instrument(name = "step:fire_alarm", level = "debug", skip_all, fields(alarm = %claim.alarm_id))]
     async fn deliver(&self, claim: Claim) -> Settlement {
-        deliver(&self.shared, claim).await
+        deliver(&self.context, claim).await
     }
 
     fn release(&self, claim: Claim) -> Settlement {
@@ -66,6 +66,6 @@ impl Lane for AlarmsLane {
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Vec<Settlement> {
-        settle(&self.shared, settlements).await
+        settle(&self.context, settlements).await
     }
 }

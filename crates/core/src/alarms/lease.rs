@@ -99,33 +99,33 @@ struct Made {
 /// The transaction. `behind` is the instant before which open rows are dead, by the database's clock, in seconds since 1970.
 /// Answers what was leased, and whether there is probably more.
 pub(super) async fn lease(
-    shared: &AlarmsContext,
+    context: &AlarmsContext,
     holder: ServerId,
     room: usize,
     behind: f64,
 ) -> Result<(Vec<Leased>, bool), db::Error> {
     let limit = i64::try_from(room).unwrap_or(i64::MAX);
-    let mut transaction = shared.database.pool().begin().await?;
-    let (due_from, looked_at) = (shared.due_from.lock().from(), Instant::now());
+    let mut transaction = context.database.begin().await?;
+    let (due_from, looked_at) = (context.due_from.lock().from(), Instant::now());
     let candidates: Vec<Candidate> = sqlx::query_as(statement!("alarms/lock_due"))
         .bind(due_from)
         .bind(limit)
         .fetch_all(&mut *transaction)
         .await?;
     let first = candidates.first().map(|row| seconds(row.next_due_at));
-    shared
+    context
         .due_from
         .lock()
         .looked(due_from, looked_at.elapsed(), first);
     let full = candidates.len() >= room;
-    let moves = moves_of(&shared.settings, candidates);
+    let moves = moves_of(&context.settings, candidates);
     if !moves.missed.is_empty() {
         record_missed(&mut transaction, &moves.missed).await?;
     }
     if !moves.broken.is_empty() {
         fail(&mut transaction, &moves.broken).await?;
     }
-    let (ready_from, looked_at) = (shared.ready_from.lock().from(), Instant::now());
+    let (ready_from, looked_at) = (context.ready_from.lock().from(), Instant::now());
     let open = limit.saturating_sub(i64::try_from(moves.made.alarms.len()).unwrap_or_default());
     let leased: Vec<Leased> = sqlx::query_as(statement!("alarms/claim"))
         .bind(&moves.alarms)
@@ -141,20 +141,20 @@ pub(super) async fn lease(
         .bind(&moves.made.waits)
         .bind(&moves.made.notes)
         .bind(holder)
-        .bind(shared.settings.lease.as_secs_f64())
+        .bind(context.settings.lease.as_secs_f64())
         .bind(ready_from)
         .bind(open.max(1))
         .bind(&moves.errors)
         .persistent(moves.alarms.len() <= super::FEW_ROWS)
         .fetch_all(&mut *transaction)
         .await?;
-    shared
+    context
         .ready_from
         .lock()
         .looked(ready_from, looked_at.elapsed(), Some(behind));
     transaction.commit().await?;
     for (alarm, missed) in &moves.missed {
-        shared
+        context
             .metrics
             .alarms
             .missed(missed.status, missed.covers.unwrap_or(1));

@@ -11,7 +11,7 @@
 //! The series moves on when an occurrence is made, not when it is settled: an occurrence that is tried again and again
 //! neither delays nor loses the following ones, unless the overlap policy says so.
 //!
-//! Reading order: `terms` and `late` (pure: policies, what a late series does), [`set`], `claim` (the loop), `lease` (its
+//! Reading order: `terms` and `late` (pure: policies, what a late series does), [`set`] and `when`, `claim` (the loop), `lease` (its
 //! transaction), `target`, `deliver`, `settle`, then the passes that mend: `recover`, `planner`, `housekeeping`; then what people
 //! do: [`operate`], [`edit`], [`backfill`], [`inspect`], [`keys`]; and `assembly`, which puts the lane together on what its tasks
 //! share, `context`.
@@ -46,11 +46,12 @@ pub mod set;
 mod settle;
 mod target;
 mod terms;
+mod when;
 
 pub(crate) use assembly::Alarms;
 use context::AlarmsContext;
 use lane::BACKLOG;
-pub use terms::{AlarmKind, AlarmStatus, Misfire, MisfirePolicy, OccurrenceStatus, Origin, Overlap};
+pub use terms::{AlarmKind, AlarmStatus, MisfirePolicy, OccurrenceStatus, Origin, Overlap, Wrong};
 
 /// The path of the router that wakes go to.
 const ROUTER_PATH: &str = "internal/wake";

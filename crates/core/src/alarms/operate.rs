@@ -193,7 +193,8 @@ async fn go_on(transaction: &mut sqlx::PgConnection, alarm: &Alarm, locked: &Loc
         return Ok(());
     };
     let now = locked.now;
-    let schedule = inspect::written(alarm).read().map_err(Error::WrongState)?;
+    let schedule = inspect::written(alarm).read();
+    let schedule = schedule.map_err(|wrong| Error::WrongState(wrong.words))?;
     let (upcoming, follows) = match &schedule {
         Schedule::Cron(series) => {
             if next <= now {

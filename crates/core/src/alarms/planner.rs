@@ -23,7 +23,7 @@ const CHECK_ZONES_EVERY: Duration = Duration::from_mins(10);
 
 /// See the module.
 pub(crate) struct Planner {
-    shared: AlarmsContext,
+    context: AlarmsContext,
     checked: Option<Instant>,
 }
 
@@ -42,9 +42,9 @@ struct Unplanned {
 }
 
 impl Planner {
-    pub(crate) fn new(shared: AlarmsContext) -> Self {
+    pub(crate) fn new(context: AlarmsContext) -> Self {
         Self {
-            shared,
+            context,
             checked: None,
         }
     }
@@ -55,7 +55,7 @@ impl Planner {
         }
         let release = stationmaster_schedule::zone_data_version();
         let query = sqlx::query_scalar(statement!("alarms/zone_data")).bind(release);
-        let again: i64 = query.one(&self.shared.database).await?;
+        let again: i64 = query.one(&self.context.database).await?;
         if again > 0 {
             tracing::info!(
                 alarms = again,
@@ -69,7 +69,7 @@ impl Planner {
 
     /// Plans a batch. Answers how many there were.
     async fn plan(&self) -> Result<usize, db::Error> {
-        let mut transaction = self.shared.database.pool().begin().await?;
+        let mut transaction = self.context.database.begin().await?;
         let rows: Vec<Unplanned> = sqlx::query_as(statement!("alarms/unplanned"))
             .bind(BATCH)
             .fetch_all(&mut *transaction)
@@ -122,7 +122,7 @@ impl Pass for Planner {
         if planned == 0 {
             return Ok(Next::After(EVERY));
         }
-        self.shared.bells.alarms.ring();
+        self.context.bells.alarms.ring();
         Ok(Next::Now)
     }
 }

@@ -18,13 +18,13 @@ const BATCH: i64 = 500;
 
 /// See the module.
 pub(crate) struct Recover {
-    pub(crate) shared: AlarmsContext,
+    pub(crate) context: AlarmsContext,
 }
 
 impl Recover {
     /// Takes back what was lost, and gives turns anew. Answers what it was.
     async fn recover(&self) -> Result<Vec<AlarmId>, db::Error> {
-        let mut transaction = self.shared.database.pool().begin().await?;
+        let mut transaction = self.context.database.begin().await?;
         let lost: Vec<(AlarmId, jiff_sqlx::Timestamp)> = sqlx::query_as(statement!("alarms/recover"))
             .bind(BATCH)
             .fetch_all(&mut *transaction)
@@ -44,20 +44,20 @@ impl Pass for Recover {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        if self.shared.presence.holder().is_none() {
+        if self.context.presence.holder().is_none() {
             return Ok(Next::After(EVERY));
         }
         let lost = within(self.recover()).await?;
         if lost.is_empty() {
             return Ok(Next::After(EVERY));
         }
-        self.shared.metrics.alarms.recovered(lost.len());
+        self.context.metrics.alarms.recovered(lost.len());
         tracing::info!(
             occurrences = lost.len(),
             "Recovered {} wakes of lost servers",
             lost.len()
         );
-        self.shared.bells.alarms.ring();
+        self.context.bells.alarms.ring();
         Ok(Next::Now)
     }
 }

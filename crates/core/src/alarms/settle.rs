@@ -98,7 +98,7 @@ struct Written {
 
 /// Writes settlements down. Answers what could not be written now.
 #[tracing::instrument(name = "step:settle_alarms", level = "debug", skip_all)]
-pub(crate) async fn settle(shared: &AlarmsContext, settlements: Vec<Settlement>) -> Vec<Settlement> {
+pub(crate) async fn settle(context: &AlarmsContext, settlements: Vec<Settlement>) -> Vec<Settlement> {
     let batch: Vec<Settlement> = settlements
         .into_iter()
         .filter(|settlement| settlement.verdict.fate != Fate::Abandoned)
@@ -106,7 +106,7 @@ pub(crate) async fn settle(shared: &AlarmsContext, settlements: Vec<Settlement>)
     if batch.is_empty() {
         return batch;
     }
-    let written = match write(shared, &batch).await {
+    let written = match write(context, &batch).await {
         Ok(written) => written,
         Err(error) => {
             tracing::error!(
@@ -120,7 +120,7 @@ pub(crate) async fn settle(shared: &AlarmsContext, settlements: Vec<Settlement>)
     let (again, over): (Vec<_>, Vec<_>) = batch
         .into_iter()
         .partition(|settlement| written.busy.contains(&key(settlement)));
-    report(shared, &over, &written);
+    report(context, &over, &written);
     again
 }
 
@@ -128,9 +128,9 @@ fn key(settlement: &Settlement) -> Key {
     (settlement.claim.alarm_id, settlement.claim.scheduled_for)
 }
 
-async fn write(shared: &AlarmsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
+async fn write(context: &AlarmsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
     let mut written = Written::default();
-    for (alarm, scheduled_for, paused) in write_once(shared, batch).await? {
+    for (alarm, scheduled_for, paused) in write_once(context, batch).await? {
         match scheduled_for {
             Some(scheduled_for) => drop(written.done.insert((alarm, scheduled_for.to_jiff()))),
             None if paused => written.paused.push(alarm),
@@ -143,18 +143,18 @@ async fn write(shared: &AlarmsContext, batch: &[Settlement]) -> Result<Written, 
         .map(|settlement| &settlement.claim)
         .collect();
     if !left.is_empty() {
-        written.busy = held(shared, &left).await?;
+        written.busy = held(context, &left).await?;
     }
     Ok(written)
 }
 
 /// Those of the claims that are still ours.
-async fn held(shared: &AlarmsContext, claims: &[&Claim]) -> Result<HashSet<Key>, db::Error> {
+async fn held(context: &AlarmsContext, claims: &[&Claim]) -> Result<HashSet<Key>, db::Error> {
     let query = sqlx::query_as(statement!("alarms/held"))
         .bind(column(claims.iter().copied(), |claim| claim.alarm_id))
         .bind(column(claims.iter().copied(), Claim::scheduled_for))
         .bind(column(claims.iter().copied(), |claim| claim.token));
-    let rows: Vec<(AlarmId, jiff_sqlx::Timestamp)> = query.all(&shared.database).await?;
+    let rows: Vec<(AlarmId, jiff_sqlx::Timestamp)> = query.all(&context.database).await?;
     Ok(rows
         .into_iter()
         .map(|(alarm, at)| (alarm, at.to_jiff()))
@@ -164,7 +164,7 @@ async fn held(shared: &AlarmsContext, claims: &[&Claim]) -> Result<HashSet<Key>,
 /// A line of the statement's answer: an occurrence that was settled, or an alarm that was paused by it.
 type Line = (AlarmId, Option<jiff_sqlx::Timestamp>, bool);
 
-async fn write_once(shared: &AlarmsContext, batch: &[Settlement]) -> Result<Vec<Line>, db::Error> {
+async fn write_once(context: &AlarmsContext, batch: &[Settlement]) -> Result<Vec<Line>, db::Error> {
     let claims = || batch.iter().map(|settlement| &settlement.claim);
     let verdicts = || batch.iter().map(|settlement| &settlement.verdict);
     sqlx::query_as(statement!("alarms/settle"))
@@ -179,18 +179,18 @@ async fn write_once(shared: &AlarmsContext, batch: &[Settlement]) -> Result<Vec<
         .bind(column(verdicts(), |verdict| verdict.class))
         .bind(column(verdicts(), |verdict| verdict.class == Some(Class::Gone)))
         .persistent(batch.len() <= super::FEW_ROWS)
-        .all(&shared.database)
+        .all(&context.database)
         .await
 }
 
-fn report(shared: &AlarmsContext, over: &[Settlement], written: &Written) {
-    let metrics = &shared.metrics.alarms;
+fn report(context: &AlarmsContext, over: &[Settlement], written: &Written) {
+    let metrics = &context.metrics.alarms;
     let mut fired = 0;
     for settlement in over {
         let claim = &settlement.claim;
         let (alarm, scheduled_for) = (claim.alarm_id, claim.scheduled_for);
         if !written.done.contains(&key(settlement)) {
-            shared.metrics.stale_write("alarm");
+            context.metrics.stale_write("alarm");
             tracing::warn!(
                 %alarm, %scheduled_for, token = claim.token.0,
                 "A late settlement was refused: the claim is not ours any more"

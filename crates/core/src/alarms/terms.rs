@@ -25,10 +25,9 @@ words! {
 }
 
 /// What happens to occurrences that were missed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Misfire {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Misfire {
     /// One wake for all of them: the newest.
-    #[default]
     Coalesce,
     /// One wake each, for the newest of them, up to this many.
     CatchUp(u32),
@@ -43,21 +42,6 @@ impl Misfire {
             MisfirePolicy::Coalesce => Self::Coalesce,
             MisfirePolicy::CatchUp => Self::CatchUp(catch_up),
             MisfirePolicy::Skip => Self::Skip,
-        }
-    }
-
-    pub(crate) fn name(self) -> MisfirePolicy {
-        match self {
-            Self::Coalesce => MisfirePolicy::Coalesce,
-            Self::CatchUp(_) => MisfirePolicy::CatchUp,
-            Self::Skip => MisfirePolicy::Skip,
-        }
-    }
-
-    pub(crate) fn how_many(self) -> Option<u32> {
-        match self {
-            Self::CatchUp(many) => Some(many),
-            Self::Coalesce | Self::Skip => None,
         }
     }
 }
@@ -83,6 +67,38 @@ pub(crate) enum Schedule {
     Cron(Box<Series>),
 }
 
+/// What is wrong with a request or with what is on record: the field that is meant, when it is one, and words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{words}")]
+pub struct Wrong {
+    /// As the wire names it.
+    pub field: Option<&'static str>,
+    /// What is wrong with it.
+    pub words: String,
+}
+
+impl Wrong {
+    pub(super) fn of(field: &'static str, words: impl Into<String>) -> Self {
+        Self {
+            field: Some(field),
+            words: words.into(),
+        }
+    }
+
+    pub(super) fn with(words: impl Into<String>) -> Self {
+        Self {
+            field: None,
+            words: words.into(),
+        }
+    }
+}
+
+impl From<Wrong> for String {
+    fn from(wrong: Wrong) -> Self {
+        wrong.words
+    }
+}
+
 /// A schedule as a row holds it.
 #[derive(Debug, Clone, Default, sqlx::FromRow)]
 pub(crate) struct Written {
@@ -103,12 +119,16 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Reads it; an error says in words what is wrong with it.
-    pub(crate) fn read(&self) -> Result<Schedule, String> {
-        let in_zone = || zone(self.timezone.as_deref().unwrap_or("UTC")).map_err(|error| error.to_string());
+    /// Reads it.
+    pub(crate) fn read(&self) -> Result<Schedule, Wrong> {
+        let in_zone = || {
+            let name = self.timezone.as_deref().unwrap_or("UTC");
+            zone(name).map_err(|error| Wrong::of("timezone", error.to_string()))
+        };
         if let Some(expression) = &self.cron_expr {
             let cron = Cron::parse(expression).map_err(|error| {
-                format!("the expression {expression:?} cannot be used: {}", error.message)
+                let words = format!("the expression {expression:?} cannot be used: {}", error.message);
+                Wrong::of("cron_expr", words)
             })?;
             return Ok(Schedule::Cron(Box::new(Series {
                 cron,
@@ -120,24 +140,23 @@ impl Written {
             })));
         }
         if let Some(civil) = &self.civil_at {
-            let civil: DateTime = civil
-                .parse()
-                .map_err(|_| format!("{civil:?} is not a local time like 2026-03-29T02:30:00"))?;
+            let civil: DateTime = civil.parse().map_err(|_| {
+                let words = format!("{civil:?} is not a local time like 2026-03-29T02:30:00");
+                Wrong::of("civil_at", words)
+            })?;
             let zone = in_zone()?;
-            return match resolve(civil, &zone, self.dst).fire() {
-                Some(fire) => Ok(Schedule::Civil(Box::new(fire))),
-                None => Err(never(civil, zone.name())),
+            let fire = resolve(civil, &zone, self.dst).fire();
+            let never = || {
+                let zone = zone.name();
+                let words = format!("the clocks of {zone} never show {civil}, and the policy is skip");
+                Wrong::of("civil_at", words)
             };
+            return fire.map(Box::new).map(Schedule::Civil).ok_or_else(never);
         }
-        let at = self
-            .fire_at
-            .ok_or("it has neither an instant, nor a local time, nor an expression")?;
+        let words = "it has neither an instant, nor a local time, nor an expression";
+        let at = self.fire_at.ok_or_else(|| Wrong::with(words))?;
         Ok(Schedule::At(at))
     }
-}
-
-fn never(civil: DateTime, zone: &str) -> String {
-    format!("the clocks of {zone} never show {civil}, and the policy is skip")
 }
 
 /// The next instant of a series, with what the clocks do to it.
@@ -202,12 +221,5 @@ mod tests {
         assert!(drawn.iter().all(|late| (0..60).contains(late)));
         let early = drawn.iter().filter(|late| **late < 30).count();
         assert!((350..650).contains(&early), "{early} of 1000 in the first half");
-    }
-
-    #[test]
-    fn misfire_policies_are_read_as_they_are_written() {
-        for misfire in [Misfire::Coalesce, Misfire::CatchUp(7), Misfire::Skip] {
-            assert_eq!(Misfire::named(misfire.name(), 7), misfire);
-        }
     }
 }

@@ -113,7 +113,7 @@ impl Admission {
         // A settlement of ours that found a workspace locked by this claim waits for its turn.
         let _turn = self.shared.capacity_turn.lock().await;
         let hints_from = self.memory.lock().hints_from;
-        let mut transaction = self.shared.database.pool().begin().await?;
+        let mut transaction = self.shared.database.begin().await?;
         let (last, seen, used, token): (Option<i64>, i64, i64, Token) =
             sqlx::query_as(statement!("capacity/absorb_hints"))
                 .bind(hints_from)

@@ -1,45 +1,20 @@
 //! Bulk operations by filter, a bounded number at a time, with a preview: what matches, and what was done about it.
 
-use jiff::Timestamp;
-use stationmaster_wire::CancellableStatus;
+pub use stationmaster_wire::{BulkAnswer, BulkCancel, BulkRetry};
 use uuid::Uuid;
 
 use super::operate::{self, Cancelled};
 use crate::db::{self, Database, Read as _, statement};
-use crate::id::{DefinitionId, ItemId, WorkspaceId};
+use crate::id::{ItemId, WorkspaceId};
 
 /// The most that one call changes; there may be more, which the next call finds.
-pub const MOST: usize = 10_000;
+pub const MOST: u64 = 10_000;
 /// The most that a preview counts.
-pub const COUNTED: usize = 100_000;
+pub const COUNTED: u64 = 100_000;
 /// Cancels of one transaction.
 const BATCH: i64 = 200;
 /// Ids read for a count at once.
 const COUNT_BATCH: i64 = 10_000;
-
-/// What came of a bulk operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Done {
-    /// Items changed, or that would be.
-    pub items: usize,
-    /// There is more than that.
-    pub more: bool,
-}
-
-/// Which items that wait or run; every field that is given must match.
-#[derive(Debug, Clone, Default)]
-pub struct Cancellable {
-    /// Of this workspace.
-    pub workspace: Option<WorkspaceId>,
-    /// Of this definition.
-    pub definition: Option<DefinitionId>,
-    /// In this status.
-    pub status: Option<CancellableStatus>,
-    /// Enqueued at or after.
-    pub after: Option<Timestamp>,
-    /// Enqueued before.
-    pub before: Option<Timestamp>,
-}
 
 /// What a bulk operation is about, page by page.
 pub(crate) trait Pages: Sync {
@@ -59,29 +34,37 @@ pub(crate) trait Pages: Sync {
 pub(crate) async fn walk<P: Pages, E: From<db::Error>, F: Future<Output = Result<usize, E>>>(
     database: &Database,
     pages: &P,
-    (most, batch): (usize, i64),
+    (most, batch): (u64, i64),
     act: impl Fn(Vec<P::Item>) -> F,
-) -> Result<Done, E> {
-    let mut done = Done::default();
+) -> Result<BulkAnswer, E> {
+    let mut done = BulkAnswer {
+        items: 0,
+        more: true,
+        dry_run: false,
+    };
     let mut after = None;
     while done.items < most {
         let page = pages.page(database, after, batch).await?;
-        let Some(last) = page.last() else { return Ok(done) };
+        let Some(last) = page.last() else {
+            return Ok(BulkAnswer { more: false, ..done });
+        };
         after = Some(last.clone());
-        done.items += act(page).await?;
+        done.items += act(page).await? as u64;
     }
-    Ok(Done { more: true, ..done })
+    Ok(done)
 }
 
 /// Counts, up to [`COUNTED`].
-pub(crate) async fn count(database: &Database, pages: &impl Pages) -> Result<Done, db::Error> {
-    walk(database, pages, (COUNTED, COUNT_BATCH), async |page| {
-        Ok(page.len())
+pub(crate) async fn count(database: &Database, pages: &impl Pages) -> Result<BulkAnswer, db::Error> {
+    let mut counted = walk(database, pages, (COUNTED, COUNT_BATCH), async |page| {
+        Ok::<_, db::Error>(page.len())
     })
-    .await
+    .await?;
+    counted.dry_run = true;
+    Ok(counted)
 }
 
-impl Pages for operate::Filter {
+impl Pages for BulkRetry {
     type Item = ItemId;
 
     async fn page(
@@ -91,12 +74,12 @@ impl Pages for operate::Filter {
         limit: i64,
     ) -> Result<Vec<ItemId>, db::Error> {
         sqlx::query_scalar(statement!("operate/matching"))
-            .bind(database.among(self.workspace))
-            .bind(self.definition)
+            .bind(database.among(self.workspace_id.map(WorkspaceId)))
+            .bind(self.workflow_definition_id)
             .bind(self.status)
             .bind(&self.reason)
-            .bind(self.after.map(jiff_sqlx::Timestamp::from))
-            .bind(self.before.map(jiff_sqlx::Timestamp::from))
+            .bind(self.ended_after.map(jiff_sqlx::Timestamp::from))
+            .bind(self.ended_before.map(jiff_sqlx::Timestamp::from))
             .bind(after.unwrap_or(ItemId(Uuid::nil())))
             .bind(limit)
             .persistent(false)
@@ -105,7 +88,7 @@ impl Pages for operate::Filter {
     }
 }
 
-impl Pages for Cancellable {
+impl Pages for BulkCancel {
     type Item = ItemId;
 
     async fn page(
@@ -115,11 +98,11 @@ impl Pages for Cancellable {
         limit: i64,
     ) -> Result<Vec<ItemId>, db::Error> {
         sqlx::query_scalar(statement!("operate/cancellable"))
-            .bind(database.among(self.workspace))
-            .bind(self.definition)
+            .bind(database.among(self.workspace_id.map(WorkspaceId)))
+            .bind(self.workflow_definition_id)
             .bind(self.status)
-            .bind(self.after.map(jiff_sqlx::Timestamp::from))
-            .bind(self.before.map(jiff_sqlx::Timestamp::from))
+            .bind(self.created_after.map(jiff_sqlx::Timestamp::from))
+            .bind(self.created_before.map(jiff_sqlx::Timestamp::from))
             .bind(after.unwrap_or(ItemId(Uuid::nil())))
             .bind(limit)
             .persistent(false)
@@ -128,39 +111,34 @@ impl Pages for Cancellable {
     }
 }
 
-/// How many ended items a retry would put back.
-pub async fn count_retriable(database: &Database, filter: &operate::Filter) -> Result<Done, db::Error> {
-    count(database, filter).await
-}
-
-/// Puts ended items back into the queue, at most [`MOST`].
-pub async fn retry(database: &Database, filter: &operate::Filter, actor: &str) -> Result<Done, db::Error> {
+/// Puts ended items back into the queue, at most [`MOST`]; a dry run counts them.
+pub async fn retry(database: &Database, request: &BulkRetry, actor: &str) -> Result<BulkAnswer, db::Error> {
+    if request.dry_run {
+        return count(database, request).await;
+    }
     let again = |page: Vec<ItemId>| async move { operate::retry_some(database, &page, actor).await };
-    walk(database, filter, (MOST, BATCH), again).await
+    walk(database, request, (MOST, BATCH), again).await
 }
 
-/// How many items a cancel would end.
-pub async fn count_cancellable(database: &Database, filter: &Cancellable) -> Result<Done, db::Error> {
-    count(database, filter).await
-}
-
-/// Cancels items, at most [`MOST`]: at once what waits, by way of the engine what runs.
+/// Cancels items, at most [`MOST`]: at once what waits, by way of the engine what runs. A dry run counts them.
 pub async fn cancel(
     database: &Database,
-    filter: &Cancellable,
-    reason: Option<&str>,
+    request: &BulkCancel,
     actor: &str,
-) -> Result<Done, operate::Error> {
+) -> Result<BulkAnswer, operate::Error> {
+    if request.dry_run {
+        return Ok(count(database, request).await?);
+    }
     let end = |page: Vec<ItemId>| async move {
         // A claim may take the same rows in another order, and PostgreSQL then ends one of the two.
-        let attempt = || cancel_page(database, &page, reason, actor);
+        let attempt = || cancel_page(database, &page, request.reason.as_deref(), actor);
         db::despite_conflicts(
             attempt,
             |error| matches!(error, operate::Error::Database(error) if error.is_conflict()),
         )
         .await
     };
-    walk(database, filter, (MOST, BATCH), end).await
+    walk(database, request, (MOST, BATCH), end).await
 }
 
 async fn cancel_page(

@@ -5,79 +5,37 @@
 
 use std::collections::HashSet;
 
-use jiff::Timestamp;
 use serde_json::value::RawValue;
+pub use stationmaster_wire::{Enqueue, Enqueued};
 
 use crate::db::{self, Database, column, statement, within};
-use crate::id::{DefinitionId, ItemId, WorkspaceId};
+use crate::id::ItemId;
 
 /// The largest input, in bytes of JSON.
 pub const MAX_INPUT: usize = 256 * 1024;
 /// The longest idempotency key, trace context or correlation id.
 pub const MAX_KEY: usize = 256;
 
-/// A request to run a definition.
-#[derive(Debug, Clone)]
-pub struct Enqueue {
-    /// For whom.
-    pub workspace_id: WorkspaceId,
-    /// What.
-    pub definition_id: DefinitionId,
-    /// With what; `None` is `{}`.
-    pub input: Option<Box<RawValue>>,
-    /// Higher goes first within the workspace.
-    pub priority: i32,
-    /// Not before.
-    pub run_at: Option<Timestamp>,
-    /// A repeat with the same key and the same request gives the first item.
-    pub idempotency_key: Option<String>,
-    /// The caller's trace context (W3C `traceparent`).
-    pub traceparent: Option<String>,
-    /// The caller's own reference.
-    pub correlation_id: Option<String>,
+fn input(request: &Enqueue) -> &str {
+    request.input.as_deref().map_or("{}", RawValue::get)
 }
 
-impl Enqueue {
-    /// A request with nothing special about it.
-    #[must_use]
-    pub fn new(workspace_id: WorkspaceId, definition_id: DefinitionId) -> Self {
-        Self {
-            workspace_id,
-            definition_id,
-            input: None,
-            priority: 0,
-            run_at: None,
-            idempotency_key: None,
-            traceparent: None,
-            correlation_id: None,
-        }
-    }
+fn run_at(request: &Enqueue) -> Option<jiff_sqlx::Timestamp> {
+    request.run_at.map(jiff_sqlx::Timestamp::from)
+}
 
-    fn input(&self) -> &str {
-        self.input.as_deref().map_or("{}", RawValue::get)
-    }
-
-    fn run_at(&self) -> Option<jiff_sqlx::Timestamp> {
-        self.run_at.map(jiff_sqlx::Timestamp::from)
+fn new(id: ItemId) -> Enqueued {
+    Enqueued {
+        id: id.0,
+        duplicate: false,
     }
 }
 
-/// What became of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Enqueued {
-    /// A new item.
-    New(ItemId),
-    /// The item that the same request made before.
-    Before(ItemId),
-}
-
-impl Enqueued {
-    /// The item, new or not.
-    #[must_use]
-    pub fn item(self) -> ItemId {
-        match self {
-            Self::New(item) | Self::Before(item) => item,
-        }
+/// A field of the wire in words.
+pub(crate) fn spoken(field: &str) -> String {
+    match field {
+        "traceparent" => "trace context".to_owned(),
+        field => field.replace('_', " "),
     }
 }
 
@@ -95,11 +53,11 @@ pub enum Error {
         size: usize,
     },
     /// A key that cannot be kept.
-    #[error("request {index}: the {field} must have 1 to {MAX_KEY} characters")]
+    #[error("request {index}: the {} must have 1 to {MAX_KEY} characters", spoken(.field))]
     BadKey {
         /// Which request, counted from 0.
         index: usize,
-        /// Which field.
+        /// Which field, as the wire names it.
         field: &'static str,
     },
     /// The key was used for something else.
@@ -131,7 +89,7 @@ impl From<db::Error> for Error {
     }
 }
 
-/// Enqueues one request.
+/// Enqueues one request. Whoever calls has seen that the caller may use its workspace; the wall stands behind.
 pub async fn enqueue(database: &Database, request: Enqueue, by: &str) -> Result<Enqueued, Error> {
     let mut answers = enqueue_all(database, std::slice::from_ref(&request), by).await?;
     answers
@@ -154,14 +112,14 @@ pub async fn enqueue_all(
 async fn insert(database: &Database, requests: &[Enqueue], by: &str) -> Result<Vec<Enqueued>, Error> {
     let ids: Vec<ItemId> = requests.iter().map(|_| ItemId::new()).collect();
     let mut transaction = database.transaction().await?;
-    let new: Vec<ItemId> = within(
+    let made: Vec<ItemId> = within(
         sqlx::query_scalar(statement!("queue/enqueue"))
             .bind(&ids)
             .bind(column(requests, |request| request.workspace_id))
-            .bind(column(requests, |request| request.definition_id))
-            .bind(column(requests, Enqueue::input))
+            .bind(column(requests, |request| request.workflow_definition_id))
+            .bind(column(requests, input))
             .bind(column(requests, |request| request.priority))
-            .bind(column(requests, Enqueue::run_at))
+            .bind(column(requests, run_at))
             .bind(column(requests, |request| request.idempotency_key.as_deref()))
             .bind(column(requests, |request| request.traceparent.as_deref()))
             .bind(column(requests, |request| request.correlation_id.as_deref()))
@@ -169,10 +127,10 @@ async fn insert(database: &Database, requests: &[Enqueue], by: &str) -> Result<V
             .fetch_all(&mut *transaction),
     )
     .await?;
-    let answers = if new.len() == ids.len() {
-        ids.into_iter().map(Enqueued::New).collect()
+    let answers = if made.len() == ids.len() {
+        ids.into_iter().map(new).collect()
     } else {
-        find_before(&mut transaction, requests, &ids, &new.into_iter().collect()).await?
+        find_before(&mut transaction, requests, &ids, &made.into_iter().collect()).await?
     };
     transaction.finish().await?;
     Ok(answers)
@@ -180,14 +138,14 @@ async fn insert(database: &Database, requests: &[Enqueue], by: &str) -> Result<V
 
 fn check(requests: &[Enqueue]) -> Result<(), Error> {
     for (index, request) in requests.iter().enumerate() {
-        let size = request.input().len();
+        let size = input(request).len();
         if size > MAX_INPUT {
             return Err(Error::TooLarge { index, size });
         }
         let keys = [
-            ("idempotency key", &request.idempotency_key),
-            ("trace context", &request.traceparent),
-            ("correlation id", &request.correlation_id),
+            ("idempotency_key", &request.idempotency_key),
+            ("traceparent", &request.traceparent),
+            ("correlation_id", &request.correlation_id),
         ];
         for (field, key) in keys {
             let bad = |key: &String| key.is_empty() || key.chars().count() > MAX_KEY || key.contains('\0');
@@ -204,22 +162,20 @@ async fn find_before(
     transaction: &mut sqlx::PgConnection,
     requests: &[Enqueue],
     ids: &[ItemId],
-    new: &HashSet<ItemId>,
+    made: &HashSet<ItemId>,
 ) -> Result<Vec<Enqueued>, Error> {
-    let mut answers: Vec<Option<Enqueued>> = ids
-        .iter()
-        .map(|id| new.contains(id).then_some(Enqueued::New(*id)))
-        .collect();
+    let mut answers: Vec<Option<Enqueued>> =
+        ids.iter().map(|id| made.contains(id).then(|| new(*id))).collect();
     let skipped: Vec<usize> = (0..ids.len()).filter(|&index| answers[index].is_none()).collect();
     let asked = || skipped.iter().map(|&index| &requests[index]);
     let rows: Vec<(i64, ItemId, bool)> = within(
         sqlx::query_as(statement!("queue/same_key"))
             .bind(column(asked(), |request| request.workspace_id))
             .bind(column(asked(), |request| request.idempotency_key.as_deref()))
-            .bind(column(asked(), |request| request.definition_id))
-            .bind(column(asked(), Enqueue::input))
+            .bind(column(asked(), |request| request.workflow_definition_id))
+            .bind(column(asked(), input))
             .bind(column(asked(), |request| request.priority))
-            .bind(column(asked(), Enqueue::run_at))
+            .bind(column(asked(), run_at))
             .fetch_all(transaction),
     )
     .await?;
@@ -229,7 +185,10 @@ async fn find_before(
             let key = requests[index].idempotency_key.clone().unwrap_or_default();
             return Err(Error::Conflict { index, key });
         }
-        answers[index] = Some(Enqueued::Before(item));
+        answers[index] = Some(Enqueued {
+            id: item.0,
+            duplicate: true,
+        });
     }
     let all: Option<Vec<Enqueued>> = answers.into_iter().collect();
     all.ok_or_else(|| Error::Unknown("an item with the same key was removed meanwhile; try again".to_owned()))

@@ -17,7 +17,7 @@ use super::settle::{Settlement, Verdict};
 use crate::db::{self, Read as _, statement};
 use crate::id::ExecutionId;
 use crate::lane::Lane as _;
-use crate::locks::{Answer, Kept, LockName, LockTable, Locks, Terms};
+use crate::locks::{Kept, LockName, LockTable, Locked, Locks, Terms};
 use crate::pipeline::SETTLE_AGAIN;
 use crate::task::{Next, Pass, chain};
 
@@ -79,8 +79,8 @@ impl Mutual {
                     tracing::info!(lock = %self.name, "The lock can be asked for again; work goes on");
                 }
                 Ok(match answer {
-                    Answer::Acquired(lock) => Some(self.locks.keep(lock)),
-                    Answer::Taken(_) => None,
+                    Locked::Acquired(lock) => Some(self.locks.keep(lock)),
+                    Locked::Taken(_) => None,
                 })
             }
             Err(error) => {

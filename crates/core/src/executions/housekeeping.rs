@@ -130,7 +130,7 @@ impl Housekeeping {
     async fn recount(&self) -> Result<(), db::Error> {
         let mut after = WorkspaceId(Uuid::nil());
         loop {
-            let mut transaction = self.shared.database.pool().begin().await?;
+            let mut transaction = self.shared.database.begin().await?;
             let locked: Vec<WorkspaceId> = within(
                 sqlx::query_scalar(statement!("housekeeping/lock_capacity"))
                     .bind(after)

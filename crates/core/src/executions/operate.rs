@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
-pub use stationmaster_wire::{Complete, RetriableStatus};
+pub use stationmaster_wire::Complete;
 use uuid::Uuid;
 
 use super::busy::Tries;
 use super::finish::{End, finish_in};
 use super::{EndReason, ExecutionStatus, ItemStatus};
 use crate::audit;
-use crate::db::{self, Database, Read as _, statement, within};
+use crate::db::{self, Database, Read as _, Write as _, statement, within};
 use crate::engine::{Close, CloseStatus};
-use crate::id::{DefinitionId, ExecutionId, ItemId, WorkspaceId};
+use crate::id::{ExecutionId, ItemId, WorkspaceId};
 use crate::session::Session;
 
 /// The capacity row of a workspace is held for milliseconds at a time.
@@ -147,23 +146,6 @@ pub(super) async fn retry_some(
     Ok(retried.len())
 }
 
-/// Which ended items; every field that is given must match.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    /// Of this workspace.
-    pub workspace: Option<WorkspaceId>,
-    /// Of this definition.
-    pub definition: Option<DefinitionId>,
-    /// In this status, of the execution or of the item.
-    pub status: Option<RetriableStatus>,
-    /// For this reason: `refused`, `quarantined`, `definition_gone` and so on.
-    pub reason: Option<String>,
-    /// Ended at or after.
-    pub after: Option<Timestamp>,
-    /// Ended before.
-    pub before: Option<Timestamp>,
-}
-
 /// Changes the priority of an item that waits; with `still`, only if it is this one now.
 pub async fn set_priority(
     database: &Database,
@@ -268,6 +250,7 @@ async fn not_active(database: &Database, execution: ExecutionId) -> Result<Error
 
 /// After the commit, from one place: slots or items have become free.
 pub(super) async fn notify(database: &Database) -> Result<(), db::Error> {
-    within(sqlx::query("select pg_notify('stationmaster', 'queue')").execute(database.pool())).await?;
+    let ring = sqlx::query("select pg_notify('stationmaster', 'queue')");
+    ring.run(&database.own()).await?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Nothing here stops anybody: whoever needs the table tries again, and finds it as soon as it is there.
 
 use super::{Error, LONGEST_NAME, LockTable, Locks};
-use crate::db::{self, statement, within};
+use crate::db::{self, Read as _, statement};
 
 impl Locks {
     /// Makes the table where it is missing and may be made. Answers what is wrong with it, in words; nothing: it is fine.
@@ -11,7 +11,7 @@ impl Locks {
         let query =
             sqlx::query_scalar::<_, Option<String>>("select stationmaster_internal.make_lock_table($1)")
                 .bind(self.table.quoted());
-        let reason = within(query.fetch_one(self.database.pool())).await?;
+        let reason = query.one(&self.database.own()).await?;
         let problem = self.problem().await?;
         Ok(match (problem, reason) {
             (Some(problem), Some(reason)) => Some(format!("{problem} It could not be made now: {reason}.")),
@@ -24,7 +24,7 @@ impl Locks {
         let table = &self.table;
         let query = sqlx::query_as::<_, (bool, Vec<String>, bool)>(statement!("locks/condition"))
             .bind(table.quoted());
-        let found = match within(query.fetch_optional(self.database.pool())).await {
+        let found = match query.maybe(&self.database.own()).await {
             Ok(found) => found,
             // Not even its schema may be looked into.
             Err(error) if error.code().as_deref() == Some("42501") => {
@@ -40,11 +40,8 @@ impl Locks {
     }
 
     /// What a statement on the table answers; an error in words that say what to do.
-    pub(super) async fn told<T>(
-        &self,
-        call: impl Future<Output = Result<T, sqlx::Error>>,
-    ) -> Result<T, Error> {
-        match within(call).await {
+    pub(super) async fn told<T>(&self, call: impl Future<Output = Result<T, db::Error>>) -> Result<T, Error> {
+        match call.await {
             Ok(answer) => Ok(answer),
             Err(error) => Err(self.explain(error).await),
         }

@@ -20,7 +20,7 @@ use serde::Serialize;
 use sqlx::AssertSqlSafe;
 pub use stationmaster_wire::{Lock, Taken};
 
-use crate::db::{self, Database, statement};
+use crate::db::{self, Database, Read as _, statement};
 use crate::id::Token;
 use crate::observe::Metrics;
 
@@ -63,7 +63,7 @@ impl From<Error> for db::Error {
 
 /// What came of asking for a lock.
 #[derive(Debug)]
-pub enum Answer {
+pub enum Locked {
     /// It is ours.
     Acquired(Acquired),
     /// Somebody else has it. That is no error: skip, or ask again later.
@@ -164,16 +164,16 @@ impl Locks {
     }
 
     /// Takes the lock when nobody has it; never waits for it. `owner` is for people: who asks, in a few words.
-    pub async fn lock(&self, name: &LockName, terms: Terms, owner: &str) -> Result<Answer, Error> {
+    pub async fn lock(&self, name: &LockName, terms: Terms, owner: &str) -> Result<Locked, Error> {
         let holder = terms::holder(owner)?;
         self.metrics.lock_asked();
         let answer = self.ask(name, terms, holder).await;
         match &answer {
-            Ok(Answer::Acquired(lock)) => {
+            Ok(Locked::Acquired(lock)) => {
                 self.metrics.lock_acquired();
                 tracing::debug!(lock = %name, holder = lock.holder, token = lock.token.0, until = %lock.until, "Lock acquired");
             }
-            Ok(Answer::Taken(taken)) => {
+            Ok(Locked::Taken(taken)) => {
                 self.metrics.lock_skipped();
                 tracing::debug!(lock = %name, by = taken.by, "Lock is taken");
             }
@@ -182,23 +182,23 @@ impl Locks {
         answer
     }
 
-    async fn ask(&self, name: &LockName, terms: Terms, holder: String) -> Result<Answer, Error> {
+    async fn ask(&self, name: &LockName, terms: Terms, holder: String) -> Result<Locked, Error> {
         let asked_at = Instant::now();
         let query = sqlx::query_as::<_, Asked>(AssertSqlSafe(self.statements.lock.as_str()))
             .bind(name.as_str())
             .bind(&holder)
             .bind(terms.at_most().as_secs_f64())
             .bind(terms.at_least().as_secs_f64());
-        let row = self.told(query.fetch_optional(self.database.pool())).await?;
+        let row = self.told(query.maybe(&self.database)).await?;
         let Some((token, by, until, from_the_future)) = row else {
-            return Ok(Answer::Taken(Taken {
+            return Ok(Locked::Taken(Taken {
                 by: None,
                 until: None,
             }));
         };
         let until = until.map(jiff_sqlx::Timestamp::to_jiff);
         if let (Some(token), Some(until)) = (token, until) {
-            return Ok(Answer::Acquired(Acquired {
+            return Ok(Locked::Acquired(Acquired {
                 name: name.clone(),
                 token,
                 holder: by,
@@ -210,7 +210,7 @@ impl Locks {
         if from_the_future {
             self.mention_odd_clock(name, &by);
         }
-        Ok(Answer::Taken(Taken { by: Some(by), until }))
+        Ok(Locked::Taken(Taken { by: Some(by), until }))
     }
 
     /// A lock that is said to have been taken in the future was written by somebody with another clock or time zone.
@@ -233,7 +233,7 @@ impl Locks {
                 .bind(name.as_str())
                 .bind(token)
                 .bind(at_most.as_secs_f64());
-        let until = self.told(query.fetch_optional(self.database.pool())).await?;
+        let until = self.told(query.maybe(&self.database)).await?;
         Ok(until.map_or(Extended::Lost, |until| Extended::Until(until.to_jiff())))
     }
 
@@ -245,7 +245,7 @@ impl Locks {
         ))
         .bind(name.as_str())
         .bind(token);
-        let row = self.told(query.fetch_optional(self.database.pool())).await?;
+        let row = self.told(query.maybe(&self.database)).await?;
         let Some((until, kept, held_for)) = row else {
             return Ok(Unlocked::NotHeld);
         };
@@ -278,7 +278,7 @@ impl Locks {
         let query = sqlx::query_as(AssertSqlSafe(self.statements.list.as_str()))
             .bind(name.map(without_nul))
             .bind(LIST);
-        self.told(query.fetch_all(self.database.pool())).await
+        self.told(query.all(&self.database)).await
     }
 
     /// Frees a lock on behalf of a person, whoever holds it, provided that it is still `seen`; in the audit as `actor`.
@@ -289,7 +289,7 @@ impl Locks {
                 .bind(without_nul(name))
                 .bind(seen)
                 .bind(actor);
-        let row = self.told(query.fetch_optional(self.database.pool())).await?;
+        let row = self.told(query.maybe(&self.database)).await?;
         Ok(match row {
             None => Released::Unknown,
             Some((by, _, true)) => {

@@ -1,7 +1,7 @@
 //! What the database says of itself: relations, columns, indexes and functions, each with its comment. Reads the catalogue
 //! only; how it is shown is somebody else's matter.
 
-use crate::db::{Database, Error, statement, within};
+use crate::db::{Database, Error, Read as _, statement};
 
 /// Everything there is to tell.
 #[derive(Debug)]
@@ -72,14 +72,15 @@ pub struct Function {
 
 /// Reads all of it.
 pub async fn describe(database: &Database) -> Result<Description, Error> {
-    let pool = database.pool();
-    let relations: Vec<(bool, String, bool, String)> =
-        within(sqlx::query_as(statement!("schema/relations")).fetch_all(pool)).await?;
-    let mut columns: Vec<Column> =
-        within(sqlx::query_as(statement!("schema/columns")).fetch_all(pool)).await?;
-    let mut indexes: Vec<Index> =
-        within(sqlx::query_as(statement!("schema/indexes")).fetch_all(pool)).await?;
-    let functions = within(sqlx::query_as(statement!("schema/functions")).fetch_all(pool)).await?;
+    let database = &database.own();
+    let relations: Vec<(bool, String, bool, String)> = sqlx::query_as(statement!("schema/relations"))
+        .all(database)
+        .await?;
+    let mut columns: Vec<Column> = sqlx::query_as(statement!("schema/columns")).all(database).await?;
+    let mut indexes: Vec<Index> = sqlx::query_as(statement!("schema/indexes")).all(database).await?;
+    let functions = sqlx::query_as(statement!("schema/functions"))
+        .all(database)
+        .await?;
     let relations = relations
         .into_iter()
         .map(|(public, name, view, text)| {

@@ -63,8 +63,8 @@ impl Database {
 
     /// Says whether the tables, and what stands on them, are those that this program needs.
     pub async fn check_schema(&self) -> Result<(), Error> {
-        let mut connection = within(self.pool().acquire()).await?;
-        Applied::read(&mut connection).await?.check()
+        let mut session = self.own().session().await?;
+        Applied::read(&mut session).await?.check()
     }
 }
 

@@ -30,7 +30,7 @@ macro_rules! parts {
 }
 
 /// In the order in which they are applied: a view comes after what it asks, a grant after what it is about.
-pub(super) static PARTS: [Part; 23] = parts![
+pub(super) static PARTS: [Part; 24] = parts![
     "servers/ring",
     "catalogue/functions",
     "executions/functions",
@@ -53,6 +53,7 @@ pub(super) static PARTS: [Part; 23] = parts![
     "signals/comments",
     "locks/comments",
     "access/comments",
+    "servers/timeline",
     "servers/comments",
 ];
 

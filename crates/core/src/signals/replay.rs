@@ -1,10 +1,11 @@
 //! Replay: dead letters go back into the inbox, one or all that match. Whoever mended the trigger does it by hand.
 
-use stationmaster_wire::Signal;
+pub use stationmaster_wire::BulkReplay;
+use stationmaster_wire::{BulkAnswer, Signal};
 
 use super::{SignalStatus, inspect};
 use crate::db::{self, Database, Read as _, statement};
-use crate::executions::bulk::{Done, MOST, Pages, count, walk};
+use crate::executions::bulk::{MOST, Pages, count, walk};
 use crate::id::WorkspaceId;
 
 /// Dead letters put back by one transaction.
@@ -29,21 +30,6 @@ pub enum Error {
     Database(#[from] db::Error),
 }
 
-/// Which dead letters; every field that is given must match.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    /// Of projects of this workspace.
-    pub workspace: Option<WorkspaceId>,
-    /// Of this project.
-    pub project: Option<String>,
-    /// Of this task queue.
-    pub task_queue: Option<String>,
-    /// With this name.
-    pub name: Option<String>,
-    /// Put aside for this reason.
-    pub reason: Option<String>,
-}
-
 /// Puts one dead letter back. Answers how it is now.
 pub async fn replay(database: &Database, id: &str, actor: &str) -> Result<Signal, Error> {
     let read = async || {
@@ -60,9 +46,17 @@ pub async fn replay(database: &Database, id: &str, actor: &str) -> Result<Signal
     })
 }
 
-/// Puts back what matches and was dead when this began, at most [`MOST`]; there may be more, which the next call finds.
-pub async fn replay_matching(database: &Database, filter: &Filter, actor: &str) -> Result<Done, Error> {
-    let dead = Dead::of(database, filter).await?;
+/// Puts back what matches and was dead when this began, at most [`MOST`]; there may be more, which the next call finds. A dry
+/// run counts it.
+pub async fn replay_matching(
+    database: &Database,
+    request: &BulkReplay,
+    actor: &str,
+) -> Result<BulkAnswer, Error> {
+    let dead = Dead::of(database, request).await?;
+    if request.dry_run {
+        return Ok(count(database, &dead).await?);
+    }
     let replay = |page: Vec<Letter>| async move {
         let ids: Vec<String> = page.into_iter().map(|(id, _)| id).collect();
         Ok(back(database, &ids, actor).await?)
@@ -70,26 +64,21 @@ pub async fn replay_matching(database: &Database, filter: &Filter, actor: &str) 
     walk(database, &dead, (MOST, BATCH), replay).await
 }
 
-/// How many dead letters such a replay would put back.
-pub async fn count_matching(database: &Database, filter: &Filter) -> Result<Done, Error> {
-    Ok(count(database, &Dead::of(database, filter).await?).await?)
-}
-
 /// A dead letter: its id, and when it was put aside.
 type Letter = (String, jiff_sqlx::Timestamp);
 
 /// Dead letters in the order in which they were put aside. What dies again meanwhile is not met twice.
 struct Dead<'a> {
-    filter: &'a Filter,
+    request: &'a BulkReplay,
     before: jiff_sqlx::Timestamp,
 }
 
 impl<'a> Dead<'a> {
     /// What matches and is dead now.
-    async fn of(database: &Database, filter: &'a Filter) -> Result<Self, db::Error> {
+    async fn of(database: &Database, request: &'a BulkReplay) -> Result<Self, db::Error> {
         let now = sqlx::query_scalar("select clock_timestamp()");
         let before = now.one(database).await?;
-        Ok(Self { filter, before })
+        Ok(Self { request, before })
     }
 }
 
@@ -104,13 +93,13 @@ impl Pages for Dead<'_> {
     ) -> Result<Vec<Letter>, db::Error> {
         let (id, at) = after.unzip();
         sqlx::query_as(statement!("signals/dead"))
-            .bind(&self.filter.project)
-            .bind(&self.filter.task_queue)
-            .bind(&self.filter.name)
-            .bind(&self.filter.reason)
+            .bind(&self.request.project)
+            .bind(&self.request.task_queue)
+            .bind(&self.request.name)
+            .bind(&self.request.reason)
             .bind(limit)
             .bind(self.before)
-            .bind(database.among(self.filter.workspace))
+            .bind(database.among(self.request.workspace_id.map(WorkspaceId)))
             .bind(at)
             .bind(id)
             .persistent(false)

@@ -6,58 +6,23 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
+pub use stationmaster_wire::{NewSignal, SignalSent};
 use uuid::Uuid;
 
 use super::{DEFAULT_TASK_QUEUE, MAX_NAME};
 use crate::db::{self, Database, column, statement, within};
-use crate::executions::enqueue::{MAX_INPUT, MAX_KEY};
+use crate::executions::enqueue::{MAX_INPUT, MAX_KEY, spoken};
 
-/// A signal to be sent.
-#[derive(Debug, Clone)]
-pub struct Signal {
-    /// The sender's own id of it; a repeat with the same id is acknowledged and sends nothing.
-    pub id: String,
-    /// The project that it is for.
-    pub project: String,
-    /// The task queue of the project.
-    pub task_queue: String,
-    /// Its name: triggers go by it.
-    pub name: String,
-    /// What it carries; `None` is `{}`. Becomes the input of the execution, verbatim.
-    pub payload: Option<Box<RawValue>>,
-    /// The sender's own reference; carried through to the execution.
-    pub correlation_id: Option<String>,
-    /// The sender's trace context (W3C `traceparent`).
-    pub traceparent: Option<String>,
+fn id(signal: &NewSignal) -> &str {
+    signal.id.as_deref().unwrap_or_default()
 }
 
-impl Signal {
-    /// A signal with a new id and nothing special about it.
-    #[must_use]
-    pub fn new(project: &str, name: &str) -> Self {
-        Self {
-            id: Uuid::now_v7().to_string(),
-            project: project.to_owned(),
-            task_queue: DEFAULT_TASK_QUEUE.to_owned(),
-            name: name.to_owned(),
-            payload: None,
-            correlation_id: None,
-            traceparent: None,
-        }
-    }
-
-    fn payload(&self) -> &str {
-        self.payload.as_deref().map_or("{}", RawValue::get)
-    }
+fn task_queue(signal: &NewSignal) -> &str {
+    signal.task_queue.as_deref().unwrap_or(DEFAULT_TASK_QUEUE)
 }
 
-/// What became of a signal that was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
-    /// It is in the inbox.
-    New,
-    /// It was sent before; nothing has changed.
-    Before,
+fn payload(signal: &NewSignal) -> &str {
+    signal.payload.as_deref().map_or("{}", RawValue::get)
 }
 
 /// Why nothing was sent.
@@ -74,11 +39,11 @@ pub enum Error {
         size: usize,
     },
     /// A name that cannot be kept.
-    #[error("signal {index}: the {field} must have 1 to {limit} characters")]
+    #[error("signal {index}: the {} must have 1 to {limit} characters", spoken(.field))]
     BadName {
         /// Which signal, counted from 0.
         index: usize,
-        /// Which field.
+        /// Which field, as the wire names it.
         field: &'static str,
         /// The most that it may have.
         limit: usize,
@@ -110,33 +75,40 @@ impl From<db::Error> for Error {
 }
 
 /// Sends one signal.
-pub async fn send(database: &Database, signal: &Signal, by: &str) -> Result<Sent, Error> {
-    let answers = send_all(database, std::slice::from_ref(signal), by).await?;
-    Ok(answers.first().copied().unwrap_or(Sent::Before))
+pub async fn send(database: &Database, signal: NewSignal, by: &str) -> Result<SignalSent, Error> {
+    let mut sent = send_all(database, vec![signal], by).await?;
+    Ok(sent.swap_remove(0))
 }
 
-/// Sends many signals, all or none, and answers in their order. They are committed when it returns.
-pub async fn send_all(database: &Database, signals: &[Signal], by: &str) -> Result<Vec<Sent>, Error> {
-    check(signals)?;
+/// Sends many signals, all or none, and answers for each in their order. They are committed when it returns.
+pub async fn send_all(
+    database: &Database,
+    mut signals: Vec<NewSignal>,
+    by: &str,
+) -> Result<Vec<SignalSent>, Error> {
+    for signal in &mut signals {
+        signal.id.get_or_insert_with(|| Uuid::now_v7().to_string());
+    }
+    check(&signals)?;
     // Two batches with the same ids in other orders can wait for each other; PostgreSQL then ends one of them.
     let is_conflict = |error: &Error| matches!(error, Error::Database(error) if error.is_conflict());
-    db::despite_conflicts(|| insert(database, signals, by), is_conflict).await
+    db::despite_conflicts(|| insert(database, &signals, by), is_conflict).await
 }
 
-fn check(signals: &[Signal]) -> Result<(), Error> {
-    let mut seen: HashMap<&str, &Signal> = HashMap::new();
+fn check(signals: &[NewSignal]) -> Result<(), Error> {
+    let mut seen: HashMap<&str, &NewSignal> = HashMap::new();
     for (index, signal) in signals.iter().enumerate() {
-        let size = signal.payload().len();
+        let size = payload(signal).len();
         if size > MAX_INPUT {
             return Err(Error::TooLarge { index, size });
         }
         let names = [
-            ("id", Some(&signal.id), MAX_NAME),
+            ("id", signal.id.as_ref(), MAX_NAME),
             ("project", Some(&signal.project), MAX_NAME),
-            ("task queue", Some(&signal.task_queue), MAX_NAME),
+            ("task_queue", signal.task_queue.as_ref(), MAX_NAME),
             ("name", Some(&signal.name), MAX_NAME),
-            ("correlation id", signal.correlation_id.as_ref(), MAX_KEY),
-            ("trace context", signal.traceparent.as_ref(), MAX_KEY),
+            ("correlation_id", signal.correlation_id.as_ref(), MAX_KEY),
+            ("traceparent", signal.traceparent.as_ref(), MAX_KEY),
         ];
         for (field, name, limit) in names {
             let bad = |name: &String| name.is_empty() || name.chars().count() > limit || name.contains('\0');
@@ -145,32 +117,32 @@ fn check(signals: &[Signal]) -> Result<(), Error> {
             }
         }
         // Payloads are compared as they are written; two spellings of one value in one batch are a mistake worth hearing of.
-        let twin = seen.insert(&signal.id, signal);
+        let twin = seen.insert(id(signal), signal);
         if twin.is_some_and(|twin| !same(twin, signal)) {
-            let id = signal.id.clone();
+            let id = id(signal).to_owned();
             return Err(Error::Conflict { index, id });
         }
     }
     Ok(())
 }
 
-fn same(one: &Signal, other: &Signal) -> bool {
+fn same(one: &NewSignal, other: &NewSignal) -> bool {
     one.project == other.project
-        && one.task_queue == other.task_queue
+        && task_queue(one) == task_queue(other)
         && one.name == other.name
-        && one.payload() == other.payload()
+        && payload(one) == payload(other)
         && one.correlation_id == other.correlation_id
 }
 
-async fn insert(database: &Database, signals: &[Signal], by: &str) -> Result<Vec<Sent>, Error> {
+async fn insert(database: &Database, signals: &[NewSignal], by: &str) -> Result<Vec<SignalSent>, Error> {
     let mut transaction = database.transaction().await?;
     let new: Vec<String> = within(
         sqlx::query_scalar(statement!("signals/send"))
-            .bind(column(signals, |signal| signal.id.as_str()))
+            .bind(column(signals, id))
             .bind(column(signals, |signal| signal.project.as_str()))
-            .bind(column(signals, |signal| signal.task_queue.as_str()))
+            .bind(column(signals, task_queue))
             .bind(column(signals, |signal| signal.name.as_str()))
-            .bind(column(signals, Signal::payload))
+            .bind(column(signals, payload))
             .bind(column(signals, |signal| signal.correlation_id.as_deref()))
             .bind(column(signals, |signal| signal.traceparent.as_deref()))
             .bind(by)
@@ -179,19 +151,19 @@ async fn insert(database: &Database, signals: &[Signal], by: &str) -> Result<Vec
     .await?;
     let mut new: HashSet<String> = new.into_iter().collect();
     let skipped: Vec<usize> = (0..signals.len())
-        .filter(|&index| !new.contains(&signals[index].id))
+        .filter(|&index| !new.contains(id(&signals[index])))
         .collect();
     if !skipped.is_empty() {
         compare(&mut transaction, signals, &skipped).await?;
     }
     transaction.finish().await?;
     // Of twins in one batch the first is new.
-    let sent = signals.iter().map(|signal| {
-        if new.remove(&signal.id) {
-            Sent::New
-        } else {
-            Sent::Before
-        }
+    let sent = signals.iter().map(|signal| match new.take(id(signal)) {
+        Some(id) => SignalSent { id, duplicate: false },
+        None => SignalSent {
+            id: id(signal).to_owned(),
+            duplicate: true,
+        },
     });
     Ok(sent.collect())
 }
@@ -199,17 +171,17 @@ async fn insert(database: &Database, signals: &[Signal], by: &str) -> Result<Vec
 /// Some ids were used before: by the same signals, or by others.
 async fn compare(
     transaction: &mut sqlx::PgConnection,
-    signals: &[Signal],
+    signals: &[NewSignal],
     skipped: &[usize],
 ) -> Result<(), Error> {
     let asked = || skipped.iter().map(|&index| &signals[index]);
     let rows: Vec<(i64, bool)> = within(
         sqlx::query_as(statement!("signals/same_id"))
-            .bind(column(asked(), |signal| signal.id.as_str()))
+            .bind(column(asked(), id))
             .bind(column(asked(), |signal| signal.project.as_str()))
-            .bind(column(asked(), |signal| signal.task_queue.as_str()))
+            .bind(column(asked(), task_queue))
             .bind(column(asked(), |signal| signal.name.as_str()))
-            .bind(column(asked(), Signal::payload))
+            .bind(column(asked(), payload))
             .bind(column(asked(), |signal| signal.correlation_id.as_deref()))
             .fetch_all(transaction),
     )
@@ -223,7 +195,7 @@ async fn compare(
     match other {
         None => Ok(()),
         Some((_, &index)) => {
-            let id = signals[index].id.clone();
+            let id = id(&signals[index]).to_owned();
             Err(Error::Conflict { index, id })
         }
     }

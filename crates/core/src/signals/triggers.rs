@@ -4,7 +4,7 @@
 //! whoever may act for the workspace may send its signals, and nobody can route into another tenant's slots.
 
 use serde_json::value::RawValue;
-pub use stationmaster_wire::Trigger;
+pub use stationmaster_wire::{Trigger, TriggerChange};
 
 use super::MAX_NAME;
 use super::schema::Schema;
@@ -13,21 +13,15 @@ use crate::db::{self, Database, Read as _, statement, within};
 use crate::id::{DefinitionId, WorkspaceId};
 use crate::session::Session;
 
-/// A rule to be set.
-#[derive(Debug, Clone)]
-pub struct NewTrigger {
+/// Which trigger.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
     /// The project.
-    pub project: String,
+    pub project: &'a str,
     /// Only for signals of this task queue; `None`: for every queue that has no trigger of its own for the name.
-    pub task_queue: Option<String>,
+    pub task_queue: Option<&'a str>,
     /// The name of the signal.
-    pub name: String,
-    /// What it starts.
-    pub definition_id: DefinitionId,
-    /// What the payload must look like, as a JSON schema.
-    pub payload_schema: Option<Box<RawValue>>,
-    /// The priority of the items; higher goes first within the workspace.
-    pub priority: i32,
+    pub name: &'a str,
 }
 
 /// Why a trigger could not be set or removed.
@@ -72,28 +66,28 @@ fn queue_words(task_queue: Option<&str>) -> String {
 /// Makes a trigger or changes it, if it is as expected. The database writes it down in the audit.
 pub async fn set(
     database: &Database,
-    trigger: &NewTrigger,
+    place: Place<'_>,
+    change: &TriggerChange,
     expected: Expectation<'_, Trigger>,
 ) -> Result<Trigger, Error> {
-    let schema = check(trigger)?;
-    let place = Place {
-        project: &trigger.project,
-        task_queue: trigger.task_queue.as_deref(),
-        name: &trigger.name,
-    };
+    place.check()?;
+    let schema = change.payload_schema.as_deref().map(RawValue::get);
+    if let Some(schema) = schema {
+        Schema::read(schema).map_err(Error::BadSchema)?;
+    }
     let mut transaction = database.transaction().await?;
     place.meet(&mut transaction, expected).await?;
     let query = sqlx::query(statement!("triggers/set"))
-        .bind(&trigger.project)
-        .bind(trigger.task_queue.as_deref().unwrap_or_default())
-        .bind(&trigger.name)
-        .bind(trigger.definition_id)
+        .bind(place.project)
+        .bind(place.task_queue.unwrap_or_default())
+        .bind(place.name)
+        .bind(change.workflow_definition_id)
         .bind(schema)
-        .bind(trigger.priority);
+        .bind(change.priority);
     within(query.execute(&mut *transaction))
         .await
         .map_err(|error| match error.code().as_deref() {
-            Some("23503") => Error::UnknownDefinition(trigger.definition_id),
+            Some("23503") => Error::UnknownDefinition(DefinitionId(change.workflow_definition_id)),
             Some("23514") => Error::OtherWorkspace(error.message()),
             Some(code) if code.starts_with("22") => Error::BadSchema(error.message()),
             _ => Error::Database(error),
@@ -101,14 +95,6 @@ pub async fn set(
     let now = place.read(&mut transaction).await?;
     transaction.finish().await?;
     now.ok_or_else(|| place.not_found())
-}
-
-/// Which trigger.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    project: &'a str,
-    task_queue: Option<&'a str>,
-    name: &'a str,
 }
 
 impl Place<'_> {
@@ -125,13 +111,20 @@ impl Place<'_> {
     }
 
     async fn read(self, session: &mut Session) -> Result<Option<Trigger>, db::Error> {
-        let which = Which {
-            project: Some(self.project),
-            task_queue: Some(self.task_queue.unwrap_or_default()),
-            name: Some(self.name),
-            ..Which::default()
-        };
-        Ok(read(session, &which, None, 1).await?.into_iter().next())
+        Ok(read(session, &self.into(), None, 1).await?.into_iter().next())
+    }
+
+    fn check(self) -> Result<(), Error> {
+        let names = [
+            ("project", Some(self.project)),
+            ("task queue", self.task_queue),
+            ("name", Some(self.name)),
+        ];
+        let bad = |name: &str| name.is_empty() || name.chars().count() > MAX_NAME || name.contains('\0');
+        match names.into_iter().find(|(_, name)| name.is_some_and(bad)) {
+            Some((field, _)) => Err(Error::BadName(field)),
+            None => Ok(()),
+        }
     }
 
     fn not_found(self) -> Error {
@@ -141,26 +134,6 @@ impl Place<'_> {
             name: self.name.to_owned(),
         }
     }
-}
-
-/// The schema of the payload, when everything is as it must be.
-fn check(trigger: &NewTrigger) -> Result<Option<&str>, Error> {
-    let names = [
-        ("project", Some(&trigger.project)),
-        ("task queue", trigger.task_queue.as_ref()),
-        ("name", Some(&trigger.name)),
-    ];
-    for (field, name) in names {
-        let bad = |name: &String| name.is_empty() || name.chars().count() > MAX_NAME || name.contains('\0');
-        if name.is_some_and(bad) {
-            return Err(Error::BadName(field));
-        }
-    }
-    let schema = trigger.payload_schema.as_deref().map(RawValue::get);
-    if let Some(schema) = schema {
-        Schema::read(schema).map_err(Error::BadSchema)?;
-    }
-    Ok(schema)
 }
 
 /// Which triggers; every field that is given must match.
@@ -176,6 +149,27 @@ pub struct Which<'a> {
     pub workspace: Option<WorkspaceId>,
     /// After this project, task queue (empty: every) and name: where the last page ended.
     pub after: Option<(&'a str, &'a str, &'a str)>,
+}
+
+impl<'a> From<Place<'a>> for Which<'a> {
+    fn from(place: Place<'a>) -> Self {
+        Self {
+            project: Some(place.project),
+            task_queue: Some(place.task_queue.unwrap_or_default()),
+            name: Some(place.name),
+            ..Self::default()
+        }
+    }
+}
+
+/// One trigger, when it is in scope.
+pub async fn show(database: &Database, place: Place<'_>) -> Result<Trigger, Error> {
+    let names = [place.project, place.task_queue.unwrap_or_default(), place.name];
+    if names.iter().any(|name| name.contains('\0')) {
+        return Err(place.not_found());
+    }
+    let found = list(database, &place.into(), 1).await?;
+    found.into_iter().next().ok_or_else(|| place.not_found())
 }
 
 /// Triggers of projects in scope in the order of their projects, task queues and names.
@@ -208,22 +202,15 @@ async fn read(
 /// Removes a trigger, if it is as expected. Signals of its name become dead letters from then on.
 pub async fn remove(
     database: &Database,
-    project: &str,
-    task_queue: Option<&str>,
-    name: &str,
+    place: Place<'_>,
     expected: Expectation<'_, Trigger>,
 ) -> Result<(), Error> {
-    let place = Place {
-        project,
-        task_queue,
-        name,
-    };
     let mut transaction = database.transaction().await?;
     place.meet(&mut transaction, expected).await?;
     let query = sqlx::query(statement!("triggers/remove"))
-        .bind(project)
-        .bind(task_queue.unwrap_or_default())
-        .bind(name);
+        .bind(place.project)
+        .bind(place.task_queue.unwrap_or_default())
+        .bind(place.name);
     if within(query.execute(&mut *transaction)).await?.rows_affected() == 0 {
         return Err(place.not_found());
     }

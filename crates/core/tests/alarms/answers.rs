@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use stationmaster_core::alarms::inspect;
-use stationmaster_core::alarms::set::{SetAlarm, When};
+use stationmaster_wire::NewAlarm;
 
-use crate::bed::{Bed, YEARLY};
+use crate::bed::{Bed, YEARLY, once_in};
 use crate::common::eventually;
 use crate::common::receiver::Reply;
 
@@ -14,9 +14,9 @@ async fn the_whole_ladder_is_climbed_under_one_id_and_then_the_alarm_has_failed(
     let bed = Bed::new().await;
     bed.receiver.always("/down", Reply::status(500));
     let server = bed.server().await;
-    let request = SetAlarm {
+    let request = NewAlarm {
         max_failures: Some(7),
-        ..bed.request(When::In(Duration::ZERO), "/down")
+        ..bed.request(once_in(Duration::ZERO), "/down")
     };
     let id = bed.set(request).await;
     let steps = [30, 60, 120, 240, 480, 900];
@@ -211,7 +211,7 @@ async fn a_series_that_keeps_failing_is_paused_when_it_asked_for_that() {
     let bed = Bed::new().await;
     bed.receiver.always("/bad", Reply::status(404));
     let server = bed.server().await;
-    let request = SetAlarm {
+    let request = NewAlarm {
         pause_after: Some(2),
         ..bed.cron("* * * * * *", "/bad")
     };
@@ -271,10 +271,10 @@ async fn a_target_that_nobody_listens_at_is_tried_again_and_said_to_be_silent() 
     let mut settings = bed.settings();
     settings.allow_targets = vec!["127.0.0.0/8".parse().unwrap()];
     let server = bed.server_with(settings).await;
-    let request = SetAlarm {
+    let request = NewAlarm {
         target_url: Some(format!("http://{nobody}/")),
         max_failures: Some(2),
-        ..bed.request(When::In(Duration::ZERO), "/")
+        ..bed.request(once_in(Duration::ZERO), "/")
     };
     let id = bed.set(request).await;
     bed.next_try(id, 1).await;

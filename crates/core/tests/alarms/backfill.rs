@@ -3,9 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use stationmaster_core::alarms::backfill::{backfill, preview};
 use stationmaster_core::alarms::operate;
-use stationmaster_core::alarms::set::When;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, once_at};
 use crate::common::eventually;
 
 #[tokio::test]
@@ -62,7 +61,7 @@ async fn a_backfill_that_cannot_be_is_refused() {
     let database = &bed.testbed.database;
     let now = Timestamp::now();
     let minutely = bed.set(bed.cron("* * * * *", "/")).await;
-    let once = bed.set(bed.request(When::At(now), "/")).await;
+    let once = bed.set(bed.request(once_at(now), "/")).await;
     let long = now - SignedDuration::from_hours(24);
     assert!(
         matches!(

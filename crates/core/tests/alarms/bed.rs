@@ -7,8 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use stationmaster_core::alarms::Settings;
 use stationmaster_core::alarms::inspect::{self, Alarm, AlarmEvent, Occurrence};
-use stationmaster_core::alarms::set::{SetAlarm, When, set};
+use stationmaster_core::alarms::set::set;
 use stationmaster_core::id::{AlarmId, WorkspaceId};
+use stationmaster_wire::NewAlarm;
 
 use crate::common::receiver::{Received, Receiver};
 use crate::common::{Server, Testbed, eventually};
@@ -22,6 +23,40 @@ pub(crate) struct Bed {
 
 /// An expression that comes so seldom that only its first occurrence matters.
 pub(crate) const YEARLY: &str = "0 0 1 1 *";
+
+/// Once, at this instant.
+pub(crate) fn once_at(at: Timestamp) -> NewAlarm {
+    NewAlarm {
+        fire_at: Some(at),
+        ..NewAlarm::default()
+    }
+}
+
+/// Once, after this time.
+pub(crate) fn once_in(delay: Duration) -> NewAlarm {
+    NewAlarm {
+        delay: Some(delay.as_secs_f64()),
+        ..NewAlarm::default()
+    }
+}
+
+/// Once, when the clocks of the zone show this time.
+pub(crate) fn civil(at: &str, zone: &str) -> NewAlarm {
+    NewAlarm {
+        civil_at: Some(at.to_owned()),
+        timezone: Some(zone.to_owned()),
+        ..NewAlarm::default()
+    }
+}
+
+/// Again and again.
+pub(crate) fn cron(expression: &str, zone: &str) -> NewAlarm {
+    NewAlarm {
+        cron_expr: Some(expression.to_owned()),
+        timezone: Some(zone.to_owned()),
+        ..NewAlarm::default()
+    }
+}
 
 impl Bed {
     pub(crate) async fn new() -> Self {
@@ -51,15 +86,23 @@ impl Bed {
         Server::start_alarms(&self.testbed.url, settings).await
     }
 
-    /// A request for an alarm that goes to this path of the receiver.
-    pub(crate) fn request(&self, when: When, path: &str) -> SetAlarm {
-        SetAlarm {
-            target_url: Some(self.receiver.url(path)),
-            ..SetAlarm::new(self.workspace, when)
+    /// A request for an alarm of the workspace, that goes to the router.
+    pub(crate) fn plain(&self, when: NewAlarm) -> NewAlarm {
+        NewAlarm {
+            workspace_id: self.workspace.0,
+            ..when
         }
     }
 
-    pub(crate) async fn set(&self, request: SetAlarm) -> AlarmId {
+    /// A request for an alarm that goes to this path of the receiver.
+    pub(crate) fn request(&self, when: NewAlarm, path: &str) -> NewAlarm {
+        NewAlarm {
+            target_url: Some(self.receiver.url(path)),
+            ..self.plain(when)
+        }
+    }
+
+    pub(crate) async fn set(&self, request: NewAlarm) -> AlarmId {
         set(&self.testbed.database, &request, "tester")
             .await
             .unwrap()
@@ -68,15 +111,11 @@ impl Bed {
 
     /// One that fires now.
     pub(crate) async fn now(&self, path: &str) -> AlarmId {
-        self.set(self.request(When::In(Duration::ZERO), path)).await
+        self.set(self.request(once_in(Duration::ZERO), path)).await
     }
 
-    pub(crate) fn cron(&self, expression: &str, path: &str) -> SetAlarm {
-        let when = When::Cron {
-            expression: expression.to_owned(),
-            zone: "UTC".to_owned(),
-        };
-        self.request(when, path)
+    pub(crate) fn cron(&self, expression: &str, path: &str) -> NewAlarm {
+        self.request(cron(expression, "UTC"), path)
     }
 
     pub(crate) async fn alarm(&self, id: AlarmId) -> Alarm {

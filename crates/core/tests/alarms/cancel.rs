@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use stationmaster_core::alarms::set::When;
 use stationmaster_core::alarms::{AlarmStatus, operate};
 
-use crate::bed::Bed;
+use crate::bed::{Bed, once_in};
 use crate::common::eventually;
 use crate::common::receiver::Reply;
 
@@ -66,7 +65,7 @@ async fn cancels_that_race_with_fires_leave_each_alarm_in_one_state_with_a_true_
     let servers = [bed.server().await, bed.server().await];
     let mut ids = Vec::new();
     for round in 0..60_u64 {
-        let when = When::In(Duration::from_millis(round % 7));
+        let when = once_in(Duration::from_millis(round % 7));
         let id = bed.set(bed.request(when, "/race")).await;
         let database = bed.testbed.database.clone();
         ids.push((

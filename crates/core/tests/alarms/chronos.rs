@@ -7,11 +7,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use stationmaster_core::alarms::Misfire;
-use stationmaster_core::alarms::set::SetAlarm;
 use stationmaster_core::id::AlarmId;
 use stationmaster_core::presence::Presence;
 use stationmaster_schedule::{Cron, DstPolicy, Series, zone};
+use stationmaster_wire::{Misfire, NewAlarm};
 
 use crate::bed::Bed;
 use crate::common::eventually;
@@ -46,8 +45,9 @@ async fn every_instant_is_met_by_an_accepted_wake_of_its_own_through_kills_and_f
     let end = begin + LENGTH;
     let mut alarms: HashMap<AlarmId, &str> = HashMap::new();
     for (place, expression) in SERIES.iter().enumerate() {
-        let request = SetAlarm {
-            misfire: Misfire::CatchUp(1000),
+        let request = NewAlarm {
+            misfire: Some(Misfire::CatchUp),
+            catch_up: Some(1000),
             max_failures: Some(100),
             start_at: Some(begin + SignedDuration::from_secs(1)),
             end_at: Some(end),

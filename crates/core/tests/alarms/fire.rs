@@ -5,9 +5,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use stationmaster_core::alarms::Settings;
-use stationmaster_core::alarms::set::{SetAlarm, When, set};
+use stationmaster_core::alarms::set::set;
+use stationmaster_wire::NewAlarm;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, once_at, once_in};
 use crate::common::receiver::Received;
 use crate::common::{eventually, raw, within};
 
@@ -15,12 +16,12 @@ use crate::common::{eventually, raw, within};
 async fn an_alarm_for_once_wakes_the_router_and_is_fired() {
     let bed = Bed::new().await;
     let server = bed.server().await;
-    let request = SetAlarm {
+    let request = NewAlarm {
         user_id: Some("user-7".to_owned()),
         conversation_id: Some("talk-1".to_owned()),
         message: Some("Zeit für den Zug \u{1f682}".to_owned()),
         payload: Some(raw(r#"{"track": 9.750}"#)),
-        ..SetAlarm::new(bed.workspace, When::In(Duration::ZERO))
+        ..bed.plain(once_in(Duration::ZERO))
     };
     let id = set(&bed.testbed.database, &request, "tester")
         .await
@@ -99,9 +100,9 @@ async fn a_payload_is_sent_character_by_character() {
     ];
     for (place, payload) in payloads.iter().enumerate() {
         let path = format!("/{place}");
-        let request = SetAlarm {
+        let request = NewAlarm {
             payload: Some(raw(payload)),
-            ..bed.request(When::In(Duration::ZERO), &path)
+            ..bed.request(once_in(Duration::ZERO), &path)
         };
         bed.set(request).await;
         let wakes = bed.wakes(&path, 1).await;
@@ -123,10 +124,10 @@ async fn a_server_sleeps_until_the_next_alarm_is_due_and_learns_of_new_ones() {
     let server = bed.server_with(settings).await;
     // It has looked and found nothing; then it sleeps.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    bed.set(bed.request(When::In(Duration::ZERO), "/now")).await;
+    bed.set(bed.request(once_in(Duration::ZERO), "/now")).await;
     bed.wakes("/now", 1).await;
     let at = Timestamp::now() + SignedDuration::from_millis(1500);
-    bed.set(bed.request(When::At(at), "/soon")).await;
+    bed.set(bed.request(once_at(at), "/soon")).await;
     let took = within(Duration::from_secs(20), "the second one fires", async || {
         !bed.receiver.at("/soon").is_empty()
     })
@@ -157,7 +158,7 @@ async fn a_cron_alarm_fires_and_moves_on() {
 async fn a_series_with_an_end_retires_after_its_last_occurrence() {
     let bed = Bed::new().await;
     let now = Timestamp::now();
-    let request = SetAlarm {
+    let request = NewAlarm {
         end_at: Some(now + SignedDuration::from_millis(2500)),
         ..bed.cron("* * * * * *", "/until")
     };

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use stationmaster_core::alarms::Settings;
-use stationmaster_core::alarms::set::{Error, SetAlarm, When, set};
+use stationmaster_core::alarms::set::{Error, set};
+use stationmaster_wire::NewAlarm;
 use tokio::net::TcpListener;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, once_in};
 use crate::common::eventually;
 use crate::common::receiver::Reply;
 
@@ -215,10 +216,10 @@ async fn two_hundred_hostile_targets_reach_no_listener() {
     let server = bed.server_with(Settings::default()).await;
     let (mut refused, mut ids) = (0, Vec::new());
     for url in &urls {
-        let request = SetAlarm {
+        let request = NewAlarm {
             target_url: Some(url.clone()),
             max_failures: Some(1),
-            ..SetAlarm::new(bed.workspace, When::In(Duration::ZERO))
+            ..bed.plain(once_in(Duration::ZERO))
         };
         match set(&bed.testbed.database, &request, "tester").await {
             Ok(answer) => ids.push((url, answer.alarm())),
@@ -269,10 +270,10 @@ async fn an_operator_may_allow_what_is_not_public() {
             ..Settings::default()
         };
         let server = bed.server_with(settings).await;
-        let request = SetAlarm {
+        let request = NewAlarm {
             target_url: Some(format!("http://{host}:{port}/")),
             max_failures: Some(1),
-            ..SetAlarm::new(bed.workspace, When::In(Duration::ZERO))
+            ..bed.plain(once_in(Duration::ZERO))
         };
         bed.set(request).await;
         eventually("the trap is sprung", async || caught.load(Ordering::SeqCst) > 0).await;
@@ -290,16 +291,14 @@ async fn the_router_is_trusted_where_no_target_is_named_and_nowhere_else() {
     };
     let server = bed.server_with(settings).await;
     for path in ["/internal/wake", "/admin/delete", ""] {
-        let mut request = bed.request(When::In(Duration::ZERO), path);
+        let mut request = bed.request(once_in(Duration::ZERO), path);
         request.max_failures = Some(1);
         let id = bed.set(request).await;
         bed.until(id, "failed").await;
         assert_eq!(bed.occurrences(id).await[0].reason.as_deref(), Some("forbidden"));
     }
     assert_eq!(bed.receiver.arrived(), 0);
-    let unnamed = bed
-        .set(SetAlarm::new(bed.workspace, When::In(Duration::ZERO)))
-        .await;
+    let unnamed = bed.set(bed.plain(once_in(Duration::ZERO))).await;
     bed.until(unnamed, "fired").await;
     assert_eq!(bed.receiver.at("/internal/wake").len(), 1);
     server.stop().await;
@@ -315,7 +314,7 @@ async fn a_redirect_into_the_house_is_not_followed() {
     };
     bed.receiver.always("/away", redirect);
     let server = bed.server().await;
-    let mut request = bed.request(When::In(Duration::ZERO), "/away");
+    let mut request = bed.request(once_in(Duration::ZERO), "/away");
     request.max_failures = Some(1);
     let id = bed.set(request).await;
     bed.until(id, "failed").await;

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use sqlx::Executor as _;
-use stationmaster_core::alarms::set::{SetAlarm, When};
 
-use crate::bed::Bed;
+use stationmaster_wire::NewAlarm;
+
+use crate::bed::{Bed, once_in};
 use crate::common::receiver::{Receiver, Reply};
 use crate::common::{eventually, within};
 
@@ -20,9 +21,9 @@ async fn a_slow_target_does_not_delay_the_others() {
     settings.batch_size = 10;
     settings.allow_targets = vec!["127.0.0.0/8".parse().unwrap()];
     for _ in 0..200 {
-        let request = SetAlarm {
+        let request = NewAlarm {
             target_url: Some(slow.url("/")),
-            ..bed.request(When::In(Duration::ZERO), "/")
+            ..bed.request(once_in(Duration::ZERO), "/")
         };
         bed.set(request).await;
     }
@@ -61,10 +62,10 @@ async fn a_dead_target_trips_its_own_breaker_and_the_rest_fires_when_it_comes_ba
     settings.per_target = 4;
     let server = bed.server_with(settings).await;
     for _ in 0..60 {
-        let request = SetAlarm {
+        let request = NewAlarm {
             target_url: Some(format!("http://{address}/")),
             max_failures: Some(100),
-            ..bed.request(When::In(Duration::ZERO), "/")
+            ..bed.request(once_in(Duration::ZERO), "/")
         };
         bed.set(request).await;
     }
@@ -109,7 +110,7 @@ async fn an_alarm_that_somebody_keeps_locked_delays_no_other() {
     let settling = bed.now("/held").await;
     eventually("its wake is under way", async || bed.receiver.arrived() == 1).await;
     let claiming = bed
-        .set(bed.request(When::In(Duration::from_secs(2)), "/later"))
+        .set(bed.request(once_in(Duration::from_secs(2)), "/later"))
         .await;
     let mut lunch = bed.testbed.connection().await;
     lunch.execute("begin").await.unwrap();

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use stationmaster_core::alarms::Misfire;
-use stationmaster_core::alarms::set::{SetAlarm, When};
+use stationmaster_wire::{Misfire, NewAlarm};
 
-use crate::bed::Bed;
+use crate::bed::{Bed, once_in};
 use crate::common::eventually;
 
 /// A minutely alarm whose next occurrence was due some minutes ago.
 async fn after_an_outage(bed: &Bed, misfire: Misfire, path: &str) -> stationmaster_core::id::AlarmId {
-    let request = SetAlarm {
-        misfire,
+    let request = NewAlarm {
+        misfire: Some(misfire),
+        catch_up: Some(3),
         ..bed.cron("* * * * *", path)
     };
     let id = bed.set(request).await;
@@ -55,7 +55,7 @@ async fn coalesce_wakes_once_for_the_whole_outage() {
 #[tokio::test]
 async fn catch_up_wakes_for_the_newest_in_order_and_records_the_others() {
     let bed = Bed::new().await;
-    let id = after_an_outage(&bed, Misfire::CatchUp(3), "/three").await;
+    let id = after_an_outage(&bed, Misfire::CatchUp, "/three").await;
     let server = bed.server().await;
     bed.wakes("/three", 3).await;
     eventually("all are settled", async || {
@@ -116,11 +116,11 @@ async fn skip_wakes_for_none_of_them_and_records_each() {
 async fn an_alarm_for_once_fires_days_late_unless_it_is_to_be_skipped() {
     let bed = Bed::new().await;
     let late = bed
-        .set(bed.request(When::In(Duration::from_hours(1)), "/late"))
+        .set(bed.request(once_in(Duration::from_hours(1)), "/late"))
         .await;
-    let request = SetAlarm {
-        misfire: Misfire::Skip,
-        ..bed.request(When::In(Duration::from_hours(1)), "/never")
+    let request = NewAlarm {
+        misfire: Some(Misfire::Skip),
+        ..bed.request(once_in(Duration::from_hours(1)), "/never")
     };
     let never = bed.set(request).await;
     bed.backdate(late, "3 days").await;
@@ -158,9 +158,10 @@ async fn a_long_outage_of_a_dense_series_is_one_line_and_one_wake() {
 #[tokio::test]
 async fn an_alarm_has_a_window_of_its_own() {
     let bed = Bed::new().await;
-    let request = SetAlarm {
-        misfire: Misfire::CatchUp(100),
-        misfire_window: Some(Duration::from_secs(150)),
+    let request = NewAlarm {
+        misfire: Some(Misfire::CatchUp),
+        catch_up: Some(100),
+        misfire_window: Some(150.0),
         ..bed.cron("* * * * *", "/window")
     };
     let id = bed.set(request).await;
@@ -178,8 +179,8 @@ async fn an_alarm_has_a_window_of_its_own() {
 #[tokio::test]
 async fn jitter_moves_the_due_time_and_not_the_nominal_instant() {
     let bed = Bed::new().await;
-    let request = SetAlarm {
-        jitter: Duration::from_hours(1),
+    let request = NewAlarm {
+        jitter: Some(3600.0),
         ..bed.cron("0 * * * *", "/jitter")
     };
     let id = bed.set(request).await;

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use stationmaster_core::alarms::edit::{self, Edit, edit};
+use stationmaster_core::alarms::edit::{self, edit};
 use stationmaster_core::alarms::operate::{self, fire, pause, resume};
-use stationmaster_core::alarms::set::When;
+use stationmaster_core::alarms::set;
 use stationmaster_core::id::AlarmId;
+use stationmaster_wire::{Alarm, AlarmChange, Misfire};
 
-use crate::bed::{Bed, YEARLY};
+use crate::bed::{Bed, YEARLY, cron, once_in};
 use crate::common::eventually;
 use crate::common::receiver::Reply;
 
@@ -101,13 +102,13 @@ async fn an_edit_changes_what_is_named_and_nothing_else() {
     request.payload = Some(crate::common::raw("[1]"));
     let id = bed.set(request).await;
     let next = bed.alarm(id).await.next_fire_at;
-    let change = Edit {
+    let change = AlarmChange {
         message: Some(Some("after".to_owned())),
         payload: Some(None),
         label: Some("renamed".to_owned()),
-        ..Edit::default()
+        ..AlarmChange::default()
     };
-    let alarm = edit(database, id, &change, "tester").await.unwrap();
+    let alarm = edit(database, id, &change, "tester", None).await.unwrap();
     assert_eq!(
         (alarm.message.as_deref(), alarm.label.as_str()),
         (Some("after"), "renamed")
@@ -117,18 +118,18 @@ async fn an_edit_changes_what_is_named_and_nothing_else() {
         (alarm.next_fire_at, alarm.target_url),
         (next, Some(bed.receiver.url("/old")))
     );
-    let sooner = Edit {
-        when: Some(When::In(Duration::ZERO)),
+    let sooner = AlarmChange {
+        delay: Some(0.0),
         target_url: Some(Some(bed.receiver.url("/new"))),
-        ..Edit::default()
+        ..AlarmChange::default()
     };
-    let alarm = edit(database, id, &sooner, "tester").await.unwrap();
+    let alarm = edit(database, id, &sooner, "tester", None).await.unwrap();
     assert_eq!((alarm.kind.as_str(), alarm.cron_expr), ("once", None));
     let server = bed.server().await;
     let wakes = bed.wakes("/new", 1).await;
     assert_eq!(wakes[0].json()["message"], "after");
     bed.until(id, "fired").await;
-    let over = edit(database, id, &sooner, "tester").await;
+    let over = edit(database, id, &sooner, "tester", None).await;
     assert!(
         matches!(over, Err(edit::Error::Operation(operate::Error::WrongState(_)))),
         "{over:?}"
@@ -142,29 +143,26 @@ async fn an_edit_that_cannot_be_changes_nothing() {
     let database = &bed.testbed.database;
     let id = bed.set(bed.cron(YEARLY, "/same")).await;
     let before = bed.alarm(id).await;
-    let cron = |expression: &str| When::Cron {
-        expression: expression.to_owned(),
-        zone: "UTC".to_owned(),
-    };
     for change in [
-        Edit {
-            when: Some(cron("0 0 30 2 *")),
-            ..Edit::default()
+        AlarmChange {
+            cron_expr: Some("0 0 30 2 *".to_owned()),
+            timezone: Some("UTC".to_owned()),
+            ..AlarmChange::default()
         },
-        Edit {
+        AlarmChange {
             target_url: Some(Some("ftp://a/".to_owned())),
-            ..Edit::default()
+            ..AlarmChange::default()
         },
-        Edit {
+        AlarmChange {
             max_failures: Some(Some(0)),
-            ..Edit::default()
+            ..AlarmChange::default()
         },
-        Edit {
+        AlarmChange {
             end_at: Some(Some("2020-01-01T00:00:00Z".parse().unwrap())),
-            ..Edit::default()
+            ..AlarmChange::default()
         },
     ] {
-        let refused = edit(database, id, &change, "tester").await;
+        let refused = edit(database, id, &change, "tester", None).await;
         assert!(
             matches!(refused, Err(edit::Error::Request(_))),
             "{change:?}: {refused:?}"
@@ -175,9 +173,122 @@ async fn an_edit_that_cannot_be_changes_nothing() {
         (before.next_fire_at, before.updated_at),
         (after.next_fire_at, after.updated_at)
     );
-    let unknown = edit(database, AlarmId::new(), &Edit::default(), "tester").await;
+    let unknown = edit(database, AlarmId::new(), &AlarmChange::default(), "tester", None).await;
     assert!(matches!(
         unknown,
         Err(edit::Error::Operation(operate::Error::NotFound(_)))
     ));
+}
+
+#[tokio::test]
+async fn what_a_change_cannot_say_is_refused_by_its_field() {
+    let bed = Bed::new().await;
+    let database = &bed.testbed.database;
+    let series = bed.set(bed.cron(YEARLY, "/")).await;
+    let once = bed.set(bed.request(once_in(Duration::from_hours(1)), "/")).await;
+    let plain = AlarmChange::default;
+    let cases = [
+        (
+            once,
+            AlarmChange {
+                timezone: Some("Asia/Tokyo".to_owned()),
+                ..plain()
+            },
+            "timezone",
+        ),
+        (
+            series,
+            AlarmChange {
+                timezone: Some("Mars/Olympus".to_owned()),
+                ..plain()
+            },
+            "timezone",
+        ),
+        (
+            series,
+            AlarmChange {
+                civil_at: Some("tomorrow".to_owned()),
+                ..plain()
+            },
+            "civil_at",
+        ),
+        (
+            series,
+            AlarmChange {
+                delay: Some(1.0),
+                cron_expr: Some(YEARLY.to_owned()),
+                ..plain()
+            },
+            "cron_expr",
+        ),
+        (
+            series,
+            AlarmChange {
+                delay: Some(-1.0),
+                ..plain()
+            },
+            "delay",
+        ),
+        (
+            series,
+            AlarmChange {
+                jitter: Some(-1.0),
+                ..plain()
+            },
+            "jitter",
+        ),
+        (
+            series,
+            AlarmChange {
+                misfire_window: Some(Some(0.0)),
+                ..plain()
+            },
+            "misfire_window",
+        ),
+        (
+            series,
+            AlarmChange {
+                catch_up: Some(3),
+                ..plain()
+            },
+            "catch_up",
+        ),
+    ];
+    for (id, change, field) in cases {
+        let refused = edit(database, id, &change, "tester", None).await;
+        let Err(edit::Error::Request(set::Error::Invalid(wrong))) = refused else {
+            panic!("{change:?}: {refused:?}");
+        };
+        assert_eq!(wrong.field, Some(field), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_keeps_the_zone_or_the_expression_that_it_does_not_name() {
+    let bed = Bed::new().await;
+    let database = &bed.testbed.database;
+    let id = bed.set(bed.request(cron("0 9 * * *", "Asia/Tokyo"), "/")).await;
+    let change = AlarmChange {
+        cron_expr: Some("0 10 * * *".to_owned()),
+        ..AlarmChange::default()
+    };
+    let alarm = edit(database, id, &change, "tester", None).await.unwrap();
+    assert_eq!(alarm.timezone.as_deref(), Some("Asia/Tokyo"));
+    let change = AlarmChange {
+        timezone: Some("Europe/Zurich".to_owned()),
+        misfire: Some(Misfire::CatchUp),
+        ..AlarmChange::default()
+    };
+    let alarm = edit(database, id, &change, "tester", None).await.unwrap();
+    assert_eq!(
+        (alarm.cron_expr.as_deref(), alarm.timezone.as_deref()),
+        (Some("0 10 * * *"), Some("Europe/Zurich"))
+    );
+    assert_eq!((alarm.misfire, alarm.catch_up), (Misfire::CatchUp, 10));
+    let seen = |alarm: Option<&Alarm>| alarm.is_some_and(|alarm| alarm.label == "other");
+    let refused = edit(database, id, &change, "tester", Some(Box::new(seen))).await;
+    assert!(
+        matches!(refused, Err(edit::Error::Operation(operate::Error::Unexpected))),
+        "{refused:?}"
+    );
 }

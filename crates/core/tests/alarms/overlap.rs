@@ -1,15 +1,15 @@
 //! What happens to an occurrence that comes while an earlier one is not settled.
 
 use stationmaster_core::alarms::Overlap;
-use stationmaster_core::alarms::set::SetAlarm;
+use stationmaster_wire::NewAlarm;
 
 use crate::bed::Bed;
 use crate::common::eventually;
 use crate::common::receiver::Reply;
 
-fn overlapping(bed: &Bed, overlap: Overlap) -> SetAlarm {
-    SetAlarm {
-        overlap,
+fn overlapping(bed: &Bed, overlap: Overlap) -> NewAlarm {
+    NewAlarm {
+        overlap: Some(overlap),
         ..bed.cron("* * * * * *", "/tick")
     }
 }

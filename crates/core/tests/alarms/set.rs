@@ -4,19 +4,13 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use stationmaster_core::alarms::inspect::{self, AlarmQuery};
-use stationmaster_core::alarms::set::{Answer, Error, SetAlarm, When, set};
-use stationmaster_core::id::{AlarmId, WorkspaceId};
+use stationmaster_core::alarms::set::{Error, Set, set};
+use stationmaster_core::id::AlarmId;
+use stationmaster_wire::{AlarmChange, NewAlarm};
 use uuid::Uuid;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, civil, cron, once_in};
 use crate::common::raw;
-
-fn cron(expression: &str, zone: &str) -> When {
-    When::Cron {
-        expression: expression.to_owned(),
-        zone: zone.to_owned(),
-    }
-}
 
 #[tokio::test]
 async fn an_expression_that_can_never_fire_is_refused_with_the_place() {
@@ -28,7 +22,7 @@ async fn an_expression_that_can_never_fire_is_refused_with_the_place() {
         ("* * *", "* * *"),
         ("0 0 * * FRYDAY", "FRYDAY"),
     ] {
-        let request = SetAlarm::new(bed.workspace, cron(expression, "UTC"));
+        let request = bed.plain(cron(expression, "UTC"));
         let Err(Error::Expression { at, pointed, message }) = set(database, &request, "tester").await else {
             panic!("{expression} is refused");
         };
@@ -37,19 +31,19 @@ async fn an_expression_that_can_never_fire_is_refused_with_the_place() {
             "{pointed}"
         );
     }
-    let unknown = SetAlarm::new(bed.workspace, cron("* * * * *", "Europe/Zuerich"));
+    let unknown = bed.plain(cron("* * * * *", "Europe/Zuerich"));
     let error = set(database, &unknown, "tester").await.unwrap_err();
     assert!(
-        matches!(&error, Error::Invalid(words) if words.contains("Europe/Zurich")),
+        matches!(&error, Error::Invalid(wrong) if wrong.words.contains("Europe/Zurich")),
         "{error}"
     );
-    let over = SetAlarm {
+    let over = NewAlarm {
         end_at: Some("2020-01-01T00:00:00Z".parse().unwrap()),
-        ..SetAlarm::new(bed.workspace, cron("* * * * *", "UTC"))
+        ..bed.plain(cron("* * * * *", "UTC"))
     };
     let error = set(database, &over, "tester").await.unwrap_err();
     assert!(
-        matches!(&error, Error::Invalid(words) if words.contains("never fires")),
+        matches!(&error, Error::Invalid(wrong) if wrong.words.contains("never fires")),
         "{error}"
     );
     assert_eq!(bed.testbed.count("alarms").await, 0);
@@ -59,65 +53,75 @@ async fn an_expression_that_can_never_fire_is_refused_with_the_place() {
 async fn what_does_not_fit_is_refused_in_words() {
     let bed = Bed::new().await;
     let database = &bed.testbed.database;
-    let base = || bed.request(When::In(Duration::from_mins(1)), "/");
-    let url = |url: &str| SetAlarm {
+    let base = || bed.request(once_in(Duration::from_mins(1)), "/");
+    let url = |url: &str| NewAlarm {
         target_url: Some(url.to_owned()),
         ..base()
     };
-    for (request, words) in [
-        (url("not a url"), "not a URL"),
-        (url("ftp://host/"), "http"),
-        (url("http://ann:word@host/"), "credentials"),
+    for (request, words, field) in [
+        (url("not a url"), "not a URL", Some("target_url")),
+        (url("ftp://host/"), "http", Some("target_url")),
+        (url("http://ann:word@host/"), "credentials", Some("target_url")),
         (
-            SetAlarm {
+            NewAlarm {
                 label: "x".repeat(201),
                 ..base()
             },
             "200 characters",
+            Some("label"),
         ),
         (
-            SetAlarm {
+            NewAlarm {
                 payload: Some(raw(&format!("\"{}\"", "x".repeat(300_000)))),
                 ..base()
             },
             "256 kib",
+            Some("payload"),
         ),
         (
-            SetAlarm {
+            NewAlarm {
                 max_failures: Some(0),
                 ..base()
             },
             "max failures",
+            Some("max_failures"),
         ),
         (
-            SetAlarm {
-                jitter: Duration::from_hours(25),
+            NewAlarm {
+                jitter: Some(25.0 * 3600.0),
                 ..base()
             },
             "jitter",
+            Some("jitter"),
         ),
         (
-            SetAlarm {
+            NewAlarm {
                 idempotency_key: Some("x".repeat(257)),
                 ..base()
             },
             "idempotency key",
+            Some("idempotency_key"),
         ),
         (
-            SetAlarm {
+            NewAlarm {
                 message: Some("a\0b".to_owned()),
                 ..base()
             },
             "",
+            None,
         ),
     ] {
         let error = set(database, &request, "tester").await.unwrap_err();
         let Error::Invalid(said) = &error else {
             panic!("{error:?}");
         };
-        assert!(said.contains(words), "{said}");
+        assert!(said.words.contains(words), "{said}");
+        assert_eq!(said.field, field, "{said}");
     }
-    let nowhere = SetAlarm::new(WorkspaceId::new(), When::In(Duration::ZERO));
+    let nowhere = NewAlarm {
+        workspace_id: Uuid::now_v7(),
+        ..once_in(Duration::ZERO)
+    };
     assert!(matches!(
         set(database, &nowhere, "tester").await,
         Err(Error::UnknownWorkspace(_))
@@ -128,28 +132,28 @@ async fn what_does_not_fit_is_refused_in_words() {
 async fn the_same_key_and_request_give_the_first_alarm_also_after_an_edit() {
     let bed = Bed::new().await;
     let database = &bed.testbed.database;
-    let request = SetAlarm {
+    let request = NewAlarm {
         idempotency_key: Some("k".to_owned()),
-        ..SetAlarm::new(bed.workspace, cron("0 9 * * *", "Europe/Zurich"))
+        ..bed.plain(cron("0 9 * * *", "Europe/Zurich"))
     };
     let first = set(database, &request, "tester").await.unwrap();
-    assert!(matches!(first, Answer::New(_)));
+    assert!(matches!(first, Set::New(_)));
     assert_eq!(
         set(database, &request, "other").await.unwrap(),
-        Answer::Before(first.alarm())
+        Set::Before(first.alarm())
     );
-    let change = stationmaster_core::alarms::edit::Edit {
+    let change = AlarmChange {
         label: Some("new".to_owned()),
         ..Default::default()
     };
-    stationmaster_core::alarms::edit::edit(database, first.alarm(), &change, "tester")
+    stationmaster_core::alarms::edit::edit(database, first.alarm(), &change, "tester", None)
         .await
         .unwrap();
     assert_eq!(
         set(database, &request, "tester").await.unwrap(),
-        Answer::Before(first.alarm())
+        Set::Before(first.alarm())
     );
-    let other = SetAlarm {
+    let other = NewAlarm {
         message: Some("other".to_owned()),
         ..request.clone()
     };
@@ -157,28 +161,28 @@ async fn the_same_key_and_request_give_the_first_alarm_also_after_an_edit() {
         set(database, &other, "tester").await,
         Err(Error::Conflict)
     ));
-    let elsewhere = SetAlarm {
-        workspace_id: bed.testbed.workspace(1).await,
+    let elsewhere = NewAlarm {
+        workspace_id: bed.testbed.workspace(1).await.0,
         ..request
     };
     assert!(matches!(
         set(database, &elsewhere, "tester").await.unwrap(),
-        Answer::New(_)
+        Set::New(_)
     ));
 }
 
 #[tokio::test]
 async fn many_at_once_with_one_key_make_one_alarm() {
     let bed = Bed::new().await;
-    let request = SetAlarm {
+    let request = NewAlarm {
         idempotency_key: Some("k".to_owned()),
-        ..bed.request(When::In(Duration::from_mins(10)), "/")
+        ..bed.request(once_in(Duration::from_mins(10)), "/")
     };
     let all = (0..8).map(|_| set(&bed.testbed.database, &request, "tester"));
     let answers = futures::future::join_all(all).await;
     let new = answers
         .iter()
-        .filter(|answer| matches!(answer, Ok(Answer::New(_))))
+        .filter(|answer| matches!(answer, Ok(Set::New(_))))
         .count();
     assert_eq!((new, bed.testbed.count("alarms").await), (1, 1));
     let first = answers[0].as_ref().unwrap().alarm();
@@ -192,15 +196,8 @@ async fn many_at_once_with_one_key_make_one_alarm() {
 #[tokio::test]
 async fn civil_times_follow_the_rule_for_moving_clocks() {
     let bed = Bed::new().await;
-    let zone = || "Europe/Zurich".to_owned();
-    let gap = When::Civil {
-        at: "2030-03-31T02:30:00".parse().unwrap(),
-        zone: zone(),
-    };
-    let twice = When::Civil {
-        at: "2030-10-27T02:30:00".parse().unwrap(),
-        zone: zone(),
-    };
+    let gap = civil("2030-03-31T02:30:00", "Europe/Zurich");
+    let twice = civil("2030-10-27T02:30:00", "Europe/Zurich");
     let gap = bed.alarm(bed.set(bed.request(gap, "/")).await).await;
     assert_eq!(
         gap.next_fire_at,
@@ -218,9 +215,7 @@ async fn civil_times_follow_the_rule_for_moving_clocks() {
 #[tokio::test]
 async fn an_alarm_shows_its_coming_fires_and_its_expression_in_words() {
     let bed = Bed::new().await;
-    let id = bed
-        .set(SetAlarm::new(bed.workspace, cron("30 2 * * *", "Europe/Zurich")))
-        .await;
+    let id = bed.set(bed.plain(cron("30 2 * * *", "Europe/Zurich"))).await;
     let alarm = bed.alarm(id).await;
     assert!(alarm.description.is_some());
     let fires = inspect::upcoming(&alarm, jiff::Timestamp::now(), 10);
@@ -238,7 +233,7 @@ async fn alarms_are_listed_by_page_and_filter() {
     let bed = Bed::new().await;
     let database = &bed.testbed.database;
     for _ in 0..5 {
-        bed.set(bed.request(When::In(Duration::from_mins(10)), "/")).await;
+        bed.set(bed.request(once_in(Duration::from_mins(10)), "/")).await;
     }
     let cron = bed.set(bed.cron("0 0 1 1 *", "/")).await;
     stationmaster_core::alarms::operate::pause(database, cron, "tester")

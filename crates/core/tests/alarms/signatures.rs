@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use standardwebhooks::Webhook;
 use stationmaster_core::alarms::keys;
-use stationmaster_core::alarms::set::{SetAlarm, When};
 use stationmaster_core::wake::signature::Secret;
 use stationmaster_core::wake::targets::Recipient;
+use stationmaster_wire::NewAlarm;
 
-use crate::bed::Bed;
+use crate::bed::{Bed, once_in};
 use crate::common::Server;
 use crate::common::receiver::{Received, Reply};
 
@@ -117,10 +117,10 @@ async fn no_wake_that_names_its_target_is_believed_by_the_router() {
     let victim = bed.testbed.workspace(1).await;
     let router = keys::first(&master, &Recipient::router());
     let server = signing(&bed, &master).await;
-    let forged = |url: String| SetAlarm {
+    let forged = |url: String| NewAlarm {
         target_url: Some(url),
         user_id: Some(victim.to_string()),
-        ..SetAlarm::new(bed.workspace, When::In(Duration::ZERO))
+        ..bed.plain(once_in(Duration::ZERO))
     };
     bed.set(forged(bed.receiver.url("/mine"))).await;
     bed.set(forged(bed.receiver.url("/internal/wake"))).await;
@@ -131,8 +131,7 @@ async fn no_wake_that_names_its_target_is_believed_by_the_router() {
         assert_eq!(wake.json()["workspace_id"], bed.workspace.to_string());
         assert_eq!(wake.json()["user_id"], victim.to_string());
     }
-    bed.set(SetAlarm::new(bed.workspace, When::In(Duration::ZERO)))
-        .await;
+    bed.set(bed.plain(once_in(Duration::ZERO))).await;
     let own = bed.wakes("/internal/wake", 2).await.remove(1);
     assert!(accepts(&router, &own), "the judge can say yes");
     assert!(!accepts(&keys::first(&master, &named(&bed)), &own));

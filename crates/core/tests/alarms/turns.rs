@@ -6,11 +6,11 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use stationmaster_core::alarms::Overlap;
 use stationmaster_core::alarms::backfill::backfill;
-use stationmaster_core::alarms::edit::{self, Edit, edit};
+use stationmaster_core::alarms::edit::{self, edit};
 use stationmaster_core::alarms::operate::{self, pause, resume};
-use stationmaster_core::alarms::set::{SetAlarm, When};
 use stationmaster_core::id::AlarmId;
 use stationmaster_core::presence::Presence;
+use stationmaster_wire::{AlarmChange, NewAlarm};
 
 use crate::bed::{Bed, YEARLY};
 use crate::common::eventually;
@@ -28,8 +28,8 @@ async fn one_under_way_and_one_waiting(bed: &Bed) -> (Server, AlarmId) {
     bed.receiver.next("/turns", [Reply::held()]);
     let server = bed.server().await;
     let id = bed
-        .set(SetAlarm {
-            overlap: Overlap::Queue,
+        .set(NewAlarm {
+            overlap: Some(Overlap::Queue),
             ..bed.cron("* * * * * *", "/turns")
         })
         .await;
@@ -101,19 +101,19 @@ async fn what_waits_goes_at_once_when_an_edit_says_that_nothing_waits_any_more()
     let bed = Bed::new().await;
     let database = &bed.testbed.database;
     let (server, id) = one_under_way_and_one_waiting(&bed).await;
-    let change = Edit {
+    let change = AlarmChange {
         overlap: Some(Overlap::Allow),
-        ..Edit::default()
+        ..AlarmChange::default()
     };
-    edit(database, id, &change, "tester").await.unwrap();
+    edit(database, id, &change, "tester", None).await.unwrap();
     bed.assert_turns().await;
     eventually("the others pass it by", async || bed.receiver.arrived() > 2).await;
     // And back: they wait for it again.
-    let change = Edit {
+    let change = AlarmChange {
         overlap: Some(Overlap::Queue),
-        ..Edit::default()
+        ..AlarmChange::default()
     };
-    edit(database, id, &change, "tester").await.unwrap();
+    edit(database, id, &change, "tester", None).await.unwrap();
     bed.receiver.let_go();
     let before = bed.receiver.arrived();
     eventually("it goes on in turns", async || {
@@ -132,8 +132,8 @@ async fn a_backfill_of_an_instant_that_the_series_has_not_made_does_not_stop_the
     for overlap in [Overlap::Queue, Overlap::Skip] {
         let path = format!("/covered-{overlap}");
         let id = bed
-            .set(SetAlarm {
-                overlap,
+            .set(NewAlarm {
+                overlap: Some(overlap),
                 ..bed.cron("* * * * *", &path)
             })
             .await;
@@ -234,7 +234,7 @@ async fn an_alarm_that_is_paused_by_its_failures_keeps_what_else_is_open_until_i
     let bed = Bed::new().await;
     let database = &bed.testbed.database;
     let id = bed
-        .set(SetAlarm {
+        .set(NewAlarm {
             pause_after: Some(1),
             ..bed.cron(YEARLY, "/failing")
         })
@@ -264,11 +264,11 @@ async fn a_series_does_not_become_a_single_instant_while_one_of_it_is_open() {
     let bed = Bed::new().await;
     let database = &bed.testbed.database;
     let (server, id) = one_under_way_and_one_waiting(&bed).await;
-    let change = Edit {
-        when: Some(When::In(Duration::from_hours(1))),
-        ..Edit::default()
+    let change = AlarmChange {
+        delay: Some(3600.0),
+        ..AlarmChange::default()
     };
-    let refused = edit(database, id, &change, "tester").await;
+    let refused = edit(database, id, &change, "tester", None).await;
     assert!(
         matches!(
             refused,

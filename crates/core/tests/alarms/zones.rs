@@ -1,24 +1,16 @@
 //! New time zone data: stored next fires are computed anew, once, and only by whoever has the newer data.
 
-use stationmaster_core::alarms::set::{SetAlarm, When};
-
-use crate::bed::Bed;
+use crate::bed::{Bed, cron, once_at};
 use crate::common::eventually;
 
 #[tokio::test]
 async fn newer_zone_data_moves_stored_fires_and_says_so() {
     let bed = Bed::new().await;
-    let when = When::Cron {
-        expression: "0 9 1 1 *".to_owned(),
-        zone: "America/Vancouver".to_owned(),
-    };
-    let id = bed.set(SetAlarm::new(bed.workspace, when)).await;
+    let when = cron("0 9 1 1 *", "America/Vancouver");
+    let id = bed.set(bed.plain(when)).await;
     let right = bed.alarm(id).await.next_fire_at;
     let untouched = bed
-        .set(SetAlarm::new(
-            bed.workspace,
-            When::At("2040-01-01T00:00:00Z".parse().unwrap()),
-        ))
+        .set(bed.plain(once_at("2040-01-01T00:00:00Z".parse().unwrap())))
         .await;
     // As an older program would have left it.
     bed.testbed

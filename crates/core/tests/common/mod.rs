@@ -202,15 +202,13 @@ impl Testbed {
 
     /// One ordinary item.
     pub(crate) async fn enqueue(&self, (workspace, definition): (WorkspaceId, DefinitionId)) -> ItemId {
-        self.ask(Enqueue::new(workspace, definition)).await
+        self.ask(Enqueue::new(workspace.0, definition.0)).await
     }
 
     /// One item that must be accepted.
     pub(crate) async fn ask(&self, request: Enqueue) -> ItemId {
-        enqueue::enqueue(&self.database, request, "tester")
-            .await
-            .unwrap()
-            .item()
+        let answer = enqueue::enqueue(&self.database, request, "tester").await;
+        ItemId(answer.unwrap().id)
     }
 
     /// Many ordinary items, in one statement.
@@ -219,11 +217,11 @@ impl Testbed {
         (workspace, definition): (WorkspaceId, DefinitionId),
         count: usize,
     ) -> Vec<ItemId> {
-        let requests = vec![Enqueue::new(workspace, definition); count];
+        let requests = vec![Enqueue::new(workspace.0, definition.0); count];
         let answers = enqueue::enqueue_all(&self.database, &requests, "tester")
             .await
             .unwrap();
-        answers.into_iter().map(enqueue::Enqueued::item).collect()
+        answers.into_iter().map(|answer| ItemId(answer.id)).collect()
     }
 
     /// The item as people see it; it must be there.

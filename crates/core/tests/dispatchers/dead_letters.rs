@@ -1,9 +1,10 @@
 //! What cannot be routed is put aside with a reason, slows nobody, and can be replayed.
 
 use stationmaster_core::catalogue::{self, WorkflowChange};
-use stationmaster_core::signals::replay::{self, Filter, replay, replay_matching};
-use stationmaster_core::signals::send::{Signal, send};
-use stationmaster_core::signals::{inspect, triggers};
+use stationmaster_core::signals::inspect;
+use stationmaster_core::signals::replay::{self, BulkReplay, replay, replay_matching};
+use stationmaster_core::signals::send::{NewSignal, send};
+use stationmaster_core::signals::triggers::{self, Place, TriggerChange};
 
 use crate::common::{NOOP, Testbed, eventually, raw};
 use crate::support::Server;
@@ -22,9 +23,9 @@ async fn unknown_and_invalid_signals_are_put_aside_with_their_reasons_and_the_ot
         .unwrap();
     testbed.trigger("shop", "drafted", empty, None).await;
     let server = Server::start(&testbed).await;
-    let with = |name: &str, payload: &str| Signal {
+    let with = |name: &str, payload: &str| NewSignal {
         payload: Some(raw(payload)),
-        ..Signal::new("shop", name)
+        ..NewSignal::new("shop", name)
     };
     let signals = [
         (with("nonsense", "{}"), "unknown_signal"),
@@ -33,15 +34,14 @@ async fn unknown_and_invalid_signals_are_put_aside_with_their_reasons_and_the_ot
         (with("ordered", r#"{"order": 17}"#), ""),
         (with("paid", "null"), ""),
     ];
-    for (signal, _) in &signals {
-        send(&testbed.database, signal, "tester").await.unwrap();
+    let mut sent = Vec::new();
+    for (signal, reason) in signals {
+        let answer = send(&testbed.database, signal, "tester").await.unwrap();
+        sent.push((answer.id, reason));
     }
     eventually("nothing waits", async || testbed.in_status("PENDING").await == 0).await;
-    for (signal, reason) in &signals {
-        let settled = inspect::show(&testbed.database, &signal.id)
-            .await
-            .unwrap()
-            .unwrap();
+    for (id, reason) in &sent {
+        let settled = inspect::show(&testbed.database, id).await.unwrap().unwrap();
         assert_eq!(
             settled.reason.as_deref().unwrap_or_default(),
             *reason,
@@ -89,11 +89,11 @@ async fn a_signal_that_the_queue_refuses_is_put_aside_alone() {
         .await;
     for n in 0..20 {
         let payload = if n == 7 { "\"poison\"" } else { "{}" };
-        let signal = Signal {
+        let signal = NewSignal {
             payload: Some(raw(payload)),
-            ..Signal::new("shop", "paid")
+            ..NewSignal::new("shop", "paid")
         };
-        send(&testbed.database, &signal, "tester").await.unwrap();
+        send(&testbed.database, signal, "tester").await.unwrap();
     }
     let server = Server::start(&testbed).await;
     eventually("nothing waits", async || testbed.in_status("PENDING").await == 0).await;
@@ -126,9 +126,9 @@ async fn dead_letters_are_routed_after_a_replay_and_routed_ones_cannot_be_replay
     );
     let unknown = replay(&testbed.database, "nobody", "tester").await;
     assert!(matches!(unknown, Err(replay::Error::NotFound(_))), "{unknown:?}");
-    let filter = Filter {
+    let filter = BulkReplay {
         name: Some("refunded".to_owned()),
-        ..Filter::default()
+        ..BulkReplay::default()
     };
     assert_eq!(
         replay_matching(&testbed.database, &filter, "tester")
@@ -140,7 +140,7 @@ async fn dead_letters_are_routed_after_a_replay_and_routed_ones_cannot_be_replay
     eventually("they are routed", async || testbed.in_status("ROUTED").await == 6).await;
     // Those that stay unknown die again, once.
     assert_eq!(
-        replay_matching(&testbed.database, &Filter::default(), "tester")
+        replay_matching(&testbed.database, &BulkReplay::default(), "tester")
             .await
             .unwrap()
             .items,
@@ -162,15 +162,17 @@ async fn dead_letters_are_routed_after_a_replay_and_routed_ones_cannot_be_replay
 async fn a_schema_that_is_none_is_refused_when_it_is_set() {
     let testbed = Testbed::new().await;
     let (_, definition) = testbed.shop(NOOP).await;
-    let trigger = triggers::NewTrigger {
-        project: "shop".to_owned(),
+    let place = Place {
+        project: "shop",
         task_queue: None,
-        name: "ordered".to_owned(),
-        definition_id: definition,
+        name: "ordered",
+    };
+    let trigger = TriggerChange {
+        workflow_definition_id: definition.0,
         payload_schema: Some(raw(r#"{"type": "orderly"}"#)),
         priority: 0,
     };
-    let refused = triggers::set(&testbed.database, &trigger, None).await;
+    let refused = triggers::set(&testbed.database, place, &trigger, None).await;
     assert!(
         matches!(refused, Err(triggers::Error::BadSchema(_))),
         "{refused:?}"

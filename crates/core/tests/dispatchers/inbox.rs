@@ -1,15 +1,15 @@
 //! The way in: committed before it is acknowledged, deduplicated by id, by every door.
 
 use stationmaster_core::signals::inspect;
-use stationmaster_core::signals::send::{Error, Sent, Signal, send, send_all};
+use stationmaster_core::signals::send::{Error, NewSignal, send, send_all};
 
 use crate::common::{Testbed, raw};
 
-fn signal(id: &str, payload: &str) -> Signal {
-    Signal {
-        id: id.to_owned(),
+fn signal(id: &str, payload: &str) -> NewSignal {
+    NewSignal {
+        id: Some(id.to_owned()),
         payload: Some(raw(payload)),
-        ..Signal::new("shop", "paid")
+        ..NewSignal::new("shop", "paid")
     }
 }
 
@@ -17,20 +17,16 @@ fn signal(id: &str, payload: &str) -> Signal {
 async fn a_repeat_is_acknowledged_and_changes_nothing_and_another_signal_under_the_id_is_refused() {
     let testbed = Testbed::new().await;
     let first = signal("order-17", r#"{"order": 17, "sum": 1.10}"#);
-    assert_eq!(
-        send(&testbed.database, &first, "tester").await.unwrap(),
-        Sent::New
-    );
+    let sent = send(&testbed.database, first, "tester").await.unwrap();
+    assert_eq!((sent.id.as_str(), sent.duplicate), ("order-17", false));
     let spelled_otherwise = signal("order-17", r#"{"sum":1.10,"order":17}"#);
-    assert_eq!(
-        send(&testbed.database, &spelled_otherwise, "tester")
-            .await
-            .unwrap(),
-        Sent::Before
-    );
+    let sent = send(&testbed.database, spelled_otherwise, "tester")
+        .await
+        .unwrap();
+    assert_eq!((sent.id.as_str(), sent.duplicate), ("order-17", true));
     let other = signal("order-17", r#"{"order": 18}"#);
     assert!(matches!(
-        send(&testbed.database, &other, "tester").await,
+        send(&testbed.database, other, "tester").await,
         Err(Error::Conflict { index: 0, .. })
     ));
     assert_eq!(testbed.count("signals").await, 1);
@@ -46,21 +42,43 @@ async fn a_repeat_is_acknowledged_and_changes_nothing_and_another_signal_under_t
 }
 
 #[tokio::test]
+async fn a_signal_without_an_id_gets_one_of_its_own_and_the_usual_task_queue() {
+    let testbed = Testbed::new().await;
+    let batch = vec![NewSignal::new("shop", "paid"); 2];
+    let sent = send_all(&testbed.database, batch, "tester").await.unwrap();
+    assert_ne!(sent[0].id, sent[1].id);
+    for one in &sent {
+        assert!(!one.duplicate, "{one:?}");
+        let kept = inspect::show(&testbed.database, &one.id).await.unwrap().unwrap();
+        assert_eq!(kept.task_queue, "default");
+    }
+    let usual = NewSignal {
+        id: Some(sent[0].id.clone()),
+        task_queue: Some("default".to_owned()),
+        ..NewSignal::new("shop", "paid")
+    };
+    let again = send(&testbed.database, usual, "tester").await.unwrap();
+    assert!(again.duplicate, "the usual queue is the same, named or not");
+}
+
+#[tokio::test]
 async fn a_batch_goes_in_whole_or_not_at_all() {
     let testbed = Testbed::new().await;
-    send(&testbed.database, &signal("b", "1"), "tester")
-        .await
-        .unwrap();
-    let batch = [
+    send(&testbed.database, signal("b", "1"), "tester").await.unwrap();
+    let batch = vec![
         signal("a", "1"),
         signal("b", "1"),
         signal("c", "1"),
         signal("c", "1"),
     ];
-    let answers = send_all(&testbed.database, &batch, "tester").await.unwrap();
-    assert_eq!(answers, [Sent::New, Sent::Before, Sent::New, Sent::Before]);
-    let conflict = [signal("d", "1"), signal("a", "2")];
-    let refused = send_all(&testbed.database, &conflict, "tester").await;
+    let answers = send_all(&testbed.database, batch, "tester").await.unwrap();
+    let answers: Vec<(&str, bool)> = answers
+        .iter()
+        .map(|sent| (sent.id.as_str(), sent.duplicate))
+        .collect();
+    assert_eq!(answers, [("a", false), ("b", true), ("c", false), ("c", true)]);
+    let conflict = vec![signal("d", "1"), signal("a", "2")];
+    let refused = send_all(&testbed.database, conflict, "tester").await;
     assert!(
         matches!(refused, Err(Error::Conflict { index: 1, .. })),
         "{refused:?}"
@@ -70,9 +88,9 @@ async fn a_batch_goes_in_whole_or_not_at_all() {
         3,
         "nothing of a refused batch stays"
     );
-    let twins = [signal("e", "1"), signal("e", "2")];
+    let twins = vec![signal("e", "1"), signal("e", "2")];
     assert!(matches!(
-        send_all(&testbed.database, &twins, "tester").await,
+        send_all(&testbed.database, twins, "tester").await,
         Err(Error::Conflict { index: 1, .. })
     ));
 }
@@ -83,18 +101,18 @@ async fn what_cannot_be_kept_is_refused_with_the_reason() {
     let long = "x".repeat(201);
     let table = [
         (
-            Signal {
-                id: String::new(),
-                ..Signal::new("shop", "paid")
+            NewSignal {
+                id: Some(String::new()),
+                ..NewSignal::new("shop", "paid")
             },
             "the id must",
         ),
-        (Signal::new("", "paid"), "the project must"),
-        (Signal::new("shop", &long), "the name must"),
+        (NewSignal::new("", "paid"), "the project must"),
+        (NewSignal::new("shop", &long), "the name must"),
         (
-            Signal {
-                task_queue: "a\0b".to_owned(),
-                ..Signal::new("shop", "paid")
+            NewSignal {
+                task_queue: Some("a\0b".to_owned()),
+                ..NewSignal::new("shop", "paid")
             },
             "the task queue must",
         ),
@@ -105,7 +123,7 @@ async fn what_cannot_be_kept_is_refused_with_the_reason() {
         (signal("zero", r#""a\u0000b""#), "cannot be stored"),
     ];
     for (signal, words) in table {
-        let refused = send(&testbed.database, &signal, "tester")
+        let refused = send(&testbed.database, signal, "tester")
             .await
             .unwrap_err()
             .to_string();

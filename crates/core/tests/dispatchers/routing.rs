@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use stationmaster_core::id::ItemId;
-use stationmaster_core::signals::send::{Signal, send};
-use stationmaster_core::signals::{inspect, triggers};
+use stationmaster_core::signals::inspect;
+use stationmaster_core::signals::send::{NewSignal, send};
+use stationmaster_core::signals::triggers::{self, Place, TriggerChange};
 
 use crate::common::{NOOP, Testbed, eventually, raw};
 use crate::support::{Dispatch, Server, quick, shop};
@@ -18,25 +19,22 @@ async fn a_signal_becomes_an_execution_with_its_payload_and_its_correlation_id()
         ..Dispatch::default()
     };
     let server = Server::with(&testbed, dispatch).await;
-    let signal = Signal {
+    let signal = NewSignal {
         payload: Some(raw(r#"{"order": 17, "sum": 1.10}"#)),
         correlation_id: Some("checkout-9".to_owned()),
-        ..Signal::new("shop", "paid")
+        ..NewSignal::new("shop", "paid")
     };
-    send(&testbed.database, &signal, "tester").await.unwrap();
+    let sent = send(&testbed.database, signal, "tester").await.unwrap();
     eventually("the execution has completed", async || {
         testbed.count("executions_finished").await == 1
     })
     .await;
-    let routed = inspect::show(&testbed.database, &signal.id)
-        .await
-        .unwrap()
-        .unwrap();
+    let routed = inspect::show(&testbed.database, &sent.id).await.unwrap().unwrap();
     assert_eq!((routed.status.as_str(), routed.epoch), ("ROUTED", Some(1)));
     let item = testbed.item(ItemId(routed.queue_item_id.unwrap())).await;
     assert_eq!(item.execution_id, routed.execution_id);
     assert_eq!(item.correlation_id.as_deref(), Some("checkout-9"));
-    assert_eq!(item.idempotency_key, Some(format!("signal:{}", signal.id)));
+    assert_eq!(item.idempotency_key, Some(format!("signal:{}", sent.id)));
     assert_eq!(item.enqueued_by, shop().0);
     assert!(item.input.unwrap().get().contains("1.10"));
     server.stop().await;
@@ -99,22 +97,26 @@ async fn a_trigger_of_the_task_queue_goes_before_that_of_the_project() {
     let testbed = Testbed::new().await;
     let (workspace, general) = testbed.shop(NOOP).await;
     let special = testbed.definition(workspace, NOOP).await;
-    let trigger = triggers::NewTrigger {
-        project: "shop".to_owned(),
-        task_queue: Some("vip".to_owned()),
-        name: "paid".to_owned(),
-        definition_id: special,
+    let place = Place {
+        project: "shop",
+        task_queue: Some("vip"),
+        name: "paid",
+    };
+    let trigger = TriggerChange {
+        workflow_definition_id: special.0,
         payload_schema: None,
         priority: 7,
     };
-    triggers::set(&testbed.database, &trigger, None).await.unwrap();
+    triggers::set(&testbed.database, place, &trigger, None)
+        .await
+        .unwrap();
     let server = Server::start(&testbed).await;
     for queue in ["vip", "default"] {
-        let signal = Signal {
-            task_queue: queue.to_owned(),
-            ..Signal::new("shop", "paid")
+        let signal = NewSignal {
+            task_queue: Some(queue.to_owned()),
+            ..NewSignal::new("shop", "paid")
         };
-        send(&testbed.database, &signal, "tester").await.unwrap();
+        send(&testbed.database, signal, "tester").await.unwrap();
     }
     eventually("both are routed", async || testbed.in_status("ROUTED").await == 2).await;
     let chosen = |definition| {
@@ -150,15 +152,17 @@ async fn a_project_belongs_to_the_workspace_of_its_first_trigger() {
         triggers::workspace_of(&testbed.database, "crm").await.unwrap(),
         None
     );
-    let trigger = triggers::NewTrigger {
-        project: "shop".to_owned(),
+    let place = Place {
+        project: "shop",
         task_queue: None,
-        name: "refunded".to_owned(),
-        definition_id: foreign,
+        name: "refunded",
+    };
+    let trigger = TriggerChange {
+        workflow_definition_id: foreign.0,
         payload_schema: None,
         priority: 0,
     };
-    let refused = triggers::set(&testbed.database, &trigger, None)
+    let refused = triggers::set(&testbed.database, place, &trigger, None)
         .await
         .unwrap_err();
     assert!(matches!(refused, triggers::Error::OtherWorkspace(_)), "{refused}");

@@ -11,8 +11,8 @@ use stationmaster_core::engine::embedded::{EmbeddedDispatchers, EmbeddedEngine};
 use stationmaster_core::id::{DefinitionId, WorkspaceId};
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
-use stationmaster_core::signals::send::{Signal, send};
-use stationmaster_core::signals::triggers::{self, NewTrigger};
+use stationmaster_core::signals::send::{NewSignal, send, send_all};
+use stationmaster_core::signals::triggers::{self, Place, TriggerChange};
 use stationmaster_core::station::{self, Station};
 use uuid::Uuid;
 
@@ -165,30 +165,31 @@ impl Testbed {
         definition: DefinitionId,
         schema: Option<&str>,
     ) {
-        let trigger = NewTrigger {
-            project: project.to_owned(),
+        let place = Place {
+            project,
             task_queue: None,
-            name: name.to_owned(),
-            definition_id: definition,
+            name,
+        };
+        let trigger = TriggerChange {
+            workflow_definition_id: definition.0,
             payload_schema: schema.map(crate::common::raw),
             priority: 0,
         };
-        triggers::set(&self.database, &trigger, None).await.unwrap();
+        triggers::set(&self.database, place, &trigger, None)
+            .await
+            .unwrap();
     }
 
     /// Sends a signal of the project `shop`; its id.
     pub(crate) async fn signal(&self, name: &str) -> String {
-        let signal = Signal::new("shop", name);
-        send(&self.database, &signal, "tester").await.unwrap();
-        signal.id
+        let sent = send(&self.database, NewSignal::new("shop", name), "tester").await;
+        sent.unwrap().id
     }
 
     /// Sends many in one statement.
     pub(crate) async fn signals(&self, name: &str, count: usize) {
-        let signals: Vec<Signal> = (0..count).map(|_| Signal::new("shop", name)).collect();
-        stationmaster_core::signals::send::send_all(&self.database, &signals, "tester")
-            .await
-            .unwrap();
+        let signals = vec![NewSignal::new("shop", name); count];
+        send_all(&self.database, signals, "tester").await.unwrap();
     }
 
     pub(crate) async fn dispatcher(&self) -> Dispatcher {

@@ -22,7 +22,7 @@ async fn higher_priority_goes_first_and_then_the_older() {
     for priority in [0, 5, -3, 5, 0, 7, -3] {
         let request = Enqueue {
             priority,
-            ..Enqueue::new(workspace, definition)
+            ..Enqueue::new(workspace.0, definition.0)
         };
         asked.push((
             std::cmp::Reverse(priority),
@@ -96,7 +96,7 @@ async fn a_newcomer_of_higher_priority_overtakes_a_long_backlog() {
     let urgent = testbed
         .ask(Enqueue {
             priority: 1,
-            ..Enqueue::new(tenant.0, tenant.1)
+            ..Enqueue::new(tenant.0.0, tenant.1.0)
         })
         .await;
     testbed.reaches(urgent, "COMPLETED").await;

@@ -18,7 +18,7 @@ async fn an_item_keeps_what_was_asked_and_is_run() {
         idempotency_key: Some("order-17".to_owned()),
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
         correlation_id: Some("ours".to_owned()),
-        ..Enqueue::new(tenant.0, tenant.1)
+        ..Enqueue::new(tenant.0.0, tenant.1.0)
     };
     let item = testbed.ask(request).await;
 
@@ -45,7 +45,7 @@ async fn twenty_thousand_requests_are_one_call_answered_in_their_order() {
     let requests: Vec<Enqueue> = (0..20_000)
         .map(|number| Enqueue {
             input: Some(raw(&format!(r#"{{"number": {number}}}"#))),
-            ..Enqueue::new(tenant.0, tenant.1)
+            ..Enqueue::new(tenant.0.0, tenant.1.0)
         })
         .collect();
 
@@ -60,7 +60,7 @@ async fn twenty_thousand_requests_are_one_call_answered_in_their_order() {
     );
 
     assert_eq!(testbed.count("queue_pending").await, 20_000);
-    let items: Vec<uuid::Uuid> = answers.iter().map(|answer| answer.item().0).collect();
+    let items: Vec<uuid::Uuid> = answers.iter().map(|answer| answer.id).collect();
     let query = "select count(*) from unnest($1::uuid[]) with ordinality as asked (id, place)
                  join stationmaster_internal.queue_items i using (id)
                  where (i.input->>'number')::bigint = asked.place - 1";
@@ -87,8 +87,8 @@ async fn nothing_asked_is_nothing_done() {
 async fn one_bad_request_of_many_leaves_nothing_behind() {
     let testbed = Testbed::new().await;
     let tenant = testbed.tenant(1, NOOP).await;
-    let good = Enqueue::new(tenant.0, tenant.1);
-    let bad = Enqueue::new(tenant.0, DefinitionId::new());
+    let good = Enqueue::new(tenant.0.0, tenant.1.0);
+    let bad = Enqueue::new(tenant.0.0, DefinitionId::new().0);
     let answer = enqueue::enqueue_all(&testbed.database, &[good.clone(), bad, good], "tester").await;
     assert!(matches!(answer, Err(Error::Unknown(_))), "{answer:?}");
     assert_eq!(testbed.count("queue_items").await, 0);
@@ -107,8 +107,8 @@ async fn an_unknown_workspace_a_foreign_definition_and_a_missing_version_are_tol
         .await
         .unwrap();
 
-    let refusal = async |workspace, definition| {
-        let request = Enqueue::new(workspace, definition);
+    let refusal = async |workspace: WorkspaceId, definition: DefinitionId| {
+        let request = Enqueue::new(workspace.0, definition.0);
         match enqueue::enqueue(&testbed.database, request, "tester").await {
             Err(Error::Unknown(message)) => message,
             other => panic!("expected a refusal, got {other:?}"),
@@ -133,7 +133,7 @@ async fn an_input_that_is_too_large_is_refused_with_its_size_and_the_limit() {
     let largest = format!("\"{}\"", "x".repeat(MAX_INPUT - 2));
     let request = |input: &str| Enqueue {
         input: Some(raw(input)),
-        ..Enqueue::new(tenant.0, tenant.1)
+        ..Enqueue::new(tenant.0.0, tenant.1.0)
     };
 
     let too_large = format!("\"{}\"", "x".repeat(MAX_INPUT - 1));
@@ -167,7 +167,7 @@ async fn an_input_below_the_limit_is_accepted_whatever_it_is_made_of() {
     assert!(numbers.len() < MAX_INPUT);
     let request = Enqueue {
         input: Some(raw(&numbers)),
-        ..Enqueue::new(tenant.0, tenant.1)
+        ..Enqueue::new(tenant.0.0, tenant.1.0)
     };
     let answer = enqueue::enqueue(&testbed.database, request, "tester").await;
     assert!(answer.is_ok(), "{}", answer.unwrap_err());

@@ -22,7 +22,7 @@ async fn what_postgresql_cannot_keep_is_refused_with_the_reason() {
     for input in inputs {
         let request = Enqueue {
             input: Some(raw(input)),
-            ..Enqueue::new(tenant.0, tenant.1)
+            ..Enqueue::new(tenant.0.0, tenant.1.0)
         };
         let answer = enqueue::enqueue(&testbed.database, request, "tester").await;
         let start = &input[..input.len().min(40)];
@@ -40,7 +40,7 @@ async fn numbers_that_unfold_beyond_the_limit_are_refused() {
     let bomb = format!("[{}]", vec!["1e131071"; 2000].join(","));
     let request = Enqueue {
         input: Some(raw(&bomb)),
-        ..Enqueue::new(tenant.0, tenant.1)
+        ..Enqueue::new(tenant.0.0, tenant.1.0)
     };
     let answer = enqueue::enqueue(&testbed.database, request, "tester").await;
     assert!(
@@ -67,7 +67,7 @@ async fn strange_but_valid_input_is_kept_and_run() {
     for input in inputs {
         let request = Enqueue {
             input: Some(raw(input)),
-            ..Enqueue::new(tenant.0, tenant.1)
+            ..Enqueue::new(tenant.0.0, tenant.1.0)
         };
         items.push(testbed.ask(request).await);
     }
@@ -84,25 +84,25 @@ async fn keys_that_are_empty_too_long_or_hold_a_nul_are_refused_by_name() {
     let tenant = testbed.tenant(1, NOOP).await;
     let long = "k".repeat(257);
     for key in ["", long.as_str(), "a\0b"] {
-        let plain = Enqueue::new(tenant.0, tenant.1);
+        let plain = Enqueue::new(tenant.0.0, tenant.1.0);
         let key = Some(key.to_owned());
         let requests = [
             (
-                "idempotency key",
+                "idempotency_key",
                 Enqueue {
                     idempotency_key: key.clone(),
                     ..plain.clone()
                 },
             ),
             (
-                "trace context",
+                "traceparent",
                 Enqueue {
                     traceparent: key.clone(),
                     ..plain.clone()
                 },
             ),
             (
-                "correlation id",
+                "correlation_id",
                 Enqueue {
                     correlation_id: key,
                     ..plain
@@ -119,7 +119,7 @@ async fn keys_that_are_empty_too_long_or_hold_a_nul_are_refused_by_name() {
     }
     let longest = Enqueue {
         idempotency_key: Some("ü".repeat(256)),
-        ..Enqueue::new(tenant.0, tenant.1)
+        ..Enqueue::new(tenant.0.0, tenant.1.0)
     };
     assert!(
         enqueue::enqueue(&testbed.database, longest, "tester")
@@ -166,7 +166,7 @@ async fn extreme_priorities_keep_their_order() {
     for priority in [i32::MIN, 0, i32::MAX, -1, 1] {
         let request = Enqueue {
             priority,
-            ..Enqueue::new(tenant.0, tenant.1)
+            ..Enqueue::new(tenant.0.0, tenant.1.0)
         };
         let item = testbed.ask(request).await;
         assert_eq!(testbed.item(item).await.priority, priority);

@@ -12,7 +12,7 @@ fn keyed((workspace, definition): (WorkspaceId, DefinitionId), key: &str, input:
     Enqueue {
         input: Some(raw(input)),
         idempotency_key: Some(key.to_owned()),
-        ..Enqueue::new(workspace, definition)
+        ..Enqueue::new(workspace.0, definition.0)
     }
 }
 
@@ -30,24 +30,25 @@ async fn the_same_request_again_is_the_first_item_even_after_it_has_ended() {
         run_at,
         ..keyed(tenant, "k", r#"{ "b": 2, "a": 1 }"#)
     };
-    let item = match enqueue::enqueue(&testbed.database, first, "tester")
+    let first = enqueue::enqueue(&testbed.database, first, "tester")
         .await
-        .unwrap()
-    {
-        Enqueued::New(item) => item,
-        Enqueued::Before(_) => panic!("the first is new"),
+        .unwrap();
+    assert!(!first.duplicate, "the first is new");
+    let before = Enqueued {
+        duplicate: true,
+        ..first
     };
     let repeated = enqueue::enqueue(&testbed.database, again.clone(), "tester")
         .await
         .unwrap();
-    assert_eq!(repeated, Enqueued::Before(item));
+    assert_eq!(repeated, before);
 
     let server = testbed.server(brisk()).await;
-    testbed.reaches(item, "COMPLETED").await;
+    testbed.reaches(ItemId(before.id), "COMPLETED").await;
     let repeated = enqueue::enqueue(&testbed.database, again, "tester")
         .await
         .unwrap();
-    assert_eq!(repeated, Enqueued::Before(item));
+    assert_eq!(repeated, before);
     assert_eq!(testbed.count("executions_finished").await, 1);
     server.stop().await;
 }
@@ -101,11 +102,10 @@ async fn a_key_twice_in_one_bulk_is_one_item_or_a_conflict_that_leaves_nothing()
     let answers = enqueue::enqueue_all(&testbed.database, &bulk, "tester")
         .await
         .unwrap();
-    let Enqueued::New(first) = answers[0] else {
-        panic!("the first is new: {answers:?}")
-    };
-    assert!(matches!(answers[1], Enqueued::New(other) if other != first));
-    assert_eq!(answers[2], Enqueued::Before(first));
+    let duplicates: Vec<bool> = answers.iter().map(|answer| answer.duplicate).collect();
+    assert_eq!(duplicates, [false, false, true]);
+    assert_ne!(answers[1].id, answers[0].id);
+    assert_eq!(answers[2].id, answers[0].id);
     assert_eq!(testbed.count("queue_items").await, 2);
 
     let bulk = [keyed(tenant, "new", "1"), keyed(tenant, "new", "2")];
@@ -131,14 +131,14 @@ async fn concurrent_duplicates_make_one_item() {
                 tokio::spawn(async move {
                     barrier.wait().await;
                     if caller % 2 == 0 {
-                        return enqueue::enqueue(&database, request, "tester")
-                            .await
-                            .unwrap()
-                            .item();
+                        let answer = enqueue::enqueue(&database, request, "tester").await;
+                        return ItemId(answer.unwrap().id);
                     }
                     let query = "select stationmaster.enqueue_execution($1, $2, '{}', idempotency_key => $3)";
                     let query = sqlx::query_scalar::<_, ItemId>(query);
-                    let query = query.bind(request.workspace_id).bind(request.definition_id);
+                    let query = query
+                        .bind(request.workspace_id)
+                        .bind(request.workflow_definition_id);
                     query
                         .bind(request.idempotency_key)
                         .fetch_one(database.pool())
@@ -195,10 +195,7 @@ async fn bulks_with_the_same_keys_in_opposite_orders_both_succeed() {
         );
         let (first, mut second) = (first.unwrap(), second.unwrap());
         second.reverse();
-        let same = first
-            .iter()
-            .zip(&second)
-            .all(|(one, other)| one.item() == other.item());
+        let same = first.iter().zip(&second).all(|(one, other)| one.id == other.id);
         assert!(same, "both callers got the same items");
     }
     assert_eq!(testbed.count("queue_items").await, 2 * 400);

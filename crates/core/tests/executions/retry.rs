@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use stationmaster_core::executions::bulk;
-use stationmaster_core::executions::operate::{self, Error, Filter};
+use stationmaster_core::executions::operate::{self, Error};
 use stationmaster_core::id::{ExecutionId, ItemId};
-use stationmaster_wire::RetriableStatus;
+use stationmaster_wire::{BulkRetry, RetriableStatus};
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::common::counting::misplaced_items;
@@ -173,25 +173,27 @@ async fn everything_that_a_filter_matches_is_retried_and_nothing_else() {
             .unwrap();
     }
 
-    let here = Filter {
-        workspace: Some(failing.0),
-        ..Filter::default()
+    let here = BulkRetry {
+        workspace_id: Some(failing.0.0),
+        ..BulkRetry::default()
     };
-    let count = async |filter: &Filter| {
-        bulk::count_retriable(&testbed.database, filter)
-            .await
-            .unwrap()
-            .items
+    let count = async |filter: &BulkRetry| {
+        let dry_run = BulkRetry {
+            dry_run: true,
+            ..filter.clone()
+        };
+        let counted = bulk::retry(&testbed.database, &dry_run, "alice").await;
+        counted.unwrap().items
     };
     let now = Some(jiff::Timestamp::now());
     assert_eq!(
-        count(&Filter::default()).await,
+        count(&BulkRetry::default()).await,
         710,
         "what was completed never matches"
     );
     assert_eq!(count(&here).await, 707);
     assert_eq!(
-        count(&Filter {
+        count(&BulkRetry {
             status: Some(RetriableStatus::Cancelled),
             ..here.clone()
         })
@@ -199,7 +201,7 @@ async fn everything_that_a_filter_matches_is_retried_and_nothing_else() {
         2
     );
     assert_eq!(
-        count(&Filter {
+        count(&BulkRetry {
             reason: Some("refused".to_owned()),
             ..here.clone()
         })
@@ -207,32 +209,32 @@ async fn everything_that_a_filter_matches_is_retried_and_nothing_else() {
         5
     );
     assert_eq!(
-        count(&Filter {
-            definition: Some(failing.1),
+        count(&BulkRetry {
+            workflow_definition_id: Some(failing.1.0),
             ..here.clone()
         })
         .await,
         700
     );
     assert_eq!(
-        count(&Filter {
-            after: now,
+        count(&BulkRetry {
+            ended_after: now,
             ..here.clone()
         })
         .await,
         0
     );
     assert_eq!(
-        count(&Filter {
-            before: now,
+        count(&BulkRetry {
+            ended_before: now,
             ..here.clone()
         })
         .await,
         707
     );
 
-    let filter = Filter {
-        definition: Some(failing.1),
+    let filter = BulkRetry {
+        workflow_definition_id: Some(failing.1.0),
         ..here.clone()
     };
     let retried = bulk::retry(&testbed.database, &filter, "alice").await.unwrap();

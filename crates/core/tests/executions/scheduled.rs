@@ -26,13 +26,13 @@ async fn an_item_starts_at_its_time_and_promptly() {
     let far = testbed
         .ask(Enqueue {
             run_at: run_at(1500),
-            ..Enqueue::new(tenant.0, tenant.1)
+            ..Enqueue::new(tenant.0.0, tenant.1.0)
         })
         .await;
     let near = testbed
         .ask(Enqueue {
             run_at: run_at(700),
-            ..Enqueue::new(tenant.0, tenant.1)
+            ..Enqueue::new(tenant.0.0, tenant.1.0)
         })
         .await;
     let now = testbed.enqueue(tenant).await;
@@ -58,7 +58,7 @@ async fn a_time_that_has_passed_is_now() {
     let item = testbed
         .ask(Enqueue {
             run_at,
-            ..Enqueue::new(tenant.0, tenant.1)
+            ..Enqueue::new(tenant.0.0, tenant.1.0)
         })
         .await;
     testbed.reaches(item, "COMPLETED").await;
@@ -76,7 +76,7 @@ async fn a_later_item_takes_its_place_by_priority_when_it_is_due() {
     let later = testbed
         .ask(Enqueue {
             run_at,
-            ..Enqueue::new(tenant.0, tenant.1)
+            ..Enqueue::new(tenant.0.0, tenant.1.0)
         })
         .await;
     stationmaster_core::executions::operate::set_priority(&testbed.database, later, 1, "alice", None)

@@ -40,7 +40,7 @@ async fn an_item_with_a_time_of_its_own_is_scheduled_until_then() {
     let item = testbed
         .ask(Enqueue {
             run_at: Some(run_at),
-            ..Enqueue::new(tenant.0, tenant.1)
+            ..Enqueue::new(tenant.0.0, tenant.1.0)
         })
         .await;
     let Some(Waiting::Scheduled { until: Some(until) }) = why(&testbed, item).await else {

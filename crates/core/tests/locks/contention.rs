@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use stationmaster_core::db::Database;
-use stationmaster_core::locks::{Answer, LockTable, Locks, Terms, Unlocked};
+use stationmaster_core::locks::{LockTable, Locked, Locks, Terms, Unlocked};
 
 use crate::support::{Bench, MINUTE, named};
 
@@ -34,7 +34,7 @@ async fn rounds(locks: Locks, name: &'static str, counter: Arc<Careless>) {
     let (name, terms) = (named(name), Terms::new(MINUTE, Duration::ZERO).unwrap());
     let mut done = 0;
     while done < ROUNDS {
-        let Answer::Acquired(lock) = locks.lock(&name, terms, "tester").await.unwrap() else {
+        let Locked::Acquired(lock) = locks.lock(&name, terms, "tester").await.unwrap() else {
             tokio::time::sleep(Duration::from_millis(rand::random_range(1..8))).await;
             continue;
         };

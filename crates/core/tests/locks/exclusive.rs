@@ -44,7 +44,7 @@ async fn server(testbed: &Testbed, settings: Settings, engine: &Arc<ScriptedEngi
 }
 
 async fn with_priority(testbed: &Testbed, tenant: (WorkspaceId, DefinitionId), priority: i32) -> ItemId {
-    let mut request = Enqueue::new(tenant.0, tenant.1);
+    let mut request = Enqueue::new(tenant.0.0, tenant.1.0);
     request.priority = priority;
     testbed.ask(request).await
 }

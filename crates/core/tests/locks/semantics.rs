@@ -267,7 +267,7 @@ async fn the_time_zone_of_a_session_changes_nothing() {
     let tokyo = locks_at(&zoned("Asia/Tokyo"));
     let denver = locks_at(&zoned("America/Denver"));
     let terms = Terms::new(MINUTE, NONE).unwrap();
-    let stationmaster_core::locks::Answer::Acquired(lock) =
+    let stationmaster_core::locks::Locked::Acquired(lock) =
         tokyo.lock(&named("nightly"), terms, "tokyo").await.unwrap()
     else {
         panic!("it is free");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stationmaster_core::locks::{Acquired, Answer, LockName, LockTable, Locks, Taken, Terms};
+use stationmaster_core::locks::{Acquired, LockName, LockTable, Locked, Locks, Taken, Terms};
 use stationmaster_core::observe::Metrics;
 
 use crate::common::Testbed;
@@ -41,7 +41,7 @@ impl Bench {
         }
     }
 
-    pub(crate) async fn try_lock(&self, name: &str, at_most: Duration, at_least: Duration) -> Answer {
+    pub(crate) async fn try_lock(&self, name: &str, at_most: Duration, at_least: Duration) -> Locked {
         let terms = Terms::new(at_most, at_least).unwrap();
         self.locks.lock(&named(name), terms, "tester").await.unwrap()
     }
@@ -49,16 +49,16 @@ impl Bench {
     /// A lock that must be there to be had.
     pub(crate) async fn lock(&self, name: &str, at_most: Duration, at_least: Duration) -> Acquired {
         match self.try_lock(name, at_most, at_least).await {
-            Answer::Acquired(lock) => lock,
-            Answer::Taken(taken) => panic!("{name} should be free: {taken:?}"),
+            Locked::Acquired(lock) => lock,
+            Locked::Taken(taken) => panic!("{name} should be free: {taken:?}"),
         }
     }
 
     /// A lock that must not be had.
     pub(crate) async fn refused(&self, name: &str) -> Taken {
         match self.try_lock(name, MINUTE, Duration::ZERO).await {
-            Answer::Taken(taken) => taken,
-            Answer::Acquired(lock) => panic!("{name} should be taken: {lock:?}"),
+            Locked::Taken(taken) => taken,
+            Locked::Acquired(lock) => panic!("{name} should be taken: {lock:?}"),
         }
     }
 

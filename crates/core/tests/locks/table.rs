@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stationmaster_core::db::Database;
-use stationmaster_core::locks::{Answer, Error, LockTable, Locks, Terms};
+use stationmaster_core::locks::{Error, LockTable, Locked, Locks, Terms};
 use uuid::Uuid;
 
 use crate::common::Testbed;
@@ -13,7 +13,7 @@ use crate::support::{Bench, MINUTE, named};
 async fn acquires(locks: &Locks) -> bool {
     let terms = Terms::new(MINUTE, Duration::ZERO).unwrap();
     let answer = locks.lock(&named("nightly"), terms, "tester").await;
-    matches!(answer.unwrap(), Answer::Acquired(_))
+    matches!(answer.unwrap(), Locked::Acquired(_))
 }
 
 async fn refusal(locks: &Locks) -> String {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use sqlx::{Connection as _, PgConnection};
-use stationmaster_core::locks::{Answer, Extended, Terms, Unlocked};
+use stationmaster_core::locks::{Extended, Locked, Terms, Unlocked};
 
 use crate::common::eventually;
 use crate::support::{Bench, MINUTE, named};
@@ -52,7 +52,7 @@ async fn a_lock_that_became_free_while_we_waited_is_ours_for_the_full_time() {
         bench.locks.lock(&name, terms, "tester"),
         blocker.let_go(&bench, FREE_IT)
     );
-    let Answer::Acquired(lock) = answer.unwrap() else {
+    let Locked::Acquired(lock) = answer.unwrap() else {
         panic!("it became free before we looked");
     };
     let full = "select count(*) from shedlock where lock_until - locked_at > interval '59.9 s'";
@@ -71,7 +71,7 @@ async fn a_lock_that_was_taken_while_we_waited_is_not_ours() {
         bench.locks.lock(&lock.name, terms, "tester"),
         blocker.let_go(&bench, TAKE_IT)
     );
-    assert!(matches!(answer.unwrap(), Answer::Taken(_)));
+    assert!(matches!(answer.unwrap(), Locked::Taken(_)));
     assert_eq!(bench.row().await.locked_by, "java-host");
 }
 

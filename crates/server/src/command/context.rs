@@ -133,7 +133,8 @@ impl Context {
             );
             return Err(Refusal::usage(message, "Give --database-url").into());
         }
-        let Some(url) = self.settings()?.config.database_url else {
+        let config = self.settings()?.config;
+        let Some(url) = &config.database_url else {
             return Err(Refusal::usage(
                 "no database is configured: the setting database_url is missing, and no server was named",
                 "Set STATIONMASTER_DATABASE_URL=postgres://user:password@host:5432/database, or give --database-url or --config; \
@@ -141,7 +142,7 @@ impl Context {
             )
             .into());
         };
-        let database = Database::new(&url, connections)?;
+        let database = config.database(url, connections)?;
         reach(&database).await?;
         Ok(database)
     }
@@ -184,6 +185,7 @@ fn builder() -> ClientBuilder {
 /// Opens one connection beside the pool: a pool waits for a server that refuses, in the hope that it is starting, and then
 /// says only that it waited. A person wants to know at once, and why.
 async fn reach(database: &Database) -> Result<(), db::Error> {
+    database.choose_host().await?;
     let options = database.pool().connect_options();
     let connection = tokio::time::timeout(PATIENCE, options.connect()).await;
     let connection = connection.map_err(|_| db::Error::Timeout(PATIENCE))??;

@@ -2,7 +2,6 @@
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use stationmaster_core::db::Database;
 use tokio::net::TcpListener;
 
 use super::Context;
@@ -29,7 +28,7 @@ pub(crate) async fn run(_args: &ServeArgs, context: &Context) -> Result<()> {
             config.listen
         )
     })?;
-    let database = Database::new(url, config.database_pool)?.with_requests(config.http.database_pool);
+    let database = config.database_of_server(url)?;
     let running = wiring::start(&config, database, listener).await?;
     let scheme = if config.http.tls_cert.is_some() {
         "https"

@@ -75,7 +75,7 @@ pub(crate) struct SetArgs {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct Removal {
     project: String,
     task_queue: Option<String>,
     name: String,
@@ -108,7 +108,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             client
                 .delete_trigger(&which.project, &which.name, &which.place())
                 .await?;
-            let answer = Answer {
+            let answer = Removal {
                 project: which.project,
                 task_queue: which.task_queue,
                 name: which.name,

@@ -230,7 +230,7 @@ async fn add_version(id: Uuid, graph: &str, client: &Client, context: &Context) 
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct Deletion {
     deleted: bool,
     workflow: Workflow,
     /// Items that wait, counted up to 1,000.
@@ -251,7 +251,7 @@ async fn delete(id: Uuid, caution: &Caution, client: &Client, context: &Context)
     let what = format!("workflow {} ({id}) with its versions", printable(&workflow.name));
     let then = format!("waiting items fail: {waiting}{more}");
     let done = caution.delete(&what, &then, client.delete_workflow(id)).await?;
-    let answer = Answer {
+    let answer = Deletion {
         deleted: !caution.dry_run,
         workflow,
         waiting,

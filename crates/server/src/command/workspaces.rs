@@ -138,7 +138,7 @@ async fn alter(id: Uuid, change: Change, client: &Client) -> Result<Workspace> {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct Deletion {
     deleted: bool,
     workspace: Workspace,
     workflows: usize,
@@ -157,7 +157,7 @@ async fn delete(id: Uuid, caution: &Caution, client: &Client, context: &Context)
     let (ready, active) = (ready(&workspace), workspace.active);
     let then = format!("{ready} items fail, {active} executions run to their end");
     let done = caution.delete(&what, &then, client.delete_workspace(id)).await?;
-    let answer = Answer {
+    let answer = Deletion {
         deleted: !caution.dry_run,
         workspace,
         workflows,

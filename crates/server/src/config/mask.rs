@@ -1,5 +1,6 @@
 //! What of a secret may be shown. When in doubt: nothing.
 
+use stationmaster_core::hosts;
 use url::Url;
 
 /// How much of a setting is secret.
@@ -25,6 +26,10 @@ pub(super) fn shown(text: &str, secrecy: Secrecy) -> String {
 }
 
 fn without_password(text: &str) -> String {
+    let hosts = hosts::each(text);
+    if hosts.len() > 1 {
+        return hosts::with_hosts_of(&without_password(&hosts[0]), text);
+    }
     // Without an authority there is no telling which part is the password.
     let Some(mut url) = Url::parse(text).ok().filter(|url| !url.cannot_be_a_base()) else {
         return HIDDEN.to_owned();
@@ -63,6 +68,10 @@ mod tests {
                 "postgres://db/main?user=ann&password=***",
             ),
             ("redis://:s3cret@cache:6379/0", "redis://:***@cache:6379/0"),
+            (
+                "postgres://ann:s3cret@a:5432,b:5433/main",
+                "postgres://ann:***@a:5432,b:5433/main",
+            ),
         ] {
             assert_eq!(shown(url, Secrecy::Password), seen);
         }

@@ -13,11 +13,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stationmaster_core::db::{self, Database};
 use stationmaster_core::executions::exclusive::Exclusive;
 use stationmaster_core::locks::{LockTable, Terms};
 use stationmaster_core::wake::guard::{Allowed, Guard};
 use stationmaster_core::wake::signature::Secret;
-use stationmaster_core::{alarms, db, dispatchers, executions};
+use stationmaster_core::{alarms, dispatchers, executions};
 
 mod complaint;
 mod contexts;
@@ -47,6 +48,10 @@ use value::Origin;
 pub(crate) struct Config {
     /// Where the database is; commands that need it say how to set it.
     pub(crate) database_url: Option<String>,
+    /// The same without the pooler in between.
+    pub(crate) database_direct_url: Option<String>,
+    /// Do prepared statements survive on the way?
+    pub(crate) database_prepared: bool,
     /// Connections at most.
     pub(crate) database_pool: u32,
     /// Apply migrations when a server starts.
@@ -238,6 +243,8 @@ impl Config {
     fn blank() -> Self {
         Self {
             database_url: None,
+            database_direct_url: None,
+            database_prepared: true,
             database_pool: 0,
             migrate_at_start: false,
             engine: Engine::default(),
@@ -304,6 +311,28 @@ impl Config {
     /// Where `http` nodes of the embedded engine may go.
     pub(crate) fn node_guard(&self) -> Guard {
         Guard::new(self.node_targets.clone())
+    }
+
+    /// The database at this address, through a pooler if these settings say so. Connections are made when they are used.
+    pub(crate) fn database(&self, url: &str, connections: u32) -> Result<Database, db::Error> {
+        self.by_its_way(Database::new(url, connections)?)
+    }
+
+    /// The same for a server, with the connections that its requests have.
+    pub(crate) fn database_of_server(&self, url: &str) -> Result<Database, db::Error> {
+        let database = Database::new(url, self.database_pool)?;
+        self.by_its_way(database.with_requests(self.http.database_pool))
+    }
+
+    fn by_its_way(&self, mut database: Database) -> Result<Database, db::Error> {
+        if let Some(direct) = &self.database_direct_url {
+            database = database.behind_pooler(direct)?;
+        }
+        Ok(if self.database_prepared {
+            database
+        } else {
+            database.without_prepared()
+        })
     }
 
     /// Where wakes may go, whether or not this server sends them.

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::{Span, SpanRelativeTo};
+use stationmaster_core::hosts;
 use stationmaster_core::signals::MAX_NAME;
 use stationmaster_core::wake::signature::Secret;
 use tracing_subscriber::EnvFilter;
@@ -102,11 +103,13 @@ pub(super) fn path(text: &str) -> Parsed<PathBuf> {
     words(text).map(PathBuf::from)
 }
 
-/// A URL with one of these schemes. The words may hold a password, so they are never repeated.
+/// A URL with one of these schemes, perhaps with several hosts. The words may hold a password, so they are never repeated.
 pub(super) fn url(text: &str, schemes: &[&str]) -> Parsed<String> {
-    let url = Url::parse(text).map_err(|error| format!("it is not a URL: {error}"))?;
-    if !schemes.contains(&url.scheme()) || url.cannot_be_a_base() {
-        return Err(format!("it does not begin with {}://", schemes.join(":// or ")));
+    for text in hosts::each(text) {
+        let url = Url::parse(&text).map_err(|error| format!("it is not a URL: {error}"))?;
+        if !schemes.contains(&url.scheme()) || url.cannot_be_a_base() {
+            return Err(format!("it does not begin with {}://", schemes.join(":// or ")));
+        }
     }
     Ok(text.to_owned())
 }

@@ -100,7 +100,12 @@ fn put<T>(place: &mut T, value: Parsed<T>) -> Parsed<()> {
 pub(super) static SETTINGS: &[Setting] = &[
     Setting { secrecy: Secrecy::Password, ..setting("database_url", None, Url("a URL like postgres://user:password@host:5432/database", &["postgres", "postgresql"],
         |c| &mut c.database_url),
-        "Where PostgreSQL is. `dev` brings its own; everything else needs it") },
+        "Where PostgreSQL is. Several hosts, separated by commas (`postgres://user:password@a:5432,b:5432/database`), are a primary and those that may take its place: the one that takes writes is used. `dev` brings its own; everything else needs it") },
+    Setting { secrecy: Secrecy::Password, ..setting("database_direct_url", None, Url("a URL like postgres://user:password@host:5432/database", &["postgres", "postgresql"],
+        |c| &mut c.database_direct_url),
+        "The way to PostgreSQL itself, where `database_url` leads to a pooler that hands out transactions (PgBouncer): for notifications, the watch and migrations") },
+    setting("database_prepared", Some("true"), Boolean(|c| &mut c.database_prepared),
+        "Whether prepared statements survive on the way to PostgreSQL. Through PgBouncer in transaction mode they do from version 1.21 on, with `max_prepared_statements` above 0; otherwise say `false`, and everything costs two round trips more"),
     setting("database_pool", Some("16"), Number(2..=500, |c| &mut c.database_pool),
         "Connections to PostgreSQL for the work at most. Requests have their own (`http.database_pool`), and four keep leases, listen and watch"),
     setting("migrate_at_start", Some("true"), Boolean(|c| &mut c.migrate_at_start),

@@ -1,22 +1,26 @@
 //! `/v1/alarms`: setting alarms, looking at them, and what people do to them.
 
+use std::ops::Range;
+
 use axum::Json as Answer;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
+use serde::Serialize;
 use stationmaster_client::wire;
 use stationmaster_core::access::Role;
-use stationmaster_core::alarms::{AlarmStatus, backfill, edit, inspect, operate, set};
+use stationmaster_core::alarms::inspect::{self, details};
+use stationmaster_core::alarms::{AlarmStatus, backfill, edit, operate, set};
 use stationmaster_core::db::Database;
 use stationmaster_core::id::AlarmId;
-use stationmaster_schedule::{Cron, Fire, Series, zone};
+use stationmaster_core::wake::guard::Guard;
+use stationmaster_schedule::{Cron, Series, zone};
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::alarm_terms::{self, check_target, details, expression, upcoming};
 use super::caller::Visit;
 use super::cursor::List;
-use super::etag::{Changeable as _, Expected, Tagged};
+use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{IdempotencyKey, Json, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::search;
@@ -58,15 +62,14 @@ async fn create(
     Json(mut request): Json<wire::NewAlarm>,
 ) -> Result<impl IntoResponse> {
     request.idempotency_key = key.or_of_body(request.idempotency_key)?;
-    let workspace = caller.may_use(request.workspace_id)?;
+    caller.may_use(request.workspace_id)?;
     super::check_label(&request.label)?;
     check_target(&state.targets, request.target_url.as_deref())?;
-    let request = alarm_terms::request(workspace, request)?;
-    let answer = set::set(&database, &request, &caller.actor).await?;
-    let found = find(&database, answer.alarm()).await?;
-    let (status, duplicate) = match answer {
-        set::Answer::New(_) => (StatusCode::CREATED, false),
-        set::Answer::Before(_) => (StatusCode::OK, true),
+    let set = set::set(&database, &request, &caller.actor).await?;
+    let found = find(&database, set.alarm()).await?;
+    let (status, duplicate) = match set {
+        set::Set::New(_) => (StatusCode::CREATED, false),
+        set::Set::Before(_) => (StatusCode::OK, true),
     };
     let location = [(header::LOCATION, format!("/v1/alarms/{}", found.id))];
     let wire::AlarmDetails { alarm, upcoming } = details(found);
@@ -115,11 +118,11 @@ async fn next(_: Visit, Query(query): Query<wire::NextQuery>) -> Reply<wire::Nex
         end: None,
         anchor: after,
     };
-    let fires: Vec<Fire> = series.fires(after).take(count).collect();
+    let fires = series.fires(after).take(count);
     Ok(Answer(wire::NextFires {
         description,
         timezone,
-        items: fires.into_iter().map(upcoming).collect(),
+        items: fires.map(wire::Upcoming::from).collect(),
     }))
 }
 
@@ -150,13 +153,7 @@ async fn change(
         &state.targets,
         change.target_url.as_ref().and_then(Option::as_deref),
     )?;
-    let decide = |before: &wire::Alarm| {
-        if !expected.holds(Some(&before.tag())) {
-            return Err(operate::Error::Unexpected.into());
-        }
-        alarm_terms::change(before, change)
-    };
-    let after = edit::edit_by(&database, AlarmId(id), &caller.actor, decide).await?;
+    let after = edit::edit(&database, AlarmId(id), &change, &caller.actor, expected.of()).await?;
     Ok(Tagged(details(after)))
 }
 
@@ -274,4 +271,106 @@ async fn refill(
 async fn find(database: &Database, id: AlarmId) -> Result<wire::Alarm> {
     let alarm = inspect::alarm(database, id).await?;
     Ok(alarm.ok_or(operate::Error::NotFound(id))?)
+}
+
+/// A target that could never be woken is refused at once; what a name stands for is looked at when it is called.
+fn check_target(targets: &Guard, url: Option<&str>) -> Result<()> {
+    let Some(Ok(url)) = url.map(str::parse::<url::Url>) else {
+        return Ok(());
+    };
+    targets
+        .check_url(&url)
+        .map_err(|forbidden| Problem::field("/target_url", forbidden.to_string()))
+}
+
+/// An expression that is none, and the place.
+fn expression(field: &str, text: &str, message: &str, at: Range<usize>) -> Problem {
+    let part = text.get(at.clone()).unwrap_or_default();
+    let place = if part.is_empty() {
+        format!("at {}", at.start)
+    } else {
+        format!("at {} to {}, {part:?}", at.start, at.end)
+    };
+    Problem::field(field, format!("{message} ({place})"))
+}
+
+impl From<set::Error> for Problem {
+    fn from(error: set::Error) -> Self {
+        use set::Error;
+        let words = error.to_string();
+        match error {
+            Error::Expression { pointed, at, .. } => {
+                let text = pointed.lines().next().unwrap_or_default();
+                expression("/cron_expr", text, &words, at)
+            }
+            Error::Invalid(wrong) => match wrong.field {
+                Some(field) => Self::field(format!("/{field}"), words),
+                None => Self::new(Kind::Invalid, words),
+            },
+            Error::Conflict => Self::new(Kind::IdempotencyConflict, words),
+            Error::UnknownWorkspace(_) => Self::not_found(words),
+            Error::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<operate::Error> for Problem {
+    fn from(error: operate::Error) -> Self {
+        match error {
+            operate::Error::NotFound(_) => Self::not_found(error.to_string()),
+            operate::Error::WrongState(words) => Self::new(Kind::Conflict, words),
+            operate::Error::Invalid(words) => Self::new(Kind::Invalid, words),
+            operate::Error::Unexpected => Self::new(Kind::PreconditionFailed, error.to_string()),
+            operate::Error::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<edit::Error> for Problem {
+    fn from(error: edit::Error) -> Self {
+        match error {
+            edit::Error::Request(error) => error.into(),
+            edit::Error::Operation(error) => error.into(),
+        }
+    }
+}
+
+impl Changeable for wire::Alarm {
+    fn changeable(&self) -> impl Serialize {
+        let when = (
+            self.kind,
+            &self.cron_expr,
+            &self.timezone,
+            &self.civil_at,
+            self.fire_at,
+            self.start_at,
+            self.end_at,
+            self.jitter,
+            self.dst,
+        );
+        let what = (
+            &self.label,
+            &self.target_url,
+            &self.user_id,
+            &self.conversation_id,
+            &self.message,
+            &self.payload,
+        );
+        let how = (
+            self.max_failures,
+            self.misfire,
+            self.catch_up,
+            self.misfire_window,
+            self.overlap,
+            self.pause_after,
+            self.status,
+        );
+        (when, what, how)
+    }
+}
+
+impl Changeable for wire::AlarmDetails {
+    fn changeable(&self) -> impl Serialize {
+        self.alarm.changeable()
+    }
 }

@@ -6,16 +6,15 @@ use axum::response::IntoResponse;
 use stationmaster_client::wire;
 use stationmaster_core::access::Role;
 use stationmaster_core::db::Database;
-use stationmaster_core::executions::enqueue::{self, Enqueue, Enqueued};
-use stationmaster_core::executions::{browse, inspect, operate};
+use stationmaster_core::executions::{browse, enqueue, inspect, operate};
 use stationmaster_core::id::{DefinitionId, ExecutionId, ItemId};
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::caller::{Caller, Visit};
+use super::caller::Visit;
 use super::cursor::List;
 use super::extract::{IdempotencyKey, Json, MaybeJson, Path, Query};
-use super::problem::{Problem, Reply, Result};
+use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::{cancel_by_id, ended_before, search, steps};
 use super::routes::{Routes, long};
 
@@ -45,11 +44,11 @@ async fn enqueue_one(
     Json(mut request): Json<wire::Enqueue>,
 ) -> Result<impl IntoResponse> {
     request.idempotency_key = key.or_of_body(request.idempotency_key)?;
-    let request = ask(&caller, request)?;
-    let enqueued = enqueue::enqueue(&database, request, &caller.actor).await?;
-    let answer = enqueued_wire(enqueued);
-    let location = [(header::LOCATION, format!("/v1/queue/{}", answer.id))];
-    Ok((StatusCode::ACCEPTED, location, Answer(answer)))
+    caller.may_use(request.workspace_id)?;
+    let enqueued = enqueue::enqueue(&database, request, &caller.actor).await;
+    let enqueued = enqueued.map_err(|error| refused(error, ""))?;
+    let location = [(header::LOCATION, format!("/v1/queue/{}", enqueued.id))];
+    Ok((StatusCode::ACCEPTED, location, Answer(enqueued)))
 }
 
 /// Ask for many at once, all or none
@@ -64,10 +63,11 @@ async fn enqueue_many(
     if !(1..=MOST).contains(&request.items.len()) {
         return Err(Problem::field("/items", format!("1 to {MOST} requests")));
     }
-    let requests = request.items.into_iter().map(|request| ask(&caller, request));
-    let requests = requests.collect::<Result<Vec<Enqueue>>>()?;
-    let enqueued = enqueue::enqueue_all(&database, &requests, &caller.actor).await?;
-    let items = enqueued.into_iter().map(enqueued_wire).collect();
+    for item in &request.items {
+        caller.may_use(item.workspace_id)?;
+    }
+    let items = enqueue::enqueue_all(&database, &request.items, &caller.actor).await;
+    let items = items.map_err(|error| refused(error, "/items"))?;
     Ok((StatusCode::ACCEPTED, Answer(wire::BulkEnqueued { items })))
 }
 
@@ -148,22 +148,16 @@ async fn find(database: &Database, id: ExecutionId) -> Result<wire::Execution> {
     execution.ok_or_else(|| Problem::not_found(format!("there is no execution {id}")))
 }
 
-fn ask(caller: &Caller, request: wire::Enqueue) -> Result<Enqueue> {
-    Ok(Enqueue {
-        workspace_id: caller.may_use(request.workspace_id)?,
-        definition_id: DefinitionId(request.workflow_definition_id),
-        input: request.input,
-        priority: request.priority,
-        run_at: request.run_at,
-        idempotency_key: request.idempotency_key,
-        traceparent: request.traceparent,
-        correlation_id: request.correlation_id,
-    })
-}
-
-pub(crate) fn enqueued_wire(enqueued: Enqueued) -> wire::Enqueued {
-    wire::Enqueued {
-        id: enqueued.item().0,
-        duplicate: matches!(enqueued, Enqueued::Before(_)),
+/// Why nothing was enqueued; `at` is where the requests stand in the body, nothing when it is one.
+fn refused(error: enqueue::Error, at: &str) -> Problem {
+    use enqueue::Error;
+    let words = error.to_string();
+    match error {
+        Error::TooLarge { index, .. } => Problem::field_of(at, Some(index), "input", words),
+        Error::BadKey { index, field } => Problem::field_of(at, Some(index), field, words),
+        Error::BadInput(_) => Problem::field_of(at, None, "input", words),
+        Error::Conflict { .. } => Problem::new(Kind::IdempotencyConflict, words),
+        Error::Unknown(_) => Problem::not_found(words),
+        Error::Database(error) => error.into(),
     }
 }

@@ -65,8 +65,8 @@ async fn acquire(
     )?;
     let owner = request.owner.as_deref().unwrap_or(&caller.actor);
     let lock = match state.locks.lock(&name, terms, owner).await? {
-        locks::Answer::Acquired(lock) => lock,
-        locks::Answer::Taken(taken) => return Err(Problem::taken(name.as_str(), taken)),
+        locks::Locked::Acquired(lock) => lock,
+        locks::Locked::Taken(taken) => return Err(Problem::taken(name.as_str(), taken)),
     };
     let detail = json!({ "token": lock.token.0, "locked_by": lock.holder });
     audit::note(

@@ -30,7 +30,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::Http;
 
-mod alarm_terms;
 mod alarms;
 mod audit;
 mod caller;

@@ -5,7 +5,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use stationmaster_client::wire;
-use stationmaster_core::executions::{enqueue, operate};
+use stationmaster_core::executions::operate;
 use stationmaster_core::task::chain;
 use stationmaster_core::{access, catalogue, db, locks};
 
@@ -154,6 +154,16 @@ impl Problem {
         let (field, detail) = (field.into(), detail.into());
         let words = format!("{field}: {detail}");
         Self::new(Kind::Invalid, words).with_errors(vec![wire::FieldError { field, detail }])
+    }
+
+    /// A field of a request, or of one of many: `at` is where they stand in the body, nothing when it is one. Without an
+    /// index nobody knows which of them it is.
+    pub(super) fn field_of(at: &str, index: Option<usize>, field: &str, words: String) -> Self {
+        match (at, index) {
+            ("", _) => Self::field(format!("/{field}"), words),
+            (at, Some(index)) => Self::field(format!("{at}/{index}/{field}"), words),
+            (at, None) => Self::field(at, words),
+        }
     }
 
     pub(super) fn with_errors(mut self, errors: Vec<wire::FieldError>) -> Self {
@@ -326,20 +336,6 @@ impl From<operate::Error> for Problem {
             operate::Error::NotFound(_) => Self::not_found(error.to_string()),
             operate::Error::WrongState(words) => Self::new(Kind::Conflict, words),
             operate::Error::Database(error) => error.into(),
-        }
-    }
-}
-
-impl From<enqueue::Error> for Problem {
-    fn from(error: enqueue::Error) -> Self {
-        use enqueue::Error;
-        let words = error.to_string();
-        match error {
-            Error::TooLarge { .. } | Error::BadInput(_) => Self::field("/input", words),
-            Error::BadKey { field, .. } => Self::field(format!("/{}", field.replace(' ', "_")), words),
-            Error::Conflict { .. } => Self::new(Kind::IdempotencyConflict, words),
-            Error::Unknown(_) => Self::not_found(words),
-            Error::Database(error) => error.into(),
         }
     }
 }

@@ -130,20 +130,8 @@ async fn retry_all(
     Visit { caller, database, .. }: Visit,
     Json(request): Json<wire::BulkRetry>,
 ) -> Reply<wire::BulkAnswer> {
-    let filter = operate::Filter {
-        workspace: caller.may_ask(request.workspace_id)?,
-        definition: request.workflow_definition_id.map(DefinitionId),
-        status: request.status,
-        reason: request.reason,
-        after: request.ended_after,
-        before: request.ended_before,
-    };
-    let done = if request.dry_run {
-        bulk::count_retriable(&database, &filter).await?
-    } else {
-        bulk::retry(&database, &filter, &caller.actor).await?
-    };
-    Ok(Answer(bulk_answer(done, request.dry_run)))
+    caller.may_ask(request.workspace_id)?;
+    Ok(Answer(bulk::retry(&database, &request, &caller.actor).await?))
 }
 
 /// Cancel everything that waits or runs and matches; with `dry_run`, only count it
@@ -154,19 +142,8 @@ async fn cancel_all(
     Json(request): Json<wire::BulkCancel>,
 ) -> Reply<wire::BulkAnswer> {
     check_reason(request.reason.as_deref())?;
-    let filter = bulk::Cancellable {
-        workspace: caller.may_ask(request.workspace_id)?,
-        definition: request.workflow_definition_id.map(DefinitionId),
-        status: request.status,
-        after: request.created_after,
-        before: request.created_before,
-    };
-    let done = if request.dry_run {
-        bulk::count_cancellable(&database, &filter).await?
-    } else {
-        bulk::cancel(&database, &filter, request.reason.as_deref(), &caller.actor).await?
-    };
-    Ok(Answer(bulk_answer(done, request.dry_run)))
+    caller.may_ask(request.workspace_id)?;
+    Ok(Answer(bulk::cancel(&database, &request, &caller.actor).await?))
 }
 
 /// Cancels by the id of an item or of an execution that the caller may see.
@@ -217,14 +194,6 @@ pub(super) fn search(text: Option<&str>) -> Result<Option<String>> {
             Err(Problem::field("search", "1 to 200 characters"))
         }
         text => Ok(text.map(str::to_owned)),
-    }
-}
-
-pub(crate) fn bulk_answer(done: bulk::Done, dry_run: bool) -> wire::BulkAnswer {
-    wire::BulkAnswer {
-        items: done.items as u64,
-        more: done.more,
-        dry_run,
     }
 }
 

@@ -10,16 +10,13 @@ use axum::response::IntoResponse;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use stationmaster_client::wire;
 use stationmaster_core::session::Scope;
-use stationmaster_core::signals::send::{self, Sent};
-use stationmaster_core::signals::{DEFAULT_TASK_QUEUE, inspect, replay, triggers};
+use stationmaster_core::signals::{inspect, replay, send, triggers};
 use utoipa_axum::routes;
-use uuid::Uuid;
 
 use super::caller::Visit;
 use super::cursor::List;
 use super::extract::{Json, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
-use super::queue::bulk_answer;
 use super::routes::{Routes, long};
 
 /// Signals that one call may send.
@@ -111,21 +108,12 @@ async fn replay_all(
     }: Visit,
     Json(request): Json<wire::BulkReplay>,
 ) -> Reply<wire::BulkAnswer> {
-    let filter = replay::Filter {
-        workspace: caller.may_ask(request.workspace_id)?,
-        project: request.project,
-        task_queue: request.task_queue,
-        name: request.name,
-        reason: request.reason,
-    };
-    let done = if request.dry_run {
-        replay::count_matching(&database, &filter).await?
-    } else {
-        let done = replay::replay_matching(&database, &filter, &caller.actor).await?;
+    caller.may_ask(request.workspace_id)?;
+    let done = replay::replay_matching(&database, &request, &caller.actor).await?;
+    if !request.dry_run {
         state.work.ring_for_signals();
-        done
-    };
-    Ok(Answer(bulk_answer(done, request.dry_run)))
+    }
+    Ok(Answer(done))
 }
 
 /// May the caller act for this project? Foreign projects and those of nobody are refused in the same words.
@@ -153,55 +141,22 @@ async fn send_all(visit: &Visit, signals: Vec<wire::NewSignal>, at: &str) -> Res
     for project in projects {
         may_act(visit, project).await?;
     }
-    let signals: Vec<send::Signal> = signals.into_iter().map(signal_request).collect();
-    let answers = send::send_all(&visit.database, &signals, &visit.caller.actor)
-        .await
-        .map_err(|error| refused(error, at))?;
+    let sent = send::send_all(&visit.database, signals, &visit.caller.actor).await;
+    let sent = sent.map_err(|error| refused(error, at))?;
     visit.state.work.ring_for_signals();
-    let sent = signals.into_iter().zip(answers);
-    let sent = sent.map(|(signal, sent)| wire::SignalSent {
-        id: signal.id,
-        duplicate: sent == Sent::Before,
-    });
-    Ok(sent.collect())
-}
-
-/// A signal as the core takes it.
-pub(crate) fn signal_request(signal: wire::NewSignal) -> send::Signal {
-    send::Signal {
-        id: signal.id.unwrap_or_else(|| Uuid::now_v7().to_string()),
-        project: signal.project,
-        task_queue: signal.task_queue.unwrap_or_else(|| DEFAULT_TASK_QUEUE.to_owned()),
-        name: signal.name,
-        payload: signal.payload,
-        correlation_id: signal.correlation_id,
-        traceparent: signal.traceparent,
-    }
+    Ok(sent)
 }
 
 /// Why nothing was sent; `at` is where the signals stand in the body, nothing when it is one.
 fn refused(error: send::Error, at: &str) -> Problem {
     use send::Error;
     let words = error.to_string();
-    let place = |index: &usize, field: &str| match at {
-        "" => format!("/{field}"),
-        at => format!("{at}/{index}/{field}"),
-    };
-    match &error {
-        Error::TooLarge { index, .. } => Problem::field(place(index, "payload"), words),
-        Error::BadName { index, field, .. } => {
-            let field = match *field {
-                "trace context" => "traceparent".to_owned(),
-                field => field.replace(' ', "_"),
-            };
-            Problem::field(place(index, &field), words)
-        }
-        Error::BadPayload(_) => Problem::field(place(&0, "payload"), words),
+    match error {
+        Error::TooLarge { index, .. } => Problem::field_of(at, Some(index), "payload", words),
+        Error::BadName { index, field, .. } => Problem::field_of(at, Some(index), field, words),
+        Error::BadPayload(_) => Problem::field_of(at, None, "payload", words),
         Error::Conflict { .. } => Problem::new(Kind::Conflict, words),
-        Error::Database(_) => match error {
-            Error::Database(error) => error.into(),
-            _ => Problem::new(Kind::Internal, words),
-        },
+        Error::Database(error) => error.into(),
     }
 }
 

@@ -4,9 +4,8 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use stationmaster_client::wire;
 use stationmaster_core::catalogue;
-use stationmaster_core::db::Database;
 use stationmaster_core::id::DefinitionId;
-use stationmaster_core::signals::triggers::{self, NewTrigger, Which};
+use stationmaster_core::signals::triggers::{self, Place, Which};
 use utoipa_axum::routes;
 
 use super::caller::Visit;
@@ -59,7 +58,8 @@ async fn show(
     Path((project, name)): Path<(String, String)>,
     Query(place): Query<wire::TriggerPlace>,
 ) -> Result<Tagged<wire::Trigger>> {
-    Ok(Tagged(find(&database, &project, &name, &place).await?))
+    let place = at(&project, &name, &place);
+    Ok(Tagged(triggers::show(&database, place).await?))
 }
 
 /// Make a trigger or change it. The first trigger of a project is for tokens that are for all workspaces
@@ -77,17 +77,10 @@ async fn put(
 ) -> Result<Tagged<wire::Trigger>> {
     may_act(&visit, &project).await?;
     let database = visit.database;
-    let definition_id = DefinitionId(change.workflow_definition_id);
-    catalogue::definition(&database, definition_id).await?;
-    let new = NewTrigger {
-        project,
-        task_queue: place.task_queue,
-        name,
-        definition_id,
-        payload_schema: change.payload_schema,
-        priority: change.priority,
-    };
-    Ok(Tagged(triggers::set(&database, &new, expected.of()).await?))
+    catalogue::definition(&database, DefinitionId(change.workflow_definition_id)).await?;
+    let place = at(&project, &name, &place);
+    let trigger = triggers::set(&database, place, &change, expected.of()).await?;
+    Ok(Tagged(trigger))
 }
 
 /// Remove a trigger; signals of its name become dead letters from then on
@@ -100,31 +93,18 @@ async fn delete(
     Query(place): Query<wire::TriggerPlace>,
     expected: Expected,
 ) -> Result<StatusCode> {
-    find(&database, &project, &name, &place).await?;
-    let queue = place.task_queue.as_deref();
-    triggers::remove(&database, &project, queue, &name, expected.of()).await?;
+    let place = at(&project, &name, &place);
+    triggers::show(&database, place).await?;
+    triggers::remove(&database, place, expected.of()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The trigger, when the caller may see it.
-async fn find(
-    database: &Database,
-    project: &str,
-    name: &str,
-    place: &wire::TriggerPlace,
-) -> Result<wire::Trigger> {
-    let missing = || Problem::not_found(format!("project {project:?} has no trigger {name:?}"));
-    if project.contains('\0') || name.contains('\0') {
-        return Err(missing());
+fn at<'a>(project: &'a str, name: &'a str, place: &'a wire::TriggerPlace) -> Place<'a> {
+    Place {
+        project,
+        task_queue: place.task_queue.as_deref(),
+        name,
     }
-    let which = Which {
-        project: Some(project),
-        task_queue: Some(place.task_queue.as_deref().unwrap_or_default()),
-        name: Some(name),
-        ..Which::default()
-    };
-    let found = triggers::list(database, &which, 1).await?;
-    found.into_iter().next().ok_or_else(missing)
 }
 
 impl From<triggers::Error> for Problem {

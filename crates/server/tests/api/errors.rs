@@ -120,6 +120,35 @@ async fn a_wrong_field_is_named_and_a_wrong_method_tells_the_right_ones() {
     )
     .await;
     assert_eq!(body["errors"][0]["field"], "/items/0/priority", "{body}");
+    let run = json!({ "workspace_id": id, "workflow_definition_id": id });
+    let traced = json!({ "workspace_id": id, "workflow_definition_id": id, "traceparent": "" });
+    let signal = json!({ "project": "shop", "name": "paid" });
+    let endless = json!({ "project": "shop", "name": "paid", "task_queue": "x".repeat(201) });
+    let unkept = json!({ "project": "shop", "name": "paid", "payload": "a\u{0}b" });
+    for (path, body, field) in [
+        ("/v1/executions", traced.clone(), "/traceparent"),
+        (
+            "/v1/executions/bulk",
+            json!({ "items": [run, traced] }),
+            "/items/1/traceparent",
+        ),
+        ("/v1/signals", endless.clone(), "/task_queue"),
+        (
+            "/v1/signals/bulk",
+            json!({ "items": [&signal, endless] }),
+            "/items/1/task_queue",
+        ),
+        ("/v1/signals", unkept.clone(), "/payload"),
+        (
+            "/v1/signals/bulk",
+            json!({ "items": [&signal, unkept] }),
+            "/items",
+        ),
+    ] {
+        let (status, body) = answer(scene.ask(Method::POST, path, Some(&token)).json(&body)).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{path}: {body}");
+        assert_eq!(body["errors"][0]["field"], field, "{path}: {body}");
+    }
     let (_, body) = answer(
         scene
             .ask(Method::POST, "/v1/queue/retry", Some(&token))

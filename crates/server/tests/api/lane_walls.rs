@@ -1,7 +1,7 @@
 //! The second wall around alarms, signals and dispatchers, with the API's own checks out of the way; and the audit as a part of
 //! every change.
 
-use stationmaster_core::alarms::set::{SetAlarm, When};
+use stationmaster_client::wire::{AlarmChange, BulkReplay, NewAlarm, NewSignal};
 use stationmaster_core::alarms::{backfill, edit, inspect as alarms, operate, set};
 use stationmaster_core::catalogue;
 use stationmaster_core::db::Database;
@@ -11,9 +11,8 @@ use stationmaster_core::engine::CloseStatus;
 use stationmaster_core::executions::{browse, inspect, operate as executions};
 use stationmaster_core::id::{AlarmId, DefinitionId, ExecutionId, WorkspaceId};
 use stationmaster_core::session::{Scope, Wall};
-use stationmaster_core::signals::send::{self, Signal};
-use stationmaster_core::signals::triggers::{self, NewTrigger};
-use stationmaster_core::signals::{inspect as signals, replay};
+use stationmaster_core::signals::triggers::{self, Place, Trigger, TriggerChange};
+use stationmaster_core::signals::{inspect as signals, replay, send};
 use uuid::Uuid;
 
 use crate::scene::Tenant;
@@ -91,31 +90,50 @@ impl Lanes {
     }
 }
 
-fn trigger(project: &str, name: &str, workflow: Uuid) -> NewTrigger {
-    NewTrigger {
-        project: project.to_owned(),
-        task_queue: Some("default".to_owned()),
-        name: name.to_owned(),
-        definition_id: DefinitionId(workflow),
+/// A trigger of the usual task queue.
+async fn put_trigger(
+    database: &Database,
+    project: &str,
+    name: &str,
+    workflow: Uuid,
+) -> Result<Trigger, triggers::Error> {
+    let change = TriggerChange {
+        workflow_definition_id: workflow,
         payload_schema: None,
         priority: 0,
+    };
+    triggers::set(database, place(project, name), &change, None).await
+}
+
+fn place<'a>(project: &'a str, name: &'a str) -> Place<'a> {
+    Place {
+        project,
+        task_queue: Some("default"),
+        name,
+    }
+}
+
+fn dry_run() -> BulkReplay {
+    BulkReplay {
+        dry_run: true,
+        ..BulkReplay::default()
     }
 }
 
 async fn owned(database: &TestDatabase, core: &Database, project: &str) -> Owned {
     let (workspace, workflow) = database.workflow(1, ENDLESS).await;
-    let cron = When::Cron {
-        expression: "@hourly".to_owned(),
-        zone: "UTC".to_owned(),
+    let request = NewAlarm {
+        workspace_id: workspace,
+        cron_expr: Some("@hourly".to_owned()),
+        ..NewAlarm::default()
     };
-    let request = SetAlarm::new(WorkspaceId(workspace), cron);
     let alarm = set::set(core, &request, "a test").await.unwrap().alarm();
     operate::fire(core, alarm, "a test").await.unwrap();
-    triggers::set(core, &trigger(project, "paid", workflow), None)
+    put_trigger(core, project, "paid", workflow).await.unwrap();
+    let waits = send::send(core, NewSignal::new(project, "paid"), "a test")
         .await
         .unwrap();
-    let (waits, dead) = (Signal::new(project, "paid"), Signal::new(project, "unheard"));
-    send::send_all(core, &[waits.clone(), dead.clone()], "a test")
+    let dead = send::send(core, NewSignal::new(project, "unheard"), "a test")
         .await
         .unwrap();
     let execution = Uuid::now_v7();
@@ -310,9 +328,7 @@ async fn where_the_wall_is_missing_what_is_out_of_scope_is_found_by_nobody_all_t
             .len(),
         1
     );
-    let dead = replay::count_matching(&scoped, &replay::Filter::default())
-        .await
-        .unwrap();
+    let dead = replay::replay_matching(&scoped, &dry_run(), "x").await.unwrap();
     assert_eq!(dead.items, 1);
 
     let before = lanes.everything().await;
@@ -356,31 +372,30 @@ async fn writes_to_the_lanes_on_behalf_of_one_tenant_change_nothing_of_another()
             .await
             .unwrap_err()
     ));
-    let change = edit::Edit {
+    let change = AlarmChange {
         label: Some("mine".to_owned()),
-        ..edit::Edit::default()
+        ..AlarmChange::default()
     };
-    assert!(edit::edit(&scoped, alarm, &change, "x").await.is_err());
-    let request = SetAlarm::new(
-        WorkspaceId(foreign.tenant.workspace),
-        When::In(std::time::Duration::ZERO),
-    );
+    assert!(edit::edit(&scoped, alarm, &change, "x", None).await.is_err());
+    let request = NewAlarm {
+        workspace_id: foreign.tenant.workspace,
+        delay: Some(0.0),
+        ..NewAlarm::default()
+    };
     assert!(set::set(&scoped, &request, "x").await.is_err());
 
     let mine = own.tenant.workflow;
     let refused = [
-        trigger(&foreign.project, "paid", mine),
-        trigger(&foreign.project, "other", foreign.tenant.workflow),
-        trigger(&own.project, "other", foreign.tenant.workflow),
-        trigger("nobody", "first", mine),
+        (foreign.project.as_str(), "paid", mine),
+        (&foreign.project, "other", foreign.tenant.workflow),
+        (&own.project, "other", foreign.tenant.workflow),
+        ("nobody", "first", mine),
     ];
-    for trigger in refused {
-        assert!(
-            triggers::set(&scoped, &trigger, None).await.is_err(),
-            "{trigger:?}"
-        );
+    for (project, name, workflow) in refused {
+        let answer = put_trigger(&scoped, project, name, workflow).await;
+        assert!(answer.is_err(), "{answer:?}");
     }
-    let removed = triggers::remove(&scoped, &foreign.project, Some("default"), "paid", None).await;
+    let removed = triggers::remove(&scoped, place(&foreign.project, "paid"), None).await;
     assert!(
         matches!(removed, Err(triggers::Error::NotFound { .. })),
         "{removed:?}"
@@ -388,16 +403,16 @@ async fn writes_to_the_lanes_on_behalf_of_one_tenant_change_nothing_of_another()
 
     for project in [foreign.project.as_str(), "nobody"] {
         assert!(
-            send::send(&scoped, &Signal::new(project, "paid"), "x")
+            send::send(&scoped, NewSignal::new(project, "paid"), "x")
                 .await
                 .is_err()
         );
     }
-    let taken = Signal {
-        id: foreign.signal.clone(),
-        ..Signal::new(&own.project, "paid")
+    let taken = NewSignal {
+        id: Some(foreign.signal.clone()),
+        ..NewSignal::new(&own.project, "paid")
     };
-    let answer = send::send(&scoped, &taken, "x").await;
+    let answer = send::send(&scoped, taken, "x").await;
     assert!(
         matches!(answer, Err(send::Error::Conflict { .. })),
         "an id of another tenant's signal is not acknowledged: {answer:?}"
@@ -414,11 +429,9 @@ async fn writes_to_the_lanes_on_behalf_of_one_tenant_change_nothing_of_another()
     );
     assert_eq!(lanes.everything().await, before);
     // Without a filter it reaches no further than the wall.
-    let done = replay::count_matching(&scoped, &replay::Filter::default())
-        .await
-        .unwrap();
+    let done = replay::replay_matching(&scoped, &dry_run(), "x").await.unwrap();
     assert_eq!((done.items, done.more), (1, false));
-    let done = replay::replay_matching(&scoped, &replay::Filter::default(), "x")
+    let done = replay::replay_matching(&scoped, &BulkReplay::default(), "x")
         .await
         .unwrap();
     assert_eq!((done.items, done.more), (1, false));
@@ -428,13 +441,14 @@ async fn writes_to_the_lanes_on_behalf_of_one_tenant_change_nothing_of_another()
 async fn changes(lanes: &Lanes) -> Vec<(&'static str, bool)> {
     let (scoped, own) = (lanes.scoped(), &lanes.own);
     let (alarm, workflow) = (own.alarm, own.tenant.workflow);
-    let request = SetAlarm::new(
-        WorkspaceId(own.tenant.workspace),
-        When::In(std::time::Duration::from_hours(1)),
-    );
-    let change = edit::Edit {
+    let request = NewAlarm {
+        workspace_id: own.tenant.workspace,
+        delay: Some(3600.0),
+        ..NewAlarm::default()
+    };
+    let change = AlarmChange {
         label: Some("changed".to_owned()),
-        ..edit::Edit::default()
+        ..AlarmChange::default()
     };
     let (from, to) = (
         "2026-01-01T00:00:00Z".parse().unwrap(),
@@ -444,7 +458,7 @@ async fn changes(lanes: &Lanes) -> Vec<(&'static str, bool)> {
         ("set", set::set(&scoped, &request, "a test").await.is_ok()),
         (
             "edit",
-            edit::edit(&scoped, alarm, &change, "a test").await.is_ok(),
+            edit::edit(&scoped, alarm, &change, "a test", None).await.is_ok(),
         ),
         ("pause", operate::pause(&scoped, alarm, "a test").await.is_ok()),
         ("resume", operate::resume(&scoped, alarm, "a test").await.is_ok()),
@@ -461,13 +475,11 @@ async fn changes(lanes: &Lanes) -> Vec<(&'static str, bool)> {
         ),
         (
             "trigger",
-            triggers::set(&scoped, &trigger(&own.project, "new", workflow), None)
-                .await
-                .is_ok(),
+            put_trigger(&scoped, &own.project, "new", workflow).await.is_ok(),
         ),
         (
             "remove",
-            triggers::remove(&scoped, &own.project, Some("default"), "paid", None)
+            triggers::remove(&scoped, place(&own.project, "paid"), None)
                 .await
                 .is_ok(),
         ),

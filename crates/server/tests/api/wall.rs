@@ -243,9 +243,9 @@ async fn writes_on_behalf_of_one_tenant_change_nothing_of_another() {
             .await
             .is_err()
     );
-    let request = enqueue::Enqueue::new(WorkspaceId(foreign.workspace), DefinitionId(foreign.workflow));
+    let request = enqueue::Enqueue::new(foreign.workspace, foreign.workflow);
     assert!(enqueue::enqueue(&scoped, request, "x").await.is_err());
-    let crossed = enqueue::Enqueue::new(WorkspaceId(walled.own.workspace), DefinitionId(foreign.workflow));
+    let crossed = enqueue::Enqueue::new(walled.own.workspace, foreign.workflow);
     assert!(enqueue::enqueue(&scoped, crossed, "x").await.is_err());
     let after: String = sqlx::query_scalar(rows)
         .fetch_one(&walled.database.pool)
@@ -253,7 +253,7 @@ async fn writes_on_behalf_of_one_tenant_change_nothing_of_another() {
         .unwrap();
     assert_eq!(after, before);
     // A bulk without a filter reaches no further than the wall.
-    let done = bulk::cancel(&scoped, &bulk::Cancellable::default(), None, "x")
+    let done = bulk::cancel(&scoped, &bulk::BulkCancel::default(), "x")
         .await
         .unwrap();
     assert_eq!(done.items, 3);

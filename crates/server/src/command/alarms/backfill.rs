@@ -33,7 +33,7 @@ pub(crate) struct BackfillArgs {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct Refilled {
     id: Uuid,
     /// How many are fired, or would be.
     count: usize,
@@ -50,7 +50,7 @@ pub(super) async fn run(args: &BackfillArgs, client: &Client, context: &Context)
     let occurrences = client.backfill(args.id, &range(true)).await?.items;
     let count = fires(&occurrences);
     let fired = !args.dry_run && count > 0;
-    let mut answer = Answer {
+    let mut answer = Refilled {
         id: args.id,
         count,
         fired,

@@ -44,9 +44,9 @@ pub(super) const DST: [(&str, &str); 3] = [
     ),
 ];
 
-/// The answer.
+/// When an expression would fire.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct Preview<'a> {
     expression: &'a str,
     description: String,
     zone: &'a str,
@@ -108,7 +108,7 @@ pub(super) fn run(args: &NextArgs, context: &Context) -> Result<()> {
         anchor: from,
     };
     let fires = series.fires(from).take(args.count.into());
-    let answer = Answer {
+    let answer = Preview {
         expression: &args.expression,
         description: series.cron.describe(),
         zone: series.zone.name(),
@@ -120,7 +120,7 @@ pub(super) fn run(args: &NextArgs, context: &Context) -> Result<()> {
     context.print(&answer, for_people)
 }
 
-fn for_people(answer: &Answer<'_>) -> String {
+fn for_people(answer: &Preview<'_>) -> String {
     let head = format!(
         "{}\n{} in {}, zone data {}, DST {}",
         answer.description,

@@ -4,16 +4,18 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use stationmaster_client::wire::{WorkflowChange, Workspace, WorkspaceChange};
-use stationmaster_core::alarms::set::{SetAlarm, When, set};
+use stationmaster_client::wire::{
+    NewAlarm, NewSignal, TriggerChange, WorkflowChange, Workspace, WorkspaceChange,
+};
+use stationmaster_core::alarms::set::set;
 use stationmaster_core::catalogue;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::enqueue::{Enqueue, enqueue};
 use stationmaster_core::executions::inspect;
 use stationmaster_core::id::{DefinitionId, WorkspaceId};
 use stationmaster_core::signals;
-use stationmaster_core::signals::send::{Signal, send};
-use stationmaster_core::signals::triggers::{self, NewTrigger};
+use stationmaster_core::signals::send::send;
+use stationmaster_core::signals::triggers::{self, Place};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -31,7 +33,7 @@ const GRAPH: &str = r#"{"nodes": [{"id": "fetch", "type": "wait", "seconds": 0.8
 const ENOUGH: i64 = 12;
 /// Every ten seconds.
 const CRON: &str = "*/10 * * * * *";
-const ONCE_IN: Duration = Duration::from_secs(5);
+const ONCE_IN: f64 = 5.0;
 const BEAT: Duration = Duration::from_secs(1);
 const SAY_EVERY: u32 = 3;
 /// Its signals start the workflow of the second workspace.
@@ -91,34 +93,37 @@ async fn make(database: &Database) -> Result<()> {
             catalogue::add_version(database, definition_id(number), GRAPH).await?;
         }
     }
-    let trigger = NewTrigger {
-        project: PROJECT.to_owned(),
+    let place = Place {
+        project: PROJECT,
         task_queue: None,
-        name: SIGNAL.to_owned(),
-        definition_id: definition_id(2),
+        name: SIGNAL,
+    };
+    let trigger = TriggerChange {
+        workflow_definition_id: definition_id(2).0,
         payload_schema: None,
         priority: 10,
     };
-    triggers::set(database, &trigger, None).await?;
+    triggers::set(database, place, &trigger, None).await?;
     alarms(database).await
 }
 
 /// One that fires again and again, found again by its key, and one for once at each start.
 async fn alarms(database: &Database) -> Result<()> {
-    let often = When::Cron {
-        expression: CRON.to_owned(),
-        zone: "Europe/Zurich".to_owned(),
-    };
-    let cron = SetAlarm {
+    let cron = NewAlarm {
+        workspace_id: workspace_id(1).0,
         label: "the example's cron alarm".to_owned(),
+        cron_expr: Some(CRON.to_owned()),
+        timezone: Some("Europe/Zurich".to_owned()),
         message: Some(format!("a cron alarm fires ({CRON})")),
         idempotency_key: Some("dev example".to_owned()),
-        ..SetAlarm::new(workspace_id(1), often)
+        ..NewAlarm::default()
     };
-    let once = SetAlarm {
+    let once = NewAlarm {
+        workspace_id: workspace_id(1).0,
         label: "the example's alarm for once".to_owned(),
+        delay: Some(ONCE_IN),
         message: Some("an alarm fires for once".to_owned()),
-        ..SetAlarm::new(workspace_id(1), When::In(ONCE_IN))
+        ..NewAlarm::default()
     };
     for request in [cron, once] {
         set(database, &request, "dev example").await?;
@@ -128,9 +133,8 @@ async fn alarms(database: &Database) -> Result<()> {
 
 async fn beat(database: &Database, beats: u32, signal: &mut Option<String>) -> Result<()> {
     if beats.is_multiple_of(SIGNAL_EVERY) {
-        let new = Signal::new(PROJECT, SIGNAL);
-        send(database, &new, "dev example").await?;
-        *signal = Some(new.id);
+        let sent = send(database, NewSignal::new(PROJECT, SIGNAL), "dev example").await?;
+        *signal = Some(sent.id);
     }
     let mut tenants = Vec::new();
     for (_, _, number) in TENANTS {
@@ -144,7 +148,7 @@ async fn beat(database: &Database, beats: u32, signal: &mut Option<String>) -> R
         for _ in 0..wanted {
             enqueue(
                 database,
-                Enqueue::new(workspace_id(number), definition_id(number)),
+                Enqueue::new(workspace_id(number).0, definition_id(number).0),
                 "dev example",
             )
             .await?;

@@ -3,7 +3,6 @@
 use std::future::ready;
 use std::time::Duration;
 
-use stationmaster_core::db::Database;
 use stationmaster_core::executions::browse::{self, Filter};
 use stationmaster_core::id::ExecutionId;
 use stationmaster_temporal::TemporalEngine;
@@ -110,7 +109,7 @@ async fn compare(config: &Config, engine: &TemporalEngine) -> Finding {
 
 /// How many seconds, by the newest run.
 async fn apart(config: &Config, engine: &TemporalEngine) -> Option<f64> {
-    let database = Database::new(config.database_url.as_ref()?, 1).ok()?;
+    let database = config.database(config.database_url.as_ref()?, 1).ok()?;
     let filter = Filter {
         limit: 20,
         ..Filter::default()

@@ -58,7 +58,7 @@ impl Described for Lock {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct Release<'a> {
     name: &'a str,
     /// Who holds it, or held it last.
     by: &'a str,
@@ -70,7 +70,7 @@ struct Answer<'a> {
 
 async fn release(args: &ReleaseArgs, client: &Client, context: &Context) -> Result<()> {
     let lock = client.lock(&args.name).await?;
-    let answer = |released| Answer {
+    let answer = |released| Release {
         name: &lock.name,
         by: &lock.by,
         held: lock.held,

@@ -1,0 +1,158 @@
+//! A pooler that hands out transactions stands before PostgreSQL, as old as the one that Debian brings: nothing that a session holds
+//! survives a transaction, prepared statements included.
+
+use std::collections::HashMap;
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use url::Url;
+
+use crate::support::{Alarms, Launch, LimitWatch, SHORT, TestDatabase, eventually, free_port, setting};
+
+/// PgBouncer as a child process; ends with the value.
+struct Pooler {
+    child: Child,
+    /// The database through it.
+    url: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Pooler {
+    fn before(database: &TestDatabase) -> Self {
+        let direct: Url = database.url.parse().unwrap();
+        let name = direct.path().trim_start_matches('/');
+        let port = free_port();
+        let folder = tempfile::tempdir().unwrap();
+        let settings = format!(
+            "[databases]\n\
+             {name} = host=127.0.0.1 port={} user={} password={} dbname={name}\n\
+             [pgbouncer]\n\
+             listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
+             auth_type = any\npool_mode = transaction\n\
+             default_pool_size = 10\nmax_client_conn = 500\n",
+            direct.port().unwrap(),
+            direct.username(),
+            direct.password().unwrap_or_default(),
+        );
+        let file = folder.path().join("pgbouncer.ini");
+        std::fs::write(&file, settings).unwrap();
+        let mut command = Command::new(setting("STATIONMASTER_TEST_PGBOUNCER"));
+        if nix::unistd::Uid::effective().is_root() {
+            // It refuses to run as root, and reads its settings as whom it runs.
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+            command.args(["-u", "nobody"]);
+        }
+        let child = command
+            .args(["-q"])
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("pgbouncer runs");
+        let began = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(
+                began.elapsed() < Duration::from_secs(30),
+                "pgbouncer does not listen"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Self {
+            child,
+            url: format!("postgres://anybody@127.0.0.1:{port}/{name}?sslmode=disable"),
+            _folder: folder,
+        }
+    }
+
+    /// A server that goes through it for everything but what needs a session of its own.
+    fn launch(&self, launch: Launch, database: &TestDatabase) -> Launch {
+        launch
+            .with("DATABASE_URL", &self.url)
+            .with("DATABASE_DIRECT_URL", &database.url)
+            .with("DATABASE_PREPARED", "false")
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn executions_run_through_a_pooler_and_an_idle_server_hears_of_work_at_once() {
+    let database = TestDatabase::new().await;
+    let pooler = Pooler::before(&database);
+    let workflow = database.workflow(3, SHORT).await;
+    // Only what is heard wakes a server.
+    let launch = Launch::on(&database).with("EXECUTIONS__POLL_INTERVAL", "600s");
+    let launch = pooler.launch(launch, &database);
+    let servers = [launch.start_ready().await, launch.start_ready().await];
+    let watch = LimitWatch::on(&database.pool);
+    database.enqueue(workflow, 100).await;
+    database.until_count("COMPLETED", 100).await;
+    // Long enough for both to be asleep.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    database.enqueue(workflow, 1).await;
+    database.until_count("COMPLETED", 101).await;
+    watch.assert_kept(&HashMap::from([(workflow.0, 3)]));
+    database.assert_all_completed_once(101).await;
+    for server in &servers {
+        assert_eq!(server.readiness().await.0, 200);
+        assert_eq!(server.said("prepared statement"), 0, "{}", server.log());
+        assert_eq!(server.said("lease had run out"), 0, "{}", server.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn alarms_signals_and_locks_work_through_a_pooler() {
+    let alarms = Alarms::new().await;
+    let database = &alarms.database;
+    let pooler = Pooler::before(database);
+    let (_, definition) = database.workflow(2, SHORT).await;
+    let trigger = "insert into stationmaster.triggers (project, name, workflow_definition_id) values ('shop', 'paid', $1)";
+    sqlx::query(trigger)
+        .bind(definition)
+        .execute(&database.pool)
+        .await
+        .unwrap();
+    let mut server = pooler.launch(alarms.launch(), database).start_ready().await;
+    let alarm = alarms.now("/once").await;
+    let series = alarms.set("/series", "cron_expr => '* * * * * *'").await;
+    let send = "select stationmaster.send_signal('shop', 'paid') from generate_series(1, 20)";
+    sqlx::query(send).execute(&database.pool).await.unwrap();
+    alarms.until(alarm, "fired").await;
+    eventually("the series fires", async || {
+        alarms.receiver.at("/series").len() >= 3
+    })
+    .await;
+    database.until_count("COMPLETED", 20).await;
+    let sql = format!("select stationmaster.cancel_alarm('{series}')");
+    alarms.run(&sql).await;
+    // A command goes the same way.
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_stationmaster"))
+            .args(arguments)
+            .env_clear()
+            .env("STATIONMASTER_DATABASE_URL", &pooler.url)
+            .env("STATIONMASTER_DATABASE_DIRECT_URL", &database.url)
+            .env("STATIONMASTER_DATABASE_PREPARED", "false")
+            .output()
+            .expect("the binary runs");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {told}");
+        output.stdout
+    };
+    run(&["lock", "run", "nightly", "--", "true"]);
+    let locks: serde_json::Value = serde_json::from_slice(&run(&["locks", "list", "--json"])).unwrap();
+    assert!(locks.to_string().contains("nightly"), "{locks}");
+    let listed: serde_json::Value = serde_json::from_slice(&run(&["executions", "list", "--json"])).unwrap();
+    assert_ne!(listed, json!([]));
+    server.assert_alive();
+    assert_eq!(server.said("prepared statement"), 0, "{}", server.log());
+}
