@@ -116,6 +116,7 @@ create table stationmaster_internal.signals_inbox (
         or octet_length(replace(replace(payload::text, ', ', ','), '": ', '":')) <= 262144)
 );
 create unique index signals_inbox_seq on stationmaster_internal.signals_inbox (seq);
+create index signals_inbox_by_project on stationmaster_internal.signals_inbox (project, seq);
 
 create table stationmaster_internal.signals_pending (
     signal_id     text primary key,

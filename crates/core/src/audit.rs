@@ -11,26 +11,34 @@ pub use stationmaster_wire::{AuditEntry, AuditQuery};
 
 use crate::db::{self, Database, Write as _, statement, within};
 use crate::id::WorkspaceId;
+use crate::pages::{Page, Window};
 
 /// Lines that match, newest first, below a place.
 pub async fn list(
     database: &Database,
     query: &AuditQuery,
     before: Option<i64>,
-    limit: i64,
-) -> Result<Vec<AuditEntry>, db::Error> {
+    limit: usize,
+) -> Result<Page<AuditEntry, i64>, db::Error> {
+    let plain = query.actor.is_none() && query.action.is_none() && query.subject.is_none();
+    let window = Window::new(limit, plain);
     let mut session = database.session().await?;
-    let query = sqlx::query_as(statement!("audit/list"))
+    let candidates = sqlx::query_scalar(statement!("audit/candidates"))
         .bind(database.among(query.workspace_id.map(WorkspaceId)))
+        .bind(before.unwrap_or(i64::MAX))
+        .bind(window.candidates())
+        .persistent(false);
+    let candidates: Vec<i64> = within(candidates.fetch_all(&mut *session)).await?;
+    let rows = sqlx::query_as(statement!("audit/list"))
+        .bind(&candidates)
         .bind(&query.actor)
         .bind(&query.action)
         .bind(&query.subject)
-        .bind(before.unwrap_or(i64::MAX))
-        .bind(limit)
+        .bind(window.rows())
         .persistent(false);
-    let entries = within(query.fetch_all(&mut *session)).await?;
+    let rows = within(rows.fetch_all(&mut *session)).await?;
     session.finish().await?;
-    Ok(entries)
+    Ok(window.page(rows, |entry: &AuditEntry| entry.id, &candidates))
 }
 
 /// Lines forgotten by one statement.

@@ -47,6 +47,8 @@ const LONGEST_PAUSE: (&str, &str) = ("idle_in_transaction_session_timeout", "4s"
 const BEGIN_BEHIND_POOLER: &str = "begin; set local idle_in_transaction_session_timeout = '4s'";
 /// And where it gives us sessions in which others have left statements, under the names that we would use.
 const BEGIN_UNPREPARED: &str = "begin; set local idle_in_transaction_session_timeout = '4s'; deallocate all";
+/// Connections that a server opens beside its pools: for what keeps leases alive, for the watch, and for notifications.
+pub const BESIDE_POOLS: u32 = KEEPERS + 2;
 
 /// Told when a database of this process has gone silent: calls under way are given up.
 static SILENCE: Notify = Notify::const_new();
@@ -294,6 +296,15 @@ impl Database {
         let options = self.pool.connect_options();
         self.requests = pool(&options, max_connections, &self.silent_until);
         self
+    }
+
+    /// The same database by the connections of requests, for what is done for whoever asks, before it is known who that is too.
+    #[must_use]
+    pub fn for_requests(&self) -> Self {
+        Self {
+            pool: self.requests.clone(),
+            ..self.clone()
+        }
     }
 
     /// Says that the address leads to a pooler that hands out transactions, and which one leads to the database itself, for what

@@ -186,7 +186,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Now and then: are the tables those that this program needs?
+    /// Now and then: can this program go on with the tables?
     async fn look_at_tables(&mut self) -> Result<Next, db::Error> {
         let seen_lately = |at: Instant| at.elapsed() < TABLES_EVERY;
         if let Some(connection) = &mut self.connection
@@ -194,7 +194,7 @@ impl Watch {
         {
             self.tables_seen_at = None;
             // No answer in time is none about the tables; whether it is silence, the next sign of life shows.
-            if let Ok(tables) = tokio::time::timeout(PATIENCE, schema::check(connection)).await {
+            if let Ok(tables) = tokio::time::timeout(PATIENCE, schema::check_still_usable(connection)).await {
                 tables?;
                 self.tables_seen_at = Some(Instant::now());
             }

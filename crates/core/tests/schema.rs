@@ -255,3 +255,38 @@ async fn a_database_of_a_newer_version_is_left_alone() {
         "select count(*) from stationmaster_internal.schema_parts where checksum <> sha256('to come')";
     assert_eq!(testbed.number(theirs).await, 0);
 }
+
+/// The fourth version has yet to come, and needs a lock on workspaces that a long transaction does not let it have.
+#[tokio::test]
+async fn a_migration_that_has_to_wait_for_a_table_holds_nobody_else_up_for_long() {
+    let testbed = Testbed::new().await;
+    testbed
+        .run(
+            "drop table stationmaster.dispatchers, stationmaster_internal.dispatcher_servers, stationmaster_internal.dispatcher_heartbeats,
+                 stationmaster.dispatcher_events, stationmaster.projects, stationmaster.triggers, stationmaster_internal.signals_inbox,
+                 stationmaster_internal.signals_pending, stationmaster_internal.signals_settled cascade;
+             drop function stationmaster.dispatcher_id cascade;
+             delete from stationmaster_internal._sqlx_migrations where version = 4;
+             delete from stationmaster_internal.schema_parts",
+        )
+        .await;
+    let mut long = testbed.pool().begin().await.unwrap();
+    let insert = "insert into stationmaster.workspaces (name) values ('north')";
+    sqlx::query(insert).execute(&mut *long).await.unwrap();
+    let waits = "select count(*) from pg_locks l join pg_stat_activity a using (pid)
+                 where not l.granted and l.relation = 'stationmaster.workspaces'::regclass and a.datname = current_database()";
+    let others = async {
+        common::eventually("the migration waits", async || testbed.number(waits).await > 0).await;
+        let began = std::time::Instant::now();
+        tokio::time::timeout(std::time::Duration::from_secs(10), testbed.run(insert))
+            .await
+            .expect("nobody is held up for longer than the migration tries to have its lock");
+        let held_up = began.elapsed();
+        long.commit().await.unwrap();
+        held_up
+    };
+    let (migrated, held_up) = tokio::join!(testbed.database.migrate(), others);
+    migrated.unwrap();
+    assert!(held_up < std::time::Duration::from_secs(4), "{held_up:?}");
+    testbed.database.check_schema().await.unwrap();
+}

@@ -62,7 +62,11 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
     let presence = Presence::new(&config.server_name());
     let (engine, dispatcher_engine) = engine(config, &database, &presence)?;
     let metrics = Arc::new(Metrics::new());
-    let locks = Locks::new(database.clone(), config.locks.table.clone(), Arc::clone(&metrics));
+    let locks = Locks::new(
+        database.for_requests(),
+        config.locks.table.clone(),
+        Arc::clone(&metrics),
+    );
     look_at_locks(config, &locks).await;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
@@ -205,7 +209,7 @@ type Engines = (
 fn engine(config: &Config, database: &Database, presence: &Presence) -> Result<Engines> {
     match config.engine {
         Engine::Embedded => {
-            let engine = EmbeddedEngine::new(database.clone(), presence.clone())?;
+            let engine = EmbeddedEngine::guarded(database.clone(), presence.clone(), config.node_guard())?;
             Ok((Arc::new(engine), Arc::new(EmbeddedDispatchers::new())))
         }
         Engine::Temporal => {

@@ -22,7 +22,7 @@ pub struct OverviewQuery {
 pub struct Overview {
     /// Numbers of now.
     pub overview: Numbers,
-    /// What ended in each of the last minutes, oldest first.
+    /// What ended in each of the last minutes, oldest first; fewer minutes than asked for where more than 500,000 ended in them.
     pub minutes: Vec<Minute>,
     /// Workspaces, at most 200.
     pub workspaces: Vec<Workspace>,

@@ -1,10 +1,10 @@
-//! The rule for the page of invariants: a test that the page names is there. A promise whose test was renamed away would
-//! look kept for ever.
+//! The rule for the pages of invariants and of security: a test that such a page names is there. A promise whose test was renamed
+//! away would look kept for ever.
 
 use super::Violation;
 use super::tree::Tree;
 
-const PAGE: &str = "docs/invariants.md";
+const PAGES: [&str; 2] = ["docs/invariants.md", "docs/security.md"];
 
 /// A bare word with fewer underscores is a column or a function; names of tests are sentences.
 const FEWEST_UNDERSCORES: usize = 3;
@@ -12,7 +12,11 @@ const FEWEST_UNDERSCORES: usize = 3;
 /// Names stand in backticks, as `file::name_of_the_test` or as `name_of_the_test`.
 pub(crate) fn named_tests_exist(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for page in tree.files.iter().filter(|file| file.path == PAGE) {
+    for page in tree
+        .files
+        .iter()
+        .filter(|file| PAGES.contains(&file.path.as_str()))
+    {
         for (number, line) in page.lines() {
             let named = line.split('`').skip(1).step_by(2).filter_map(test_name);
             let missing = named.filter(|&(file, name)| !exists(tree, file, name));
@@ -62,7 +66,11 @@ mod tests {
 
     fn missing(page: &str) -> usize {
         let tests = "#[test]\nfn a_claim_is_settled_once() {}\n";
-        named_tests_exist(&Tree::of(&[(PAGE, page), ("crates/core/tests/claims.rs", tests)])).len()
+        named_tests_exist(&Tree::of(&[
+            (PAGES[0], page),
+            ("crates/core/tests/claims.rs", tests),
+        ]))
+        .len()
     }
 
     #[test]

@@ -77,7 +77,7 @@ comment on column stationmaster_internal.alarm_definitions.request is
     'A digest of what was asked for, to tell a repeat from another request';
 comment on column stationmaster_internal.alarm_definitions.created_at is 'From where @every counts';
 comment on index stationmaster_internal.alarm_definitions_idempotency is 'One alarm for each idempotency key of a workspace';
-comment on index stationmaster_internal.alarm_definitions_by_workspace is 'The alarms of a workspace';
+comment on index stationmaster_internal.alarm_definitions_by_workspace is 'The alarms of a workspace, for lists';
 
 comment on table stationmaster_internal.alarm_standings is
 'How an alarm stands: one narrow row, which everybody who moves a series locks first.
@@ -96,6 +96,7 @@ comment on column stationmaster_internal.alarm_standings.failure_count is 'Tries
 comment on column stationmaster_internal.alarm_standings.failed_in_a_row is
     'Occurrences that failed since the last accepted wake';
 comment on index stationmaster_internal.alarm_standings_due is 'The heart of a claim: series by when they are due';
+comment on index stationmaster_internal.alarm_standings_stopped is 'The few alarms that were paused or have failed, for lists';
 comment on index stationmaster_internal.alarm_standings_failing is 'The few alarms that keep failing, for measures and lists';
 comment on index stationmaster_internal.alarm_standings_ended is 'What the retention may remove';
 

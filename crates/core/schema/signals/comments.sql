@@ -100,6 +100,7 @@ comment on table stationmaster_internal.signals_inbox is
 'What was sent. Never changed; pruned after the retention.
 Room: signals. Written by: whoever sends; pruned by housekeeping.';
 comment on index stationmaster_internal.signals_inbox_seq is 'The order of arrival, for lists';
+comment on index stationmaster_internal.signals_inbox_by_project is 'The same within a project, for lists of some projects';
 
 comment on table stationmaster_internal.signals_pending is
 'Signals that wait to be routed, one narrow row each.

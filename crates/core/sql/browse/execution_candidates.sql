@@ -3,6 +3,7 @@
 -- Index: executions_active_pkey, queue_pending_by_execution, executions_finished_pkey, executions_finished_by_workspace,
 -- executions_finished_badly, executions_finished_at.
 -- $1 workspaces, $2 status, $3 ended at or after, $4 ended before (null: any), $5 below this id, $6 how many.
+-- Those of a workspace are asked for as a stretch of its index: by the order of another the way leads past those of everybody else.
 with candidates as (
     (select a.execution_id as id
      from stationmaster_internal.executions_active a
@@ -31,10 +32,11 @@ with candidates as (
     cross join lateral (
         select f.execution_id
         from stationmaster_internal.executions_finished f
-        where ($2::text is null or $2 = 'COMPLETED') and f.workspace_id = w.id and f.status is not null and f.execution_id < $5
+        where ($2::text is null or $2 = 'COMPLETED') and f.workspace_id >= w.id and f.status is not null
+          and (f.workspace_id, f.execution_id) < (w.id, $5)
           and ($2::text is null or f.status = 'COMPLETED')
           and ($3::timestamptz is null or f.finished_at >= $3) and ($4::timestamptz is null or f.finished_at < $4)
-        order by f.execution_id desc
+        order by f.workspace_id desc, f.execution_id desc
         limit $6) mine
     union all
     (select f.execution_id

@@ -2,6 +2,7 @@
 -- so that only the branch of the status asked for is read.
 -- Index: queue_items_pkey, queue_items_by_workspace, queue_items_at, queue_pending_pkey, executions_finished_items_badly.
 -- $1 workspaces, $2 status, $3 enqueued at or after, $4 enqueued before (null: any), $5 below this id, $6 how many.
+-- Those of a workspace are asked for as a stretch of its index: by the order of another the way leads past those of everybody else.
 with candidates as (
     (select i.id
      from stationmaster_internal.queue_items i
@@ -15,9 +16,9 @@ with candidates as (
     cross join lateral (
         select i.id
         from stationmaster_internal.queue_items i
-        where ($2::text is null or $2 = 'DISPATCHED') and i.workspace_id = w.id and i.id < $5
+        where ($2::text is null or $2 = 'DISPATCHED') and i.workspace_id >= w.id and (i.workspace_id, i.id) < (w.id, $5)
           and ($3::timestamptz is null or i.created_at >= $3) and ($4::timestamptz is null or i.created_at < $4)
-        order by i.id desc
+        order by i.workspace_id desc, i.id desc
         limit $6) mine
     union all
     (select p.item_id

@@ -1,7 +1,7 @@
 //! Answers kept for a while, so that a request repeated under its idempotency key is answered and not done again.
 //!
 //! The key is taken before the work begins, so two repeats at once do it once. A request that was cut off by a crash leaves
-//! a key without an answer; after a minute, longer than a request may take, the key can be taken again.
+//! a key without an answer. Whether it was carried out nobody knows, so the key stays taken for as long as answers are kept.
 
 use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::id::TokenId;
@@ -15,6 +15,8 @@ pub enum Taken {
     Answered(Answer),
     /// The same request is being carried out now.
     UnderWay,
+    /// The same request was cut off before its outcome was written down.
+    Unknown,
     /// Another request had this key.
     Other,
 }
@@ -37,7 +39,7 @@ pub async fn take(
     key: &str,
     request: &[u8],
 ) -> Result<Taken, db::Error> {
-    type Row = (bool, Vec<u8>, Option<i32>, Option<String>, Option<Vec<u8>>);
+    type Row = (bool, Vec<u8>, Option<i32>, Option<String>, Option<Vec<u8>>, bool);
     let query = sqlx::query_as::<_, Row>(statement!("answers/take"))
         .bind(token)
         .bind(key)
@@ -46,11 +48,12 @@ pub async fn take(
     Ok(match row {
         Some((true, ..)) => Taken::New,
         Some((_, hash, ..)) if hash != request => Taken::Other,
-        Some((_, _, Some(status), kind, body)) => Taken::Answered(Answer {
+        Some((_, _, Some(status), kind, body, _)) => Taken::Answered(Answer {
             status: u16::try_from(status).unwrap_or(500),
             kind,
             body: body.unwrap_or_default(),
         }),
+        Some((.., true)) => Taken::Unknown,
         // Or it was removed between two looks of one statement: as good as under way, the next repeat will tell.
         Some(_) | None => Taken::UnderWay,
     })

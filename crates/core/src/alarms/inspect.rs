@@ -7,8 +7,9 @@ use uuid::Uuid;
 
 pub use super::history::{Try, history, tries};
 use super::terms::{AlarmStatus, OccurrenceStatus, Schedule, Written};
-use crate::db::{self, Database, Read as _, statement, within};
-use crate::id::AlarmId;
+use crate::db::{self, Database, statement, within};
+use crate::id::{AlarmId, WorkspaceId};
+use crate::pages::{Page, Window};
 
 /// Fires to come that are told with an alarm.
 const TOLD: usize = 10;
@@ -68,12 +69,32 @@ pub async fn alarms(
     database: &Database,
     query: &AlarmQuery,
     before: Option<AlarmId>,
-    limit: i64,
-) -> Result<Vec<Alarm>, db::Error> {
+    limit: usize,
+) -> Result<Page<Alarm>, db::Error> {
+    let among = database.among(query.workspace_id.map(WorkspaceId));
+    let few = query
+        .status
+        .filter(|status| matches!(status, AlarmStatus::Paused | AlarmStatus::Failed));
+    // Those that few have are found by their status alone, of whichever workspace.
+    let status_tells = match few {
+        Some(_) => among.is_none(),
+        None => query.status.is_none(),
+    };
+    let window = Window::new(
+        limit,
+        status_tells && query.kind.is_none() && query.search.is_none(),
+    );
     let mut session = database.session().await?;
-    let alarms = read(database, &mut session, query, before, limit, None).await?;
+    let candidates = sqlx::query_scalar(statement!("alarms/candidates"))
+        .bind(&among)
+        .bind(few)
+        .bind(before.map_or(Uuid::max(), |before| before.0))
+        .bind(window.candidates())
+        .persistent(false);
+    let candidates: Vec<Uuid> = within(candidates.fetch_all(&mut *session)).await?;
+    let rows = read(&mut session, &candidates, query, among, window.rows()).await?;
     session.finish().await?;
-    Ok(alarms)
+    Ok(window.page(rows, |alarm| alarm.id, &candidates))
 }
 
 /// One alarm, when it is in scope.
@@ -90,27 +111,31 @@ pub(super) async fn alarm_in(
     connection: &mut sqlx::PgConnection,
     id: AlarmId,
 ) -> Result<Option<Alarm>, db::Error> {
-    let found = read(database, connection, &AlarmQuery::default(), None, 1, Some(id)).await?;
+    let found = read(
+        connection,
+        &[id.0],
+        &AlarmQuery::default(),
+        database.among(None),
+        1,
+    )
+    .await?;
     Ok(found.into_iter().next())
 }
 
 async fn read(
-    database: &Database,
     connection: &mut sqlx::PgConnection,
+    candidates: &[Uuid],
     query: &AlarmQuery,
-    before: Option<AlarmId>,
+    among: Option<Vec<WorkspaceId>>,
     limit: i64,
-    only: Option<AlarmId>,
 ) -> Result<Vec<Alarm>, db::Error> {
     let query = sqlx::query_as(statement!("alarms/get"))
-        .bind(query.workspace_id)
+        .bind(candidates)
         .bind(query.status)
         .bind(query.kind)
-        .bind(before.map_or(Uuid::max(), |before| before.0))
-        .bind(limit)
-        .bind(only)
-        .bind(database.among(None))
+        .bind(among)
         .bind(&query.search)
+        .bind(limit)
         .persistent(false);
     let mut alarms: Vec<Alarm> = within(query.fetch_all(connection)).await?;
     for alarm in &mut alarms {
@@ -126,12 +151,22 @@ pub async fn occurrences(
     alarm: AlarmId,
     status: Option<OccurrenceStatus>,
     before: Option<Timestamp>,
-    limit: i64,
-) -> Result<Vec<Occurrence>, db::Error> {
-    let query = sqlx::query_as(statement!("alarms/occurrences"))
+    limit: usize,
+) -> Result<Page<Occurrence, Timestamp>, db::Error> {
+    let window = Window::new(limit, status.is_none());
+    let mut session = database.session().await?;
+    let candidates = sqlx::query_scalar(statement!("alarms/occurrence_candidates"))
+        .bind(alarm)
+        .bind(jiff_sqlx::Timestamp::from(before.unwrap_or(Timestamp::MAX)))
+        .bind(window.candidates());
+    let candidates: Vec<jiff_sqlx::Timestamp> = within(candidates.fetch_all(&mut *session)).await?;
+    let rows = sqlx::query_as(statement!("alarms/occurrences"))
         .bind(alarm)
         .bind(status)
-        .bind(jiff_sqlx::Timestamp::from(before.unwrap_or(Timestamp::MAX)))
-        .bind(limit);
-    query.all(database).await
+        .bind(&candidates)
+        .bind(window.rows());
+    let rows = within(rows.fetch_all(&mut *session)).await?;
+    session.finish().await?;
+    let candidates: Vec<Timestamp> = candidates.into_iter().map(Into::into).collect();
+    Ok(window.page(rows, |row: &Occurrence| row.scheduled_for, &candidates))
 }

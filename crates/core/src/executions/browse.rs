@@ -1,9 +1,8 @@
 //! Lists for many rows: newest first, by filters, a page at a time, with bounded work for each page.
 //!
-//! A page is made in two steps: candidates by what an index can tell (workspace, status, time), then their rows, filtered by
-//! what no index tells (definition, text). At most [`WINDOW`] candidates are looked at for a page, so a page may hold fewer
-//! rows than asked for and still not be the last: where the next one begins is told. New rows have higher ids and never
-//! move what follows; a row keeps its id through all its states, so nothing is missed or repeated.
+//! A page is made in two steps ([`crate::pages`]): candidates by what an index can tell (workspace, status, time), then their
+//! rows, filtered by what no index tells (definition, text). New rows have higher ids and never move what follows; a row keeps
+//! its id through all its states, so nothing is missed or repeated.
 
 use jiff::Timestamp;
 use sqlx::postgres::PgRow;
@@ -13,10 +12,9 @@ use uuid::Uuid;
 use super::{ExecutionStatus, ItemStatus};
 use crate::db::{self, Database, statement, within};
 use crate::id::{DefinitionId, WorkspaceId};
+use crate::pages::Window;
+pub use crate::pages::{Page, WINDOW};
 use crate::session::Session;
-
-/// The most candidates that are looked at for one page.
-pub const WINDOW: i64 = 5_000;
 
 /// Which rows; every field that is given must match.
 #[derive(Debug, Clone)]
@@ -37,15 +35,6 @@ pub struct Filter<Status> {
     pub below: Option<Uuid>,
     /// How many.
     pub limit: usize,
-}
-
-/// A page, and where the next one begins.
-#[derive(Debug, Clone)]
-pub struct Page<T> {
-    /// The rows, newest first.
-    pub rows: Vec<T>,
-    /// What to give as `below` for more; none: this was all.
-    pub next: Option<Uuid>,
 }
 
 impl<Status> Default for Filter<Status> {
@@ -75,9 +64,8 @@ impl<Status: Copy + Into<&'static str>> Filter<Status> {
             && self.status() != Some(ItemStatus::Dispatched.as_str())
     }
 
-    fn window(&self) -> i64 {
-        let limit = i64::try_from(self.limit).unwrap_or(WINDOW);
-        if self.is_plain() { limit + 1 } else { WINDOW }
+    fn window(&self) -> Window {
+        Window::new(self.limit, self.is_plain())
     }
 
     /// The text as a pattern that means itself.
@@ -97,7 +85,7 @@ pub async fn items(database: &Database, filter: &Filter<ItemStatus>) -> Result<P
     let ids = candidates(database, &mut session, statement, filter).await?;
     let rows = rows(&mut session, statement!("browse/items"), &ids, filter).await?;
     session.finish().await?;
-    Ok(page(rows, |item: &QueueItem| item.id, &ids, filter))
+    Ok(filter.window().page(rows, |item: &QueueItem| item.id, &ids))
 }
 
 /// Executions, newest first.
@@ -110,7 +98,9 @@ pub async fn executions(
     let ids = candidates(database, &mut session, statement, filter).await?;
     let rows = rows(&mut session, statement!("browse/executions"), &ids, filter).await?;
     session.finish().await?;
-    Ok(page(rows, |execution: &Execution| execution.id, &ids, filter))
+    Ok(filter
+        .window()
+        .page(rows, |execution: &Execution| execution.id, &ids))
 }
 
 /// What a statement of rows gives.
@@ -130,7 +120,7 @@ pub(super) async fn rows<R: Row, Status: Copy + Into<&'static str>>(
         .bind(filter.definition)
         .bind(filter.status())
         .bind(filter.pattern())
-        .bind(i64::try_from(filter.limit).unwrap_or(WINDOW) + 1)
+        .bind(filter.window().rows())
         .persistent(false);
     within(query.fetch_all(&mut **session)).await
 }
@@ -147,32 +137,7 @@ async fn candidates<Status: Copy + Into<&'static str>>(
         .bind(filter.after.map(jiff_sqlx::Timestamp::from))
         .bind(filter.before.map(jiff_sqlx::Timestamp::from))
         .bind(filter.below.unwrap_or(Uuid::max()))
-        .bind(filter.window())
+        .bind(filter.window().candidates())
         .persistent(false);
     within(query.fetch_all(&mut **session)).await
-}
-
-fn page<T, Status: Copy + Into<&'static str>>(
-    mut rows: Vec<T>,
-    id: impl Fn(&T) -> Uuid,
-    candidates: &[Uuid],
-    filter: &Filter<Status>,
-) -> Page<T> {
-    if rows.len() > filter.limit {
-        rows.truncate(filter.limit);
-        let next = rows.last().map(&id);
-        return Page { rows, next };
-    }
-    // A full window may have more behind it. With a plain filter the one beyond the page is only a sign that there is more.
-    let full = i64::try_from(candidates.len()).is_ok_and(|count| count >= filter.window());
-    let last = if filter.is_plain() {
-        candidates.get(filter.limit.saturating_sub(1))
-    } else {
-        candidates.last()
-    };
-    let next = last.copied().filter(|_| full);
-    if let Some(next) = next {
-        rows.retain(|row| id(row) >= next);
-    }
-    Page { rows, next }
 }

@@ -37,13 +37,26 @@ pub async fn overview(database: &Database) -> Result<Numbers, db::Error> {
     query.one(database).await
 }
 
-/// What ended in each of the last minutes, oldest first; minutes in which nothing did are there too.
-pub async fn minutes(database: &Database, count: i32) -> Result<Vec<Minute>, db::Error> {
-    let query = sqlx::query_as(statement!("inspect/minutes"))
-        .bind(database.among(None))
-        .bind(count)
-        .persistent(false);
-    query.all(database).await
+/// Executions that are counted for a chart at most.
+pub const COUNTED: i64 = 500_000;
+
+/// What ended in each of the last minutes, oldest first; minutes in which nothing did are there too. When more than `counted` ended in
+/// them, fewer minutes are told, and at least the one that is not over yet.
+pub async fn minutes(database: &Database, minutes: i32, counted: i64) -> Result<Vec<Minute>, db::Error> {
+    let mut minutes = minutes;
+    loop {
+        let counted = if minutes > 1 { counted } else { i64::MAX - 1 };
+        let query = sqlx::query_as(statement!("inspect/minutes"))
+            .bind(database.among(None))
+            .bind(minutes)
+            .bind(counted)
+            .persistent(false);
+        let told: Vec<Minute> = query.all(database).await?;
+        if minutes <= 1 || !told.is_empty() {
+            return Ok(told);
+        }
+        minutes = (minutes / 4).max(1);
+    }
 }
 
 /// The life of an item, oldest first.

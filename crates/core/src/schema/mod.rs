@@ -48,7 +48,13 @@ impl Database {
         sqlx::query("set search_path to stationmaster_internal")
             .execute(&mut connection)
             .await?;
-        MIGRATIONS.run(&mut connection).await.map_err(plainly)?;
+        // Everybody who comes later waits behind whoever waits for a table, so nobody waits for it for long.
+        sqlx::query(parts::LOCK_TIMEOUT).execute(&mut connection).await?;
+        let mut tries = 0;
+        while let Err(error) = MIGRATIONS.run(&mut connection).await.map_err(plainly) {
+            tries += 1;
+            parts::wait_if_busy(error, tries).await?;
+        }
         let stale = applied.stale_parts();
         parts::apply(&mut connection, &stale).await?;
         connection.close().await?;
@@ -58,13 +64,18 @@ impl Database {
     /// Says whether the tables, and what stands on them, are those that this program needs.
     pub async fn check_schema(&self) -> Result<(), Error> {
         let mut session = self.own().session().await?;
-        check(&mut session).await
+        Applied::read(&mut session).await?.check()
     }
 }
 
-/// The same by a connection of one's own.
-pub(crate) async fn check(connection: &mut PgConnection) -> Result<(), Error> {
-    Applied::read(connection).await?.check()
+/// Says whether a program that runs can go on with what is there. A newer program may have moved the tables on meanwhile: that is
+/// for whoever upgrades to weigh, and no reason to send all older servers' requests away at once.
+pub(crate) async fn check_still_usable(connection: &mut PgConnection) -> Result<(), Error> {
+    match Applied::read(connection).await?.check() {
+        Err(Error::Schema { found, needed }) if found > needed => Ok(()),
+        Err(Error::Parts(_)) => Ok(()),
+        outcome => outcome,
+    }
 }
 
 impl Applied {

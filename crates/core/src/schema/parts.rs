@@ -57,8 +57,9 @@ pub(super) static PARTS: [Part; 24] = parts![
     "servers/comments",
 ];
 
-/// A part waits no longer than this for a table that somebody uses, because everybody who comes later waits behind it.
-const LOCK_TIMEOUT: &str = "set local lock_timeout = '2s'";
+/// A step waits no longer than this for a table that somebody uses, because everybody who comes later waits behind it. For the
+/// whole session of whoever migrates.
+pub(super) const LOCK_TIMEOUT: &str = "set lock_timeout = '2s'";
 /// How often a busy database is tried.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Backoff = Backoff {
@@ -78,18 +79,24 @@ pub(super) async fn apply(connection: &mut PgConnection, parts: &[&Part]) -> Res
     loop {
         tries += 1;
         match apply_once(connection, parts).await {
-            Err(error) if is_busy(&error) && tries < TRIES => {
-                tracing::info!(tries, "The tables are in use; the schema is applied in a moment");
-                tokio::time::sleep(BETWEEN_TRIES.wait(tries)).await;
-            }
-            outcome => return outcome,
+            Ok(()) => return Ok(()),
+            Err(error) => wait_if_busy(error, tries).await?,
         }
     }
 }
 
+/// Waits before the next try when the tables are in use; any other error stays one, and so does this one after many tries.
+pub(super) async fn wait_if_busy(error: Error, tries: u32) -> Result<(), Error> {
+    if !is_busy(&error) || tries >= TRIES {
+        return Err(error);
+    }
+    tracing::info!(tries, "The tables are in use; the schema is applied in a moment");
+    tokio::time::sleep(BETWEEN_TRIES.wait(tries)).await;
+    Ok(())
+}
+
 async fn apply_once(connection: &mut PgConnection, parts: &[&Part]) -> Result<(), Error> {
     let mut transaction = connection.begin().await?;
-    sqlx::query(LOCK_TIMEOUT).execute(&mut *transaction).await?;
     for part in parts {
         let applied = sqlx::raw_sql(part.text).execute(&mut *transaction).await;
         applied.map_err(|source| Error::Migration {

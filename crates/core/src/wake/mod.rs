@@ -124,7 +124,7 @@ impl Client {
     /// Sends one wake and waits for the answer, no longer than `deadline`.
     #[tracing::instrument(name = "wake:post", level = "debug", skip_all, fields(id = wake.id))]
     pub async fn send(&self, wake: &Wake<'_>, deadline: Duration) -> Outcome {
-        let client = match self.client_for(wake) {
+        let client = match self.client_for(wake.url, wake.named_by) {
             Ok(client) => client,
             Err(forbidden) => {
                 return Outcome::Forbidden {
@@ -159,11 +159,11 @@ impl Client {
     }
 
     /// Literal addresses never reach the resolver, so they are looked at here.
-    fn client_for(&self, wake: &Wake<'_>) -> Result<&reqwest::Client, Forbidden> {
-        if wake.named_by == NamedBy::Operator || self.guard.trusts(wake.url) {
+    pub(crate) fn client_for(&self, url: &Url, named_by: NamedBy) -> Result<&reqwest::Client, Forbidden> {
+        if named_by == NamedBy::Operator || self.guard.trusts(url) {
             return Ok(&self.trusted);
         }
-        match wake.url.host() {
+        match url.host() {
             Some(Host::Ipv4(address)) => self.guard.check(address.into())?,
             Some(Host::Ipv6(address)) => self.guard.check(address.into())?,
             Some(Host::Domain(_)) => {}

@@ -139,9 +139,8 @@ impl Bed {
 
     /// Oldest first.
     pub(crate) async fn occurrences(&self, id: AlarmId) -> Vec<Occurrence> {
-        let mut all = inspect::occurrences(&self.testbed.database, id, None, None, 1000)
-            .await
-            .unwrap();
+        let page = inspect::occurrences(&self.testbed.database, id, None, None, 1000).await;
+        let mut all = page.unwrap().rows;
         all.reverse();
         all
     }

@@ -90,3 +90,50 @@ async fn a_look_and_a_claim_read_the_heads_of_their_indexes() {
         "{settle}"
     );
 }
+
+/// Of what is asked for there is nothing, which tempts the planner to look for it among everything.
+#[tokio::test]
+async fn a_page_of_a_list_is_read_from_its_candidates_however_many_alarms_there_are() {
+    let bed = Bed::new().await;
+    stored(&bed).await;
+    bed.testbed
+        .run(
+            "insert into stationmaster_internal.occurrences_finished (alarm_id, scheduled_for, origin, status, due_at)
+             select (select id from stationmaster_internal.alarm_definitions order by id limit 1), now() - n * interval '1 second',
+                    'schedule', 'fired', now()
+             from generate_series(1, 20000) n;
+             analyze stationmaster_internal.occurrences_finished",
+        )
+        .await;
+    // Everything there is belongs to another one, and the planner knows of no other.
+    let workspace = format!("array['{}']::uuid[]", bed.testbed.workspace(1).await);
+    let greatest = "'ffffffff-ffff-ffff-ffff-ffffffffffff'";
+    let candidates = include_str!("../../sql/alarms/candidates.sql");
+    for (values, index) in [
+        (["null", "null", greatest, "50"], "alarm_definitions_pkey"),
+        (
+            [&workspace, "null", greatest, "50"],
+            "alarm_definitions_by_workspace",
+        ),
+        (["null", "'failed'", greatest, "50"], "alarm_standings_stopped"),
+    ] {
+        let plan = explain(&bed, candidates, &values).await;
+        assert!(
+            plan.contains(index) && !plan.contains("Seq Scan on alarm"),
+            "{plan}"
+        );
+    }
+    let newest = "(select array_agg(id) from (select id from stationmaster_internal.alarm_definitions order by id desc limit 500) newest)";
+    let rows = include_str!("../../sql/alarms/get.sql");
+    let plan = explain(&bed, rows, &[newest, "'fired'", "null", "null", "null", "50"]).await;
+    assert!(!plan.contains("Seq Scan on alarm_"), "{plan}");
+    let alarm = "(select id from stationmaster_internal.alarm_definitions order by id limit 1)";
+    let latest = "(select array_agg(scheduled_for) from \
+                  (select scheduled_for from stationmaster_internal.occurrences_finished order by scheduled_for desc limit 500) latest)";
+    let rows = include_str!("../../sql/alarms/occurrences.sql");
+    let plan = explain(&bed, rows, &[alarm, "'failed'", latest, "50"]).await;
+    assert!(
+        plan.contains("occurrences_finished_pkey on occurrences_finished f"),
+        "{plan}"
+    );
+}

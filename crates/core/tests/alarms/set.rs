@@ -240,7 +240,8 @@ async fn alarms_are_listed_by_page_and_filter() {
         .await
         .unwrap();
     let list = |query: AlarmQuery, before, limit| async move {
-        inspect::alarms(database, &query, before, limit).await.unwrap()
+        let page = inspect::alarms(database, &query, before, limit).await.unwrap();
+        page.rows
     };
     let page = list(AlarmQuery::default(), None, 4).await;
     assert_eq!(page.len(), 4);

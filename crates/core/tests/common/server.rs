@@ -11,12 +11,18 @@ use stationmaster_core::executions::Settings;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
 use stationmaster_core::station::{Parts, Station};
+use stationmaster_core::wake::guard::Guard;
 use uuid::Uuid;
 
 /// Connections of one server; the cluster is shared by all tests.
 const CONNECTIONS: u32 = 4;
 /// Far beyond what an orderly end takes.
 const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Tests listen on this machine.
+fn anywhere() -> Guard {
+    Guard::new(vec!["127.0.0.0/8".parse().unwrap()])
+}
 
 /// A server inside the test.
 pub(crate) struct Server {
@@ -34,6 +40,13 @@ impl Server {
     /// The same under a presence of one's own, for short leases.
     pub(crate) async fn start_as(url: &str, settings: Settings, presence: Presence) -> Self {
         let database = Database::new(url, CONNECTIONS).unwrap();
+        let engine = EmbeddedEngine::guarded(database.clone(), presence.clone(), anywhere()).unwrap();
+        Self::start_with(database, presence, Arc::new(engine), settings).await
+    }
+
+    /// Starts a server whose nodes call public addresses only.
+    pub(crate) async fn start_guarded(url: &str, settings: Settings) -> Self {
+        let (database, presence) = (Database::new(url, CONNECTIONS).unwrap(), Presence::new("test"));
         let engine = EmbeddedEngine::new(database.clone(), presence.clone()).unwrap();
         Self::start_with(database, presence, Arc::new(engine), settings).await
     }
@@ -76,7 +89,7 @@ impl Server {
     pub(crate) async fn start_alarms_as(url: &str, settings: alarms::Settings, presence: Presence) -> Self {
         let database = Database::new(url, CONNECTIONS).unwrap();
         let engine: Arc<dyn Engine> =
-            Arc::new(EmbeddedEngine::new(database.clone(), presence.clone()).unwrap());
+            Arc::new(EmbeddedEngine::guarded(database.clone(), presence.clone(), anywhere()).unwrap());
         let metrics = Arc::new(Metrics::new());
         let parts = Parts {
             database,

@@ -25,7 +25,7 @@ const LARGE: [&str; 4] = [
 ];
 
 /// Name, statement, values for the parameters, indexes that must be used.
-const HOT: [(&str, &str, &str, &[&str]); 4] = [
+const HOT: [(&str, &str, &str, &[&str]); 5] = [
     (
         "signals/load",
         include_str!("../../sql/signals/load.sql"),
@@ -46,10 +46,16 @@ const HOT: [(&str, &str, &str, &[&str]); 4] = [
         &["signals_pending_by_dispatcher"],
     ),
     (
+        "signals/candidates",
+        include_str!("../../sql/signals/candidates.sql"),
+        "null, null, 1000000, 5000",
+        &["signals_inbox_seq", "signals_inbox_by_project"],
+    ),
+    (
         "signals/list",
         include_str!("../../sql/signals/list.sql"),
-        "null, null, null, null, 1000000, 20, null, null",
-        &["signals_inbox_seq", "signals_settled_pkey"],
+        "array['s1'], null, null, 'DEAD', 20, null",
+        &["signals_inbox_pkey", "signals_settled_pkey"],
     ),
 ];
 

@@ -220,3 +220,35 @@ async fn a_wait_that_no_clock_can_tell_fails_and_frees_its_slot() {
     assert!(error.get().contains("a hundred years"), "{error}");
     server.stop().await;
 }
+
+/// An address, a name for it, and another way to write it.
+#[tokio::test]
+async fn a_node_does_not_call_what_has_no_public_address() {
+    let testbed = Testbed::new().await;
+    let listener = Listener::start().await;
+    let here = listener.url("/inside");
+    let port = here
+        .split(':')
+        .nth(2)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+        .to_owned();
+    let server = Server::start_guarded(&testbed.url, brisk()).await;
+    for url in [
+        here,
+        format!("http://localhost:{port}/inside"),
+        format!("http://[::ffff:127.0.0.1]:{port}/inside"),
+        "http://169.254.169.254/latest/meta-data".to_owned(),
+    ] {
+        let graph = serde_json::json!({"nodes": [{"id": "call", "type": "http", "url": url}]});
+        let tenant = testbed.tenant(1, &graph.to_string()).await;
+        let item = testbed.enqueue(tenant).await;
+        testbed.reaches(item, "FAILED").await;
+        let error = testbed.execution(item).await.error.unwrap();
+        assert!(error.get().contains("executions.allow_targets"), "{url}: {error}");
+    }
+    assert_eq!(listener.calls("/inside"), 0);
+    server.stop().await;
+}

@@ -131,3 +131,36 @@ async fn pages_follow_each_other_without_gap_or_repeat() {
     }
     assert_eq!(seen, expected);
 }
+
+/// Ten of them ended in each of the last sixty minutes.
+#[tokio::test]
+async fn a_chart_goes_back_as_far_as_it_may_count() {
+    let testbed = Testbed::new().await;
+    let workspace = testbed.workspace(1).await;
+    testbed
+        .run(&format!(
+            "insert into stationmaster_internal.executions_finished (execution_id, item_id, workspace_id, workflow_definition_id, item_status,
+                 status, attempts, recoveries, finished_at, finished_by)
+             select id, id, '{workspace}', id, 'DISPATCHED', 'COMPLETED', 1, 0, now() - m * interval '1 minute', 'a test'
+             from (select m, stationmaster.new_id() as id from generate_series(0, 59) m cross join generate_series(1, 10)) ended"
+        ))
+        .await;
+    let told = async |counted| {
+        let minutes = inspect::minutes(&testbed.database, 60, counted).await.unwrap();
+        let completed: i64 = minutes.iter().map(|minute| minute.completed).sum();
+        (minutes.len(), completed)
+    };
+    // A minute may end while we look.
+    let (minutes, completed) = told(1000).await;
+    assert!(
+        minutes == 60 && (590..=600).contains(&completed),
+        "{minutes} {completed}"
+    );
+    let (minutes, completed) = told(200).await;
+    assert!(
+        minutes == 15 && (140..=150).contains(&completed),
+        "{minutes} {completed}"
+    );
+    let (minutes, completed) = told(1).await;
+    assert!(minutes == 1 && completed <= 10, "{minutes} {completed}");
+}

@@ -37,7 +37,8 @@ pub(crate) async fn run(args: &ApiArgs, context: &Context) -> Result<()> {
     // Nothing is dispatched: the rows stay as they are while they are listed.
     config.executions_enabled = false;
     let server = private_postgres(&config).await?;
-    let database = Database::new(&server.url("postgres"), config.database_pool)?;
+    let database = Database::new(&server.url("postgres"), config.database_pool)?
+        .with_requests(config.http.database_pool);
     database.migrate().await?;
     let bar = context.format.progress(args.rows.unsigned_abs(), "Making rows");
     let record = lists::make(&database, args.rows, |done| bar.set_position(done.unsigned_abs())).await?;

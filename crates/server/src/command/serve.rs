@@ -28,7 +28,7 @@ pub(crate) async fn run(_args: &ServeArgs, context: &Context) -> Result<()> {
             config.listen
         )
     })?;
-    let database = config.database(url, config.database_pool)?;
+    let database = config.database_of_server(url)?;
     let running = wiring::start(&config, database, listener).await?;
     let scheme = if config.http.tls_cert.is_some() {
         "https"

@@ -16,7 +16,7 @@ use std::time::Duration;
 use stationmaster_core::db::{self, Database};
 use stationmaster_core::executions::exclusive::Exclusive;
 use stationmaster_core::locks::{LockTable, Terms};
-use stationmaster_core::wake::guard::Guard;
+use stationmaster_core::wake::guard::{Allowed, Guard};
 use stationmaster_core::wake::signature::Secret;
 use stationmaster_core::{alarms, dispatchers, executions};
 
@@ -74,6 +74,8 @@ pub(crate) struct Config {
     pub(crate) executions_enabled: bool,
     /// The lane of executions, but for its exclusive mode; whoever runs it asks [`Config::executions()`].
     pub(crate) executions: executions::Settings,
+    /// What `http` nodes of the embedded engine may call beside public addresses.
+    pub(crate) node_targets: Vec<Allowed>,
     /// One server at a time.
     pub(crate) exclusive: ExclusiveMode,
     /// Named locks.
@@ -125,6 +127,8 @@ pub(crate) struct Http {
     pub(crate) tls_cert: Option<PathBuf>,
     /// Our key; there is a certificate whenever there is one.
     pub(crate) tls_key: Option<PathBuf>,
+    /// Connections to PostgreSQL for requests.
+    pub(crate) database_pool: u32,
     /// The largest body, in bytes.
     pub(crate) body_limit: usize,
     /// How long a request may take.
@@ -268,6 +272,7 @@ impl Config {
             temporal: Temporal::default(),
             executions_enabled: false,
             executions: executions::Settings::default(),
+            node_targets: Vec::new(),
             exclusive: ExclusiveMode::default(),
             locks: Locks::default(),
             redis_url: None,
@@ -313,9 +318,28 @@ impl Config {
         self.alarms_enabled.then(|| self.alarms.clone())
     }
 
+    /// Connections to PostgreSQL that a server with these settings opens at most.
+    pub(crate) fn connections(&self) -> u32 {
+        self.database_pool + self.http.database_pool + db::BESIDE_POOLS
+    }
+
+    /// Where `http` nodes of the embedded engine may go.
+    pub(crate) fn node_guard(&self) -> Guard {
+        Guard::new(self.node_targets.clone())
+    }
+
     /// The database at this address, through a pooler if these settings say so. Connections are made when they are used.
     pub(crate) fn database(&self, url: &str, connections: u32) -> Result<Database, db::Error> {
-        let mut database = Database::new(url, connections)?;
+        self.by_its_way(Database::new(url, connections)?)
+    }
+
+    /// The same for a server, with the connections that its requests have.
+    pub(crate) fn database_of_server(&self, url: &str) -> Result<Database, db::Error> {
+        let database = Database::new(url, self.database_pool)?;
+        self.by_its_way(database.with_requests(self.http.database_pool))
+    }
+
+    fn by_its_way(&self, mut database: Database) -> Result<Database, db::Error> {
         if let Some(direct) = &self.database_way.direct_url {
             database = database.behind_pooler(direct)?;
         }

@@ -24,7 +24,7 @@ use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{IdempotencyKey, Json, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::search;
-use super::routes::{Routes, conditional, tagged};
+use super::routes::{Routes, conditional, long, tagged};
 
 /// Fires that a preview tells at most.
 const MOST_FIRES: u32 = 100;
@@ -32,7 +32,7 @@ const MOST_FIRES: u32 = 100;
 pub(super) fn routes() -> Routes {
     Routes::of("alarm")
         .unkept(Role::Operator, routes!(create))
-        .viewer(routes!(list))
+        .viewer(long(routes!(list)))
         .viewer(routes!(next))
         .viewer(tagged(routes!(show)))
         .operator(conditional(routes!(change)))
@@ -40,8 +40,8 @@ pub(super) fn routes() -> Routes {
         .operator(routes!(pause))
         .operator(routes!(resume))
         .operator(routes!(fire))
-        .viewer(routes!(occurrences))
-        .viewer(routes!(history))
+        .viewer(long(routes!(occurrences)))
+        .viewer(long(routes!(history)))
         .operator(routes!(refill))
 }
 
@@ -92,8 +92,8 @@ async fn list(
     caller.may_ask(query.workspace_id)?;
     search(query.search.as_deref())?;
     let before = list.position()?.map(AlarmId);
-    let rows = inspect::alarms(&database, &query, before, list.rows()).await?;
-    Ok(list.page(rows, |alarm| alarm.id))
+    let page = inspect::alarms(&database, &query, before, list.limit()).await?;
+    Ok(list.ending_at(page.rows, page.next))
 }
 
 /// When an expression would fire; nothing is set
@@ -220,8 +220,8 @@ async fn occurrences(
     let list = List::new(&format!("occurrences {id}"), &query)?;
     let before = list.position()?;
     find(&database, AlarmId(id)).await?;
-    let rows = inspect::occurrences(&database, AlarmId(id), query.status, before, list.rows()).await?;
-    Ok(list.page(rows, |row| row.scheduled_for))
+    let page = inspect::occurrences(&database, AlarmId(id), query.status, before, list.limit()).await?;
+    Ok(list.ending_at(page.rows, page.next))
 }
 
 /// What was done to an alarm, newest first, with who did it

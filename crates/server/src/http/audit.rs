@@ -8,10 +8,10 @@ use super::caller::Visit;
 use super::cursor::List;
 use super::extract::Query;
 use super::problem::Reply;
-use super::routes::Routes;
+use super::routes::{Routes, long};
 
 pub(super) fn routes() -> Routes {
-    Routes::of("audit").admin(routes!(list))
+    Routes::of("audit").admin(long(routes!(list)))
 }
 
 /// Lines of the audit, newest first
@@ -23,6 +23,6 @@ async fn list(
 ) -> Reply<wire::Page<wire::AuditEntry>> {
     let list = List::new("audit", &query)?;
     caller.may_ask(query.workspace_id)?;
-    let rows = audit::list(&database, &query, list.position()?, list.rows()).await?;
-    Ok(list.page(rows, |entry| entry.id))
+    let page = audit::list(&database, &query, list.position()?, list.limit()).await?;
+    Ok(list.ending_at(page.rows, page.next))
 }

@@ -14,6 +14,7 @@ use axum::extract::{FromRequestParts, Request, State as Shared};
 use axum::http::{HeaderMap, header, request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use stationmaster_core::access::{self, Role, Secret, Token};
 use stationmaster_core::db::Database;
 use stationmaster_core::id::{TokenId, WorkspaceId};
@@ -44,6 +45,8 @@ pub(crate) struct Caller {
     pub(super) actor: Arc<str>,
     pub(super) role: Role,
     pub(super) scope: Scope,
+    /// When the token ends, if it does.
+    pub(super) expires_at: Option<Timestamp>,
 }
 
 impl Caller {
@@ -53,6 +56,7 @@ impl Caller {
             actor: format!("token:{}:{}", token.name, token.id).into(),
             role: token.role,
             scope: token.workspaces.into(),
+            expires_at: token.expires_at,
         }
     }
 
@@ -63,6 +67,7 @@ impl Caller {
             actor: "open".into(),
             role: Role::Admin,
             scope: Scope::All,
+            expires_at: None,
         }
     }
 
@@ -131,7 +136,8 @@ impl FromRequestParts<State> for Visit {
 
 struct Known {
     caller: Caller,
-    read_at: Instant,
+    /// None: it has to be read again before it is believed.
+    read_at: Option<Instant>,
     noted_at: Option<Instant>,
 }
 
@@ -150,9 +156,16 @@ impl Access {
         }
     }
 
-    /// Forgets everything.
+    /// Believes nothing any more until it is read again.
     pub(super) fn forget(&self) {
-        self.lock().clear();
+        for known in self.lock().values_mut() {
+            known.read_at = None;
+        }
+    }
+
+    /// Has this secret opened the door before, and was never refused since?
+    fn has_met(&self, secret: &Secret) -> bool {
+        self.lock().contains_key(&secret.hash())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], Known>> {
@@ -163,7 +176,7 @@ impl Access {
         let known = self.lock();
         known
             .get(&hash)
-            .filter(|known| known.read_at.elapsed() < BELIEVED)
+            .filter(|known| known.read_at.is_some_and(|at| at.elapsed() < BELIEVED))
             .map(|known| known.caller.clone())
     }
 
@@ -173,7 +186,10 @@ impl Access {
         if let Some(caller) = self.recall(hash) {
             return Ok(caller);
         }
-        let refused = |words: &str| Problem::new(Kind::Unauthenticated, words);
+        let refused = |words: &str| {
+            self.lock().remove(&hash);
+            Problem::new(Kind::Unauthenticated, words)
+        };
         let token = access::find(database, secret).await?;
         let token = token.ok_or_else(|| refused("there is no such token"))?;
         if token.revoked_at.is_some() {
@@ -204,7 +220,7 @@ impl Access {
             hash,
             Known {
                 caller,
-                read_at: now,
+                read_at: Some(now),
                 noted_at,
             },
         );
@@ -242,21 +258,29 @@ async fn identify(state: &State, request: &request::Parts) -> Result<Caller, Pro
             only_this_host(request)?;
             Ok(Caller::anybody())
         }
-        Ok(Some(secret)) => {
-            let who = state.access.who(&state.database, &secret).await;
-            who.map_err(|problem| {
-                if problem.is(Kind::Unauthenticated) {
-                    state.limits.failed(peer, problem)
-                } else {
-                    problem
-                }
-            })
-        }
+        Ok(Some(secret)) => state.who(peer, &secret).await,
         Ok(None) => {
             let words = "send a token: Authorization: Bearer smt_…; `stationmaster tokens create` makes one";
             Err(Problem::new(Kind::Unauthenticated, words))
         }
         Err(problem) => Err(state.limits.failed(peer, problem)),
+    }
+}
+
+impl State {
+    /// Who holds this secret. Whoever comes with too many that open no door is refused before the database is asked.
+    pub(super) async fn who(&self, peer: Option<IpAddr>, secret: &Secret) -> Result<Caller, Problem> {
+        if !self.access.has_met(secret) {
+            self.limits.may_try(peer)?;
+        }
+        let who = self.access.who(&self.database, secret).await;
+        who.map_err(|problem| {
+            if problem.is(Kind::Unauthenticated) {
+                self.limits.failed_after_a_look(peer, problem)
+            } else {
+                problem
+            }
+        })
     }
 }
 
@@ -278,12 +302,11 @@ pub(super) fn bearer(headers: &HeaderMap) -> Result<Option<Secret>, Problem> {
         .map_err(|error| refused(error.to_string()))
 }
 
-/// A page of another host must not reach an open server through a browser of this machine.
+/// A page of another host must not reach an open server through a browser of this machine: neither by a name that leads here,
+/// nor by a request that a browser lets any page send, of which it tells where it comes from.
 fn only_this_host(request: &request::Parts) -> Result<(), Problem> {
-    let host = request
-        .headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
+    let text = |name| request.headers.get(name).and_then(|value| value.to_str().ok());
+    let host = text(header::HOST);
     let host = host.or(request.uri.authority().map(axum::http::uri::Authority::as_str));
     let name = host.map_or("", |host| {
         let end = if host.starts_with('[') {
@@ -294,11 +317,17 @@ fn only_this_host(request: &request::Parts) -> Result<(), Problem> {
         &host[..end.unwrap_or(host.len())]
     });
     let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
-    if name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback()) {
-        return Ok(());
+    if !(name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())) {
+        let words = "an open server answers only to localhost and loopback addresses";
+        return Err(Problem::new(Kind::Misdirected, words));
     }
-    Err(Problem::new(
-        Kind::Misdirected,
-        "an open server answers only to localhost and loopback addresses",
-    ))
+    let is_ours = |origin: &str| {
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        authority.is_some_and(|authority| host.is_some_and(|host| host.eq_ignore_ascii_case(authority)))
+    };
+    if request.headers.contains_key(header::ORIGIN) && !text(header::ORIGIN).is_some_and(is_ours) {
+        let words = "an open server answers no pages of others (Origin)";
+        return Err(Problem::new(Kind::Forbidden, words));
+    }
+    Ok(())
 }

@@ -14,13 +14,13 @@ use super::caller::Visit;
 use super::cursor::List;
 use super::extract::{MaybeJson, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
-use super::routes::Routes;
+use super::routes::{Routes, long};
 
 pub(super) fn routes() -> Routes {
     Routes::of("dispatcher")
-        .viewer(routes!(list))
+        .viewer(long(routes!(list)))
         .viewer(routes!(show))
-        .viewer(routes!(history))
+        .viewer(long(routes!(history)))
         .admin(routes!(reconcile))
 }
 

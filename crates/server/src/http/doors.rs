@@ -3,17 +3,18 @@
 
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use serde_json::json;
 use stationmaster_client::wire;
 use stationmaster_core::station::Station;
 
 use super::State;
-use super::caller::bearer;
+use super::caller::{Peer, bearer};
 use super::problem::{Kind, Problem};
 
 /// Pages bring everything with them and may reach nothing but this server.
@@ -21,7 +22,8 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 pub(super) fn routes(document: &utoipa::openapi::OpenApi, station: Arc<Station>) -> Router<State> {
-    let document = serde_json::to_value(document).unwrap_or_default();
+    // Written once: whoever asks again and again must not keep this server busy.
+    let document = Bytes::from(serde_json::to_vec(document).unwrap_or_default());
     let for_readiness = Arc::clone(&station);
     Router::new()
         .route("/", get(|| async { page(include_str!("overview.html")) }))
@@ -30,9 +32,12 @@ pub(super) fn routes(document: &utoipa::openapi::OpenApi, station: Arc<Station>)
         .route("/readyz", get(async move || ready(&for_readiness)))
         .route(
             "/metrics",
-            get(async move |state, headers| metrics(&station, state, headers).await),
+            get(async move |state, peer, headers| metrics(&station, state, peer, headers).await),
         )
-        .route("/v1/openapi.json", get(move || async move { Json(document) }))
+        .route(
+            "/v1/openapi.json",
+            get(move || async move { ([(header::CONTENT_TYPE, "application/json")], document) }),
+        )
 }
 
 fn page(text: &'static str) -> Response {
@@ -64,13 +69,14 @@ fn ready(station: &Station) -> Response {
 async fn metrics(
     station: &Station,
     Shared(state): Shared<State>,
+    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if state.settings.protect_metrics {
         let secret = bearer(&headers)?;
         let words = "metrics need a token here (setting http.protect_metrics)";
         let secret = secret.ok_or_else(|| Problem::new(Kind::Unauthenticated, words))?;
-        state.access.who(&state.database, &secret).await?;
+        state.who(peer.map(|peer| peer.0.0), &secret).await?;
     }
     station.measure().await;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -118,6 +118,11 @@ impl Listener {
     /// The next thing to tell; `None` ends the stream: the server stops, or the token opens the door no more.
     async fn next(&mut self) -> Option<Told> {
         loop {
+            // Also while there is always something to tell.
+            if Instant::now() >= self.check_at {
+                self.check_at = Instant::now() + CHECK;
+                self.look_again().await.then_some(())?;
+            }
             if let Some(told) = self.ready.pop_front() {
                 return Some(told);
             }
@@ -135,10 +140,7 @@ impl Listener {
             let stop = self.state.stop.clone();
             tokio::select! {
                 () = stop.cancelled() => return None,
-                () = tokio::time::sleep_until(self.check_at) => {
-                    self.check_at = Instant::now() + CHECK;
-                    self.still_welcome().await.then_some(())?;
-                }
+                () = tokio::time::sleep_until(self.check_at) => {}
                 changed = self.newest.changed() => {
                     changed.ok()?;
                     let batch = Arc::clone(&self.newest.borrow_and_update());
@@ -229,15 +231,23 @@ impl Listener {
             .push_back(Told::default().event(name).id(position.to_string()).data(data));
     }
 
-    async fn still_welcome(&self) -> bool {
-        match &self.secret {
+    /// Is the listener still welcome? What it hears follows what its token may see now.
+    async fn look_again(&mut self) -> bool {
+        let Some(secret) = &self.secret else {
             // Let in by a server that asks nobody, or by its own process.
-            None => true,
-            Some(secret) => {
-                let who = self.state.access.who(&self.state.database, secret).await;
-                // A database that is away for a moment revokes nobody.
-                !matches!(who, Err(problem) if problem.is(super::problem::Kind::Unauthenticated))
+            return true;
+        };
+        match self.state.access.who(&self.state.database, secret).await {
+            Ok(caller) => {
+                if caller.scope != self.caller.scope {
+                    self.database = self.state.database.on_behalf(&caller.actor, caller.scope.clone());
+                }
+                self.caller = caller;
+                self.workspace
+                    .is_none_or(|workspace| self.caller.scope.holds(workspace))
             }
+            // A database that is away for a moment revokes nobody.
+            Err(problem) => !problem.is(super::problem::Kind::Unauthenticated),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::cursor::List;
 use super::extract::{IdempotencyKey, Json, MaybeJson, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::{cancel_by_id, ended_before, search, steps};
-use super::routes::Routes;
+use super::routes::{Routes, long};
 
 /// Requests that one call may make.
 const MOST: usize = 1000;
@@ -25,9 +25,9 @@ pub(super) fn routes() -> Routes {
     Routes::of("execution")
         .unkept(Role::Operator, routes!(enqueue_one))
         .operator(routes!(enqueue_many))
-        .viewer(routes!(list))
+        .viewer(long(routes!(list)))
         .viewer(routes!(show))
-        .viewer(routes!(history))
+        .viewer(long(routes!(history)))
         .operator(routes!(complete))
         .operator(routes!(cancel))
 }

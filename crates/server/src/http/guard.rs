@@ -2,6 +2,7 @@
 //! out as a refusal gets its body here.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State as Shared};
@@ -9,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
@@ -18,6 +20,10 @@ use super::problem::{Kind, Problem, render};
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest name that is taken over from a caller.
 const LONGEST_ID: usize = 128;
+
+/// A request's place among those under way. Work that goes on when nobody waits for its answer any more keeps it.
+#[derive(Clone)]
+pub(super) struct Place(#[expect(dead_code, reason = "held")] Option<Arc<OwnedSemaphorePermit>>);
 
 /// Carries a request through.
 pub(super) async fn guard(Shared(state): Shared<State>, request: Request, next: Next) -> Response {
@@ -35,15 +41,18 @@ pub(super) async fn guard(Shared(state): Shared<State>, request: Request, next: 
     response
 }
 
-async fn run(state: &State, request: Request, next: Next) -> Response {
+async fn run(state: &State, mut request: Request, next: Next) -> Response {
     // Whether this server lives must be told however much is under way.
     let counted = request.uri().path().starts_with("/v1");
     let place = counted.then(|| state.limits.request()).transpose();
-    let _place = match place {
-        Ok(place) => place,
+    let place = match place {
+        Ok(place) => place.map(Arc::new),
         Err(problem) => return problem.into_response(),
     };
-    carry(state.settings.request_timeout, request, next).await
+    request.extensions_mut().insert(Place(place.clone()));
+    let response = carry(state.settings.request_timeout, request, next).await;
+    drop(place);
+    response
 }
 
 async fn carry(longest: Duration, request: Request, next: Next) -> Response {
@@ -66,6 +75,22 @@ async fn carry(longest: Duration, request: Request, next: Next) -> Response {
             let words = "the setting http.request_timeout bounds how long a request may take";
             Problem::new(Kind::Timeout, words).retry_after(1).into_response()
         }
+    }
+}
+
+/// Carries something out to its end, in a task of its own: whoever goes away, or gives up waiting, does not cut it off. A panic in it
+/// is one of whoever waits.
+pub(super) async fn to_its_end<T: Send + 'static>(
+    place: Option<Place>,
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    let work = async move {
+        let _place = place;
+        work.await
+    };
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 

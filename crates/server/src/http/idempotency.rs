@@ -1,7 +1,8 @@
 //! Answers that are kept: a POST repeated under its `Idempotency-Key` is answered as the first was, and not done again.
 //!
-//! Only what was carried out is kept; a refusal gives the key back. Answers that hold a secret
-//! are never kept: such routes do not pass here.
+//! Only what was carried out is kept; a refusal gives the key back. From the moment a key is taken the request goes on to its end,
+//! whether or not somebody still waits for it; and a key whose outcome is not known, because this server was lost or broke in
+//! between, stays taken: it is never carried out again. Answers that hold a secret are never kept: such routes do not pass here.
 
 use axum::Extension;
 use axum::body::Body;
@@ -15,6 +16,7 @@ use stationmaster_core::access::answers::{self, Answer, Taken};
 use super::State;
 use super::caller::Caller;
 use super::extract::{IdempotencyKey, whole};
+use super::guard::{Place, to_its_end};
 use super::problem::{Kind, Problem};
 
 /// Says that an answer was given before.
@@ -57,14 +59,23 @@ async fn once(state: &State, caller: &Caller, request: Request, next: Next) -> R
             let words = "the first request with this key is not over yet; ask again";
             return Err(Problem::new(Kind::IdempotencyUnderWay, words).retry_after(1));
         }
+        Taken::Unknown => {
+            let words = "the first request with this key was cut off, and nobody knows what came of it: look, then take a new key";
+            return Err(Problem::new(Kind::IdempotencyUnderWay, words));
+        }
         Taken::Other => {
             let words =
                 format!("the key {key:?} came with another request within the last day; take a new one");
             return Err(Problem::new(Kind::IdempotencyConflict, words));
         }
     }
-    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    remember(state, caller, &key, response).await
+    let (state, caller) = (state.clone(), caller.clone());
+    let place = parts.extensions.get::<Place>().cloned();
+    let work = async move {
+        let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+        remember(&state, &caller, &key, response).await
+    };
+    to_its_end(place, work).await
 }
 
 async fn remember(
@@ -74,8 +85,15 @@ async fn remember(
     response: Response,
 ) -> Result<Response, Problem> {
     if !response.status().is_success() {
-        // Whatever was wrong may be mended: the same key may be used for the next try.
-        answers::give_back(&state.database, caller.token, key).await?;
+        let undone = match response.extensions().get::<Problem>() {
+            Some(problem) => problem.is_undone(),
+            None => !response.status().is_server_error(),
+        };
+        // Whatever was wrong may be mended, and the same key be used for the next try; unless it may have been carried out and only
+        // the answer be lost: then the key stays taken.
+        if undone {
+            answers::give_back(&state.database, caller.token, key).await?;
+        }
         return Ok(response);
     }
     let (parts, body) = response.into_parts();

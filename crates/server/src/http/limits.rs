@@ -1,11 +1,15 @@
-//! How much a caller may ask: requests by token, failed tokens by address, requests and streams at once.
+//! How much a caller may ask: requests by token, failed tokens by address, requests, lists and streams at once.
 
-use std::net::IpAddr;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use axum::Extension;
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName};
+use axum::middleware::Next as Inner;
 use axum::response::{IntoResponse, Response};
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::StateInformationMiddleware;
@@ -16,6 +20,8 @@ use stationmaster_core::id::TokenId;
 use stationmaster_core::task::{Next, Pass};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::State;
+use super::guard::{Place, to_its_end};
 use super::problem::{Kind, Problem};
 use crate::config::Http;
 
@@ -26,6 +32,14 @@ const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 /// How often those who have not been seen for a while are forgotten.
 const SWEEP: Duration = Duration::from_mins(1);
 
+/// Of the connections that requests have, one in so many may be busy with lists.
+const LISTS: u32 = 8;
+/// A list that took long is rested from, while others wait, for as long as it took and no longer than this: so lists take at most
+/// half of the time of their connections, and the work finds the database free.
+const REST: Duration = Duration::from_secs(1);
+/// Those who wait for their turn to read a list; more are refused.
+const LINE: usize = 64;
+
 type Keyed<K, M = governor::middleware::NoOpMiddleware> =
     RateLimiter<K, DefaultKeyedStateStore<K>, DefaultClock, M>;
 
@@ -34,6 +48,10 @@ type Keyed<K, M = governor::middleware::NoOpMiddleware> =
 pub(super) struct Limits {
     tokens: Arc<Keyed<TokenId, StateInformationMiddleware>>,
     failures: Arc<Keyed<IpAddr>>,
+    /// Addresses that have spent their failures, and when they may try again.
+    held_back: Arc<Mutex<HashMap<IpAddr, Instant>>>,
+    lists: Arc<Semaphore>,
+    line: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     in_flight: Arc<Semaphore>,
 }
@@ -49,6 +67,7 @@ impl Pass for Sweep {
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         self.0.tokens.retain_recent();
         self.0.failures.retain_recent();
+        self.0.held_back().retain(|_, until| *until > Instant::now());
         Ok(Next::After(SWEEP))
     }
 }
@@ -77,6 +96,9 @@ impl Limits {
         Self {
             tokens: Arc::new(tokens),
             failures: Arc::new(RateLimiter::keyed(Quota::per_minute(per_minute))),
+            held_back: Arc::default(),
+            lists: Arc::new(Semaphore::new((settings.database_pool / LISTS).max(1) as usize)),
+            line: Arc::new(Semaphore::new(LINE)),
             streams: Arc::new(Semaphore::new(settings.max_streams)),
             in_flight: Arc::new(Semaphore::new(settings.max_in_flight)),
         }
@@ -112,17 +134,49 @@ impl Limits {
         }
     }
 
-    /// A token from this address opened no door: the refusal, or another one when that happens too often. A token that
-    /// opens the door is never held back for its neighbours' mistakes.
-    pub(super) fn failed(&self, peer: Option<IpAddr>, refusal: Problem) -> Problem {
-        match peer.map(|peer| self.failures.check_key(&peer)) {
-            None | Some(Ok(())) => refusal,
-            Some(Err(until)) => {
-                let wait = until.wait_time_from(DefaultClock::default().now());
-                let words = "too many tokens from this address opened no door";
-                Problem::new(Kind::RateLimited, words).retry_after(seconds(wait))
-            }
+    /// May a token that is not known be looked up for this address? Not after too many that opened no door, so that a flood of
+    /// them does not reach the database. A token that has opened the door before is not held back for its neighbours' mistakes.
+    pub(super) fn may_try(&self, peer: Option<IpAddr>) -> Result<(), Problem> {
+        let Some(until) = peer.and_then(|peer| self.held_back().get(&place_of(peer)).copied()) else {
+            return Ok(());
+        };
+        match until.checked_duration_since(Instant::now()) {
+            None => Ok(()),
+            Some(wait) => Err(too_many_failures(wait)),
         }
+    }
+
+    /// What came from this address is no token at all: the refusal, or another one when that happens too often. It cost the
+    /// database nothing, so nobody else is held back for it.
+    pub(super) fn failed(&self, peer: Option<IpAddr>, refusal: Problem) -> Problem {
+        self.spent(peer).map_or(refusal, too_many_failures)
+    }
+
+    /// A token from this address was looked up, and opened no door: the same, and the next ones have to wait.
+    pub(super) fn failed_after_a_look(&self, peer: Option<IpAddr>, refusal: Problem) -> Problem {
+        let (Some(peer), Some(wait)) = (peer, self.spent(peer)) else {
+            return refusal;
+        };
+        self.held_back().insert(place_of(peer), Instant::now() + wait);
+        too_many_failures(wait)
+    }
+
+    /// Takes one failure from the address's allowance; when there is none left, how long until there is.
+    fn spent(&self, peer: Option<IpAddr>) -> Option<Duration> {
+        let until = self.failures.check_key(&place_of(peer?)).err()?;
+        Some(until.wait_time_from(DefaultClock::default().now()))
+    }
+
+    fn held_back(&self) -> std::sync::MutexGuard<'_, HashMap<IpAddr, Instant>> {
+        self.held_back.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A turn to read a list, until it is dropped; waited for, unless too many wait already.
+    async fn list(&self) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), Problem> {
+        let full = || Problem::new(Kind::Overloaded, "too many lists are asked for at once").retry_after(1);
+        let place = Arc::clone(&self.line).try_acquire_owned().map_err(|_| full())?;
+        let turn = Arc::clone(&self.lists).acquire_owned().await;
+        Ok((place, turn.map_err(|_| full())?))
     }
 
     /// A place for a stream, until it is dropped.
@@ -135,6 +189,44 @@ impl Limits {
     pub(super) fn request(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let full = |_| Problem::new(Kind::Overloaded, "too many requests are under way").retry_after(1);
         Arc::clone(&self.in_flight).try_acquire_owned().map_err(full)
+    }
+}
+
+/// Carries a request out in its turn among those that may read much.
+pub(super) async fn in_turn(Extension(state): Extension<State>, request: Request, next: Inner) -> Response {
+    let (place, turn) = match state.limits.list().await {
+        Ok(turn) => turn,
+        Err(problem) => return problem.into_response(),
+    };
+    // Whoever hangs up leaves the database busy with what it asked for, so the turn is over when that is.
+    let held = request.extensions().get::<Place>().cloned();
+    let work = async move {
+        let began = Instant::now();
+        let response = next.run(request).await;
+        drop(place);
+        let others_wait = state.limits.line.available_permits() < LINE;
+        if others_wait {
+            let rest = began.elapsed().min(REST);
+            tokio::spawn(async move {
+                tokio::time::sleep(rest).await;
+                drop(turn);
+            });
+        }
+        response
+    };
+    to_its_end(held, work).await
+}
+
+fn too_many_failures(wait: Duration) -> Problem {
+    let words = "too many tokens from this address opened no door";
+    Problem::new(Kind::RateLimited, words).retry_after(seconds(wait))
+}
+
+/// What failures are counted by: an address, or of IPv6 the network that one subscriber has.
+fn place_of(peer: IpAddr) -> IpAddr {
+    match peer {
+        IpAddr::V4(_) => peer,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Connections: accepted up to a number, with TLS or without, each with bounds on its headers and its patience. An orderly end
-//! lets answers under way be read.
+//! Connections: accepted up to a number, with TLS or without, each with bounds on its headers and its patience; when there is no
+//! room, whoever has been idle the longest goes. An orderly end lets answers under way be read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::{Request, header};
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use super::caller::Peer;
+use super::guests::{Guest, Guests, Impatient};
 use super::wording::Worded;
 use crate::config::Http;
 
@@ -33,6 +35,8 @@ const HEAD_BYTES: usize = 64 * 1024;
 const HEADERS: usize = 64;
 /// How long an end waits for answers that are being read.
 const DRAIN: Duration = Duration::from_secs(2);
+/// How soon it is looked again for somebody to make room, when all are served.
+const NO_ROOM: Duration = Duration::from_millis(50);
 
 /// The certificate and the key of the settings, read in; `None`: plain HTTP.
 pub(crate) fn tls(settings: &Http) -> Result<Option<TlsAcceptor>> {
@@ -70,13 +74,13 @@ pub(super) async fn serve(
     stop: CancellationToken,
 ) {
     let graceful = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(most));
+    let (places, guests) = (Arc::new(Semaphore::new(most)), Guests::default());
     loop {
         let place = tokio::select! {
             () = stop.cancelled() => break,
-            place = Arc::clone(&places).acquire_owned() => place,
+            place = room(&places, &guests, most) => place,
         };
-        let Ok(place) = place else { break };
+        let Some(place) = place else { break };
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
@@ -87,10 +91,17 @@ pub(super) async fn serve(
                     router: router.clone(),
                     peer: Peer(address.ip().to_canonical()),
                     watcher: graceful.watcher(),
+                    guest: Arc::new(guests.enter()),
                     _place: place,
                 };
                 let tls = tls.clone();
-                tokio::spawn(async move { connection.begin(stream, tls).await });
+                tokio::spawn(async move {
+                    let out = connection.guest.out.clone();
+                    tokio::select! {
+                        () = connection.begin(stream, tls) => {}
+                        () = out.cancelled() => tracing::debug!("A connection made room for another"),
+                    }
+                });
             }
             Err(error) => {
                 // Out of descriptors, or the peer has gone already: the next one may do better.
@@ -105,10 +116,25 @@ pub(super) async fn serve(
     }
 }
 
+/// Room for one more. Some go at once, so that in a rush nobody who comes waits for the end of each of those before.
+async fn room(places: &Arc<Semaphore>, guests: &Guests, most: usize) -> Option<OwnedSemaphorePermit> {
+    loop {
+        if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+            return Some(place);
+        }
+        guests.make_room((most / 16).max(1));
+        let place = tokio::time::timeout(NO_ROOM, Arc::clone(places).acquire_owned());
+        if let Ok(place) = place.await {
+            return place.ok();
+        }
+    }
+}
+
 struct Connection {
     router: Router,
     peer: Peer,
     watcher: hyper_util::server::graceful::Watcher,
+    guest: Arc<Guest>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -127,20 +153,32 @@ impl Connection {
     }
 
     async fn run(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let (router, peer) = (self.router, self.peer);
+        let (router, peer, guest) = (self.router, self.peer, self.guest);
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(peer);
-            router.clone().oneshot(request)
+            let (router, guest) = (router.clone(), Arc::clone(&guest));
+            async move {
+                guest.is_busy(true);
+                let answer = router.oneshot(request).await;
+                guest.is_busy(answer.as_ref().is_ok_and(is_stream));
+                answer
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD)
             .max_buf_size(HEAD_BYTES)
             .max_headers(HEADERS)
-            .serve_connection(TokioIo::new(Worded::new(stream)), service);
+            .serve_connection(TokioIo::new(Worded::new(Impatient::new(stream))), service);
         if let Err(error) = self.watcher.watch(connection).await {
             tracing::debug!(%error, "A connection ended early");
         }
     }
+}
+
+/// Does the answer go on for as long as somebody listens?
+fn is_stream(answer: &Response) -> bool {
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }

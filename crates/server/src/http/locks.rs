@@ -16,11 +16,11 @@ use utoipa_axum::routes;
 use super::caller::Visit;
 use super::extract::{Json, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
-use super::routes::Routes;
+use super::routes::{Routes, long};
 
 pub(super) fn routes() -> Routes {
     Routes::of("lock")
-        .viewer(routes!(list))
+        .viewer(long(routes!(list)))
         .viewer(routes!(show))
         .operator(routes!(acquire))
         .operator(routes!(extend))

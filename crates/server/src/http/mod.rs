@@ -44,6 +44,7 @@ mod executions;
 mod extract;
 mod feed;
 mod guard;
+mod guests;
 mod idempotency;
 mod in_process;
 mod limits;
@@ -129,7 +130,7 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
     let state = State {
         limits: Limits::new(&parts.settings),
         settings: Arc::new(parts.settings),
-        database: parts.database,
+        database: parts.database.for_requests(),
         work: Work::Here(Arc::clone(&parts.station)),
         metrics: parts.metrics,
         locks: parts.locks,
@@ -157,10 +158,10 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
         &tracker,
         &stop,
         state.feed.bell(),
-        state.feed.pump(state.database.clone()),
+        state.feed.pump(parts.database.clone()),
     );
     let retention = Retention {
-        database: state.database.clone(),
+        database: parts.database,
         events: state.settings.event_retention,
         audit: state.settings.audit_retention,
     };

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use super::caller::Visit;
 use super::extract::Query;
 use super::problem::{Problem, Reply};
-use super::routes::Routes;
+use super::routes::{Routes, long};
 
 /// Workspaces shown at most.
 const WORKSPACES: i64 = 200;
@@ -17,7 +17,7 @@ const WORKSPACES: i64 = 200;
 const EXECUTIONS: usize = 15;
 
 pub(super) fn routes() -> Routes {
-    Routes::of("overview").viewer(routes!(show))
+    Routes::of("overview").viewer(long(routes!(show)))
 }
 
 /// The whole at a glance; of it, what the token may see
@@ -37,7 +37,7 @@ async fn show(
     };
     Ok(Answer(wire::Overview {
         overview: inspect::overview(&database).await?,
-        minutes: inspect::minutes(&database, minutes).await?,
+        minutes: inspect::minutes(&database, minutes, inspect::COUNTED).await?,
         workspaces: catalogue::workspaces(&database, None, WORKSPACES).await?,
         executions: browse::executions(&database, &newest).await?.rows,
         servers: presence::list(&state.database).await?,

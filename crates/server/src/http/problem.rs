@@ -115,6 +115,8 @@ pub(crate) struct Problem {
     errors: Vec<wire::FieldError>,
     retry_after: Option<u64>,
     taken: Option<Box<wire::Taken>>,
+    /// Something is broken, and for all that it is certain that nothing was done.
+    undone: bool,
 }
 
 impl Problem {
@@ -126,7 +128,17 @@ impl Problem {
             errors: Vec::new(),
             retry_after: None,
             taken: None,
+            undone: false,
         }
+    }
+
+    fn undone(self) -> Self {
+        Self { undone: true, ..self }
+    }
+
+    /// Is it certain that nothing was done? A refusal comes before the work; of what is broken only some know.
+    pub(super) fn is_undone(&self) -> bool {
+        self.undone || !self.kind.status().is_server_error()
     }
 
     pub(super) fn is(&self, kind: Kind) -> bool {
@@ -276,14 +288,15 @@ impl From<db::Error> for Problem {
                 Self::new(Kind::Timeout, "the database took too long: narrow the filter").retry_after(1)
             }
             "40001" | "40P01" => {
-                Self::new(Kind::Unavailable, "others were in the way; try again").retry_after(1)
+                let problem = Self::new(Kind::Unavailable, "others were in the way; try again");
+                problem.retry_after(1).undone()
             }
             "" => away(cause),
             _ if error.is_away() => away(cause),
             _ => {
                 tracing::error!(error = cause, "A request failed in the database");
                 let words = "the database refused; the server's log tells more";
-                Self::new(Kind::Internal, words).because(cause)
+                Self::new(Kind::Internal, words).because(cause).undone()
             }
         }
     }
@@ -345,7 +358,7 @@ impl From<locks::Error> for Problem {
     fn from(error: locks::Error) -> Self {
         match error {
             locks::Error::Invalid(words) => Self::new(Kind::Invalid, words),
-            locks::Error::Table(words) => Self::new(Kind::Unavailable, words),
+            locks::Error::Table(words) => Self::new(Kind::Unavailable, words).undone(),
             locks::Error::Database(error) => error.into(),
         }
     }

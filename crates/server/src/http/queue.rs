@@ -18,13 +18,13 @@ use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, MaybeJson, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
-use super::routes::{Routes, conditional, tagged};
+use super::routes::{Routes, conditional, long, tagged};
 
 pub(super) fn routes() -> Routes {
     Routes::of("item")
-        .viewer(routes!(list))
+        .viewer(long(routes!(list)))
         .viewer(tagged(routes!(show)))
-        .viewer(routes!(history))
+        .viewer(long(routes!(history)))
         .operator(conditional(routes!(change)))
         .operator(routes!(cancel))
         .operator(routes!(retry))

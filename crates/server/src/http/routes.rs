@@ -18,8 +18,8 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use super::State;
 use super::caller::Caller;
-use super::idempotency;
 use super::problem::{Kind, Problem};
+use super::{idempotency, limits};
 
 /// The routes of a noun.
 pub(super) struct Routes {
@@ -170,6 +170,11 @@ fn describe(operation: &mut Operation, role: Role) {
             .add("x-role", json!(role.as_str()))
             .build(),
     );
+}
+
+/// A route that may read much: it waits for its turn among those, so that lists leave room for everything else.
+pub(super) fn long((schemas, paths, router): UtoipaMethodRouter<State>) -> UtoipaMethodRouter<State> {
+    (schemas, paths, router.route_layer(from_fn(limits::in_turn)))
 }
 
 /// A route that answers with a [`Tagged`](super::etag::Tagged).

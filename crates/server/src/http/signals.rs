@@ -17,7 +17,7 @@ use super::caller::Visit;
 use super::cursor::List;
 use super::extract::{Json, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
-use super::routes::Routes;
+use super::routes::{Routes, long};
 
 /// Signals that one call may send.
 const MOST: usize = 1000;
@@ -26,7 +26,7 @@ pub(super) fn routes() -> Routes {
     Routes::of("signal")
         .operator(routes!(send_one))
         .operator(routes!(send_many))
-        .viewer(routes!(list))
+        .viewer(long(routes!(list)))
         .viewer(routes!(show))
         .operator(routes!(replay_one))
         .operator(routes!(replay_all))
@@ -65,12 +65,9 @@ async fn list(
     Query(query): Query<wire::SignalQuery>,
 ) -> Reply<wire::Page<wire::Signal>> {
     let list = List::new("signals", &query)?;
-    let rows = inspect::list(&database, &query, list.position()?, list.rows()).await?;
-    let Answer(page) = list.page(rows, |placed| placed.position);
-    Ok(Answer(wire::Page {
-        items: page.items.into_iter().map(|placed| placed.signal).collect(),
-        next_cursor: page.next_cursor,
-    }))
+    let page = inspect::list(&database, &query, list.position()?, list.limit()).await?;
+    let signals = page.rows.into_iter().map(|placed| placed.signal).collect();
+    Ok(list.ending_at(signals, page.next))
 }
 
 /// One signal

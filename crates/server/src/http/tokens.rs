@@ -13,11 +13,11 @@ use super::caller::{Caller, Visit};
 use super::cursor::List;
 use super::extract::{Json, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
-use super::routes::Routes;
+use super::routes::{Routes, long};
 
 pub(super) fn routes() -> Routes {
     Routes::of("token")
-        .admin(routes!(list))
+        .admin(long(routes!(list)))
         // The answer holds the secret, so it is not kept for repeats; the name is unique, so a repeat makes no second one.
         .unkept(Role::Admin, routes!(create))
         .viewer(routes!(own))
@@ -50,6 +50,12 @@ async fn create(
 ) -> Result<impl IntoResponse> {
     if !caller.scope.covers(&new.workspaces.clone().into()) {
         let words = "a token cannot be for more workspaces than the one that makes it";
+        return Err(Problem::new(Kind::Forbidden, words));
+    }
+    if let Some(mine) = caller.expires_at
+        && new.expires_at.is_none_or(|end| end > mine)
+    {
+        let words = format!("a token cannot outlive the one that makes it, which ends at {mine}");
         return Err(Problem::new(Kind::Forbidden, words));
     }
     super::name("/name", Some(&new.name))?;

@@ -13,12 +13,12 @@ use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
-use super::routes::{Routes, conditional, tagged};
+use super::routes::{Routes, conditional, long, tagged};
 use super::signals::may_act;
 
 pub(super) fn routes() -> Routes {
     Routes::of("trigger")
-        .viewer(routes!(list))
+        .viewer(long(routes!(list)))
         .viewer(tagged(routes!(show)))
         .admin(conditional(routes!(put)))
         .admin(conditional(routes!(delete)))

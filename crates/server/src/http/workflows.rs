@@ -16,17 +16,17 @@ use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, Path, Query};
 use super::problem::{Problem, Reply, Result};
-use super::routes::{Routes, conditional, tagged};
+use super::routes::{Routes, conditional, long, tagged};
 
 pub(super) fn routes() -> Routes {
     Routes::of("workflow")
-        .viewer(routes!(list))
+        .viewer(long(routes!(list)))
         .viewer(tagged(routes!(show)))
         .admin(conditional(routes!(put)))
         .admin(conditional(routes!(delete)))
         .operator(routes!(pause))
         .operator(routes!(resume))
-        .viewer(routes!(versions))
+        .viewer(long(routes!(versions)))
         .admin(routes!(add_version))
 }
 

@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use stationmaster_client::wire;
 use stationmaster_core::catalogue;
+use stationmaster_core::db::Database;
 use stationmaster_core::id::WorkspaceId;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -12,12 +13,12 @@ use super::caller::Visit;
 use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, Path, Query};
-use super::problem::{Problem, Reply, Result};
-use super::routes::{Routes, conditional, tagged};
+use super::problem::{Kind, Problem, Reply, Result};
+use super::routes::{Routes, conditional, long, tagged};
 
 pub(super) fn routes() -> Routes {
     Routes::of("workspace")
-        .viewer(routes!(list))
+        .viewer(long(routes!(list)))
         .viewer(tagged(routes!(show)))
         .admin(conditional(routes!(put)))
         .admin(conditional(routes!(delete)))
@@ -57,9 +58,43 @@ async fn put(
 ) -> Result<Tagged<wire::Workspace>> {
     let id = caller.may_use(id)?;
     check(&change)?;
+    let change = if caller.sees_all().is_ok() {
+        change
+    } else {
+        within_quota(&database, id, change).await?
+    };
     Ok(Tagged(
         catalogue::put_workspace(&database, id, change, expected.of()).await?,
     ))
+}
+
+/// How much a workspace may have, and that there is one, is for those to say who see all of them: else a tenant would set its own
+/// quota, also by deleting its workspace and making it anew. What a tenant repeats of it is left out, and so writes nothing.
+async fn within_quota(
+    database: &Database,
+    id: WorkspaceId,
+    change: wire::WorkspaceChange,
+) -> Result<wire::WorkspaceChange> {
+    let now = match catalogue::workspace(database, id).await {
+        Err(catalogue::Error::UnknownWorkspace(_)) => {
+            let words = "only tokens that are for all workspaces make new ones";
+            return Err(Problem::new(Kind::Forbidden, words));
+        }
+        now => now?,
+    };
+    let same_plan = change.plan.as_ref().is_none_or(|plan| *plan == now.plan);
+    let same_limit = change
+        .max_concurrent
+        .is_none_or(|limit| limit == now.max_concurrent);
+    if !(same_plan && same_limit) {
+        let words = "only tokens that are for all workspaces change a plan or a limit";
+        return Err(Problem::new(Kind::Forbidden, words));
+    }
+    Ok(wire::WorkspaceChange {
+        plan: None,
+        max_concurrent: None,
+        ..change
+    })
 }
 
 /// Delete a workspace and its workflows; what waits fails, what runs goes on to its end

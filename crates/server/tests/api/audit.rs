@@ -118,7 +118,8 @@ async fn changes_by_the_command_line_and_by_sql_are_written_down_too() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lines_are_kept_for_their_time_and_no_longer() {
-    let scene = Scene::new().await;
+    // The server keeps all of them, so that only we prune.
+    let scene = Scene::with(&[("HTTP__AUDIT_RETENTION", "3000d")]).await;
     let old = "insert into stationmaster.audit (at, actor, action, subject)
                select now() - make_interval(days => d), 'a test', 'test.old', d::text from unnest(array[500, 401, 399, 1]) d";
     sqlx::query(old).execute(&scene.database.pool).await.unwrap();

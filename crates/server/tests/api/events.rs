@@ -1,7 +1,7 @@
 //! The stream of events: nothing is lost over resumes and late commits, nothing is shown that is not to be seen.
 
 use nix::sys::signal::Signal;
-use stationmaster_client::wire::EventQuery;
+use stationmaster_client::wire::{self, EventQuery};
 use stationmaster_client::{EventStream, Told};
 use stationmaster_core::access::Role;
 use uuid::Uuid;
@@ -222,4 +222,53 @@ async fn streams_are_bounded_and_a_place_is_given_back() {
         client.events(&EventQuery::default(), None).await.is_ok()
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_tells_no_more_of_a_workspace_than_its_token_may_see_now() {
+    let scene = Scene::new().await;
+    let (kept, lost) = (
+        scene.tenant(1, ENDLESS).await.workspace,
+        scene.tenant(1, ENDLESS).await.workspace,
+    );
+    let admin = scene.admin().await;
+    let token = wire::NewToken {
+        name: "narrowed".to_owned(),
+        role: wire::Role::Viewer,
+        workspaces: Some(vec![kept, lost]),
+        expires_at: None,
+    };
+    let token = admin.make_token(&token).await.unwrap();
+    let client = scene.client(&token.secret);
+    let mut both = client.events(&queue_only(), None).await.unwrap();
+    let of_the_lost = EventQuery {
+        workspace_id: Some(lost),
+        ..queue_only()
+    };
+    let mut ending = client.events(&of_the_lost, None).await.unwrap();
+    hello(&mut both).await;
+    hello(&mut ending).await;
+    scene.happens(lost, "before").await;
+    assert_eq!(event(&mut both).await.1, "queue.before");
+    assert_eq!(event(&mut ending).await.1, "queue.before");
+    let narrow = "update stationmaster_internal.tokens set workspaces = $1 where id = $2";
+    let narrow = sqlx::query(narrow).bind(vec![kept]).bind(token.token.id);
+    narrow.execute(&scene.database.pool).await.unwrap();
+    // Whoever asks for the lost one alone is sent away; by then the other stream may hear of it once more, and soon no more.
+    tokio::time::timeout(PATIENCE, async { while let Ok(Some(_)) = ending.next().await {} })
+        .await
+        .expect("a stream of a workspace that is out of reach ends");
+    let mut heard_less = false;
+    for round in 0..20 {
+        scene.happens(lost, &format!("lost_{round}")).await;
+        scene.happens(kept, &format!("kept_{round}")).await;
+        let first = event(&mut both).await.1;
+        if first == format!("queue.kept_{round}") {
+            heard_less = true;
+            break;
+        }
+        assert_eq!(event(&mut both).await.1, format!("queue.kept_{round}"));
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    }
+    assert!(heard_less, "it goes on to tell of the lost workspace");
 }

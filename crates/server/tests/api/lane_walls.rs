@@ -189,7 +189,10 @@ async fn reads_of_the_lanes_on_behalf_of_one_tenant_find_nothing_of_another() {
             usize::from(alarms::alarm(&scoped, alarm).await.unwrap().is_some()),
             seen
         );
-        let occurrences = alarms::occurrences(&scoped, alarm, None, None, 9).await.unwrap();
+        let occurrences = alarms::occurrences(&scoped, alarm, None, None, 9)
+            .await
+            .unwrap()
+            .rows;
         assert_eq!(occurrences.len(), seen);
         let history = alarms::history(&scoped, alarm, None, 9).await.unwrap();
         assert_eq!(history.len(), 2 * seen);
@@ -214,11 +217,15 @@ async fn reads_of_the_lanes_on_behalf_of_one_tenant_find_nothing_of_another() {
         assert_eq!(found.len(), seen);
     }
     let every = alarms::AlarmQuery::default();
-    assert_eq!(alarms::alarms(&scoped, &every, None, 9).await.unwrap().len(), 1);
+    assert_eq!(
+        alarms::alarms(&scoped, &every, None, 9).await.unwrap().rows.len(),
+        1
+    );
     assert_eq!(
         signals::list(&scoped, &signals::SignalQuery::default(), None, 9)
             .await
             .unwrap()
+            .rows
             .len(),
         2
     );
@@ -287,11 +294,15 @@ async fn where_the_wall_is_missing_what_is_out_of_scope_is_found_by_nobody_all_t
         );
     }
     let every = alarms::AlarmQuery::default();
-    assert_eq!(alarms::alarms(&scoped, &every, None, 9).await.unwrap().len(), 1);
+    assert_eq!(
+        alarms::alarms(&scoped, &every, None, 9).await.unwrap().rows.len(),
+        1
+    );
     assert_eq!(
         signals::list(&scoped, &signals::SignalQuery::default(), None, 9)
             .await
             .unwrap()
+            .rows
             .len(),
         2
     );

@@ -274,3 +274,125 @@ async fn a_cursor_belongs_to_its_list_and_its_filters() {
         );
     }
 }
+
+/// With the connections that requests have by default, one of them is for lists.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_hangs_up_keeps_its_turn_until_the_database_is_done_with_its_list() {
+    let scene = Scene::new().await;
+    let token = scene.token(Role::Admin, None).await;
+    let hold = scene
+        .database
+        .lock("lock table stationmaster.audit in access exclusive mode")
+        .await;
+    let waiting =
+        "select count(*) from pg_locks where not granted and relation = 'stationmaster.audit'::regclass";
+    let ask = || tokio::spawn(scene.ask(Method::GET, "/v1/audit", Some(&token)).send());
+    for _ in 0..5 {
+        let asked = ask();
+        eventually("a list is read", async || {
+            scene.database.number(waiting).await > 0
+        })
+        .await;
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        asked.abort();
+        let _ = asked.await;
+    }
+    let last = ask();
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    assert_eq!(scene.database.number(waiting).await, 1);
+    // What is no list is answered meanwhile.
+    let own = scene.ask(Method::GET, "/v1/tokens/self", Some(&token));
+    assert_eq!(answer(own).await.0, StatusCode::OK);
+    hold.rollback().await.unwrap();
+    assert_eq!(last.await.unwrap().unwrap().status(), StatusCode::OK);
+}
+
+/// More than is looked at for one page, and nothing of what is asked for. No trigger sees it.
+const MUCH: &str = "
+    set session_replication_role = replica;
+    insert into stationmaster_internal.signals_inbox (id, project, name, payload)
+    select 'old-' || n, 'shop', 'order', '{}' from generate_series(1, 12000) n;
+    insert into stationmaster_internal.signals_settled (signal_id, dispatcher_id, status, epoch, settled_by, settled_at, replays)
+    select id, 'dispatcher-shop-default', 'ROUTED', 1, 'a test', now(), 0 from stationmaster_internal.signals_inbox;
+    insert into stationmaster.audit (actor, action, subject, detail)
+    select 'somebody', 'workspace.put', 'old-' || n, '{}' from generate_series(1, 12000) n;
+    insert into stationmaster_internal.alarm_definitions (workspace_id, kind, fire_at)
+    select (select id from stationmaster.workspaces limit 1), 'once', now() + interval '1 day' from generate_series(1, 12000) n;
+    insert into stationmaster_internal.alarm_standings (alarm_id, status)
+    select id, 'active' from stationmaster_internal.alarm_definitions;
+    update stationmaster_internal.alarm_standings set status = 'failed'
+    where alarm_id = (select id from stationmaster_internal.alarm_definitions order by id limit 1);
+    insert into stationmaster_internal.occurrences_finished (alarm_id, scheduled_for, origin, status, due_at)
+    select (select id from stationmaster_internal.alarm_definitions order by id limit 1), now() - n * interval '1 second', 'schedule', 'fired', now()
+    from generate_series(1, 12000) n;
+    set session_replication_role = origin";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_looks_at_so_many_rows_for_a_page_and_says_where_to_go_on() {
+    let scene = Scene::new().await;
+    let workspace = scene.tenant(1, ENDLESS).await.workspace;
+    sqlx::raw_sql(MUCH).execute(&scene.database.pool).await.unwrap();
+    let (all, scoped) = (
+        scene.token(Role::Admin, None).await,
+        scene.token(Role::Admin, Some(workspace)).await,
+    );
+    let page = async |token: &str, path: &str, cursor: Option<&str>| {
+        let path = cursor.map_or_else(|| path.to_owned(), |cursor| format!("{path}&cursor={cursor}"));
+        let (status, body) = answer(scene.ask(Method::GET, &path, Some(token))).await;
+        assert_eq!(status, StatusCode::OK, "{body}");
+        let next = body["next_cursor"].as_str().map(str::to_owned);
+        (body["items"].as_array().unwrap().clone(), next)
+    };
+    let failed = "/v1/alarms?status=failed";
+    for token in [&all, &scoped] {
+        let (found, next) = page(token, failed, None).await;
+        assert_eq!(
+            (found.len(), next),
+            (1, None),
+            "what has failed is found at once, however old"
+        );
+    }
+    let alarm = page(&all, failed, None).await.0[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for (token, path) in [
+        (&all, "/v1/signals?status=DEAD"),
+        (&all, "/v1/audit?actor=nobody"),
+        (&all, "/v1/alarms?search=nothing"),
+        (&scoped, "/v1/alarms?search=nothing"),
+        (&scoped, "/v1/alarms?status=fired"),
+        (&all, &format!("/v1/alarms/{alarm}/occurrences?status=failed")),
+    ] {
+        let (mut pages, mut cursor) = (0, None);
+        loop {
+            let (found, next) = page(token, path, cursor.as_deref()).await;
+            assert!(found.is_empty(), "{path}: {found:?}");
+            pages += 1;
+            cursor = next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(pages, 3, "{path}: 12,000 rows, 5,000 looked at for a page");
+    }
+    // Whole pages go through everything once.
+    for (path, count) in [
+        ("/v1/alarms?limit=500".to_owned(), 12_000),
+        (format!("/v1/alarms/{alarm}/occurrences?limit=500"), 12_000),
+    ] {
+        let (mut seen, mut cursor) = (HashSet::new(), None);
+        loop {
+            let (found, next) = page(&scoped, &path, cursor.as_deref()).await;
+            for one in found {
+                let name = one.get("scheduled_for").unwrap_or(&one["id"]).to_string();
+                assert!(seen.insert(name.clone()), "{path}: {name} is there twice");
+            }
+            cursor = next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen.len(), count, "{path}");
+    }
+}

@@ -1,10 +1,11 @@
 //! Repeats: a request under its key is carried out once and answered alike.
 
-use reqwest::{Method, StatusCode};
+use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use stationmaster_core::access::Role;
 
-use crate::scene::{ENDLESS, Scene, Tenant, answer, problem};
+use crate::scene::{ENDLESS, Scene, Tenant, answer, launch, problem};
+use crate::support::eventually;
 
 fn enqueue(tenant: Tenant, priority: i32) -> Value {
     json!({ "workspace_id": tenant.workspace, "workflow_definition_id": tenant.workflow, "priority": priority })
@@ -135,4 +136,178 @@ async fn the_secret_of_a_token_is_kept_nowhere() {
         .await
         .unwrap();
     assert!(!dump.contains(&secret[4..60]), "the secret is in the database");
+}
+
+/// A request under its key that has been carried out and whose answer is not written down yet.
+struct Between {
+    scene: Scene,
+    token: String,
+    path: String,
+    /// As long as it lives, no answer is written down.
+    hold: Option<sqlx::Transaction<'static, sqlx::Postgres>>,
+    request: tokio::task::JoinHandle<reqwest::Result<reqwest::Response>>,
+}
+
+impl Between {
+    async fn new() -> Self {
+        let scene = Scene::new().await;
+        let token = scene.token(Role::Admin, None).await;
+        let tenant = scene.tenant(0, ENDLESS).await;
+        let path = format!("/v1/workflows/{}/versions", tenant.workflow);
+        let (versions, answers) = (
+            "stationmaster.workflow_definition_versions",
+            "stationmaster_internal.api_answers",
+        );
+        let work = scene
+            .database
+            .lock("lock table stationmaster.workflow_definition_versions in share row exclusive mode")
+            .await;
+        let request = tokio::spawn(ask_under_its_key(&scene, &path, &token).send());
+        let waited_for = async |table: &str| {
+            eventually("it waits", async || scene.database.is_waited_for(table).await).await;
+        };
+        waited_for(versions).await;
+        let hold = scene
+            .database
+            .lock("lock table stationmaster_internal.api_answers in share row exclusive mode")
+            .await;
+        work.rollback().await.unwrap();
+        waited_for(answers).await;
+        let between = Self {
+            scene,
+            token,
+            path,
+            hold: Some(hold),
+            request,
+        };
+        assert_eq!(between.versions().await, 2, "it is carried out");
+        between
+    }
+
+    async fn versions(&self) -> i64 {
+        let versions = "select count(*) from stationmaster.workflow_definition_versions";
+        self.scene.database.number(versions).await
+    }
+
+    async fn later(&self, by: &str) {
+        let later =
+            "update stationmaster_internal.api_answers set created_at = created_at - $1::text::interval";
+        let later = sqlx::query(later).bind(by);
+        later.execute(&self.scene.database.pool).await.unwrap();
+    }
+}
+
+fn ask_under_its_key(scene: &Scene, path: &str, token: &str) -> RequestBuilder {
+    let request = scene.ask(Method::POST, path, Some(token));
+    request
+        .header("idempotency-key", "release-9")
+        .json(&json!({ "workflow": { "nodes": [{ "id": "a", "type": "noop" }] } }))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_hangs_up_before_the_answer_is_written_down_finds_it_under_the_key() {
+    let mut between = Between::new().await;
+    between.request.abort();
+    assert!((&mut between.request).await.unwrap_err().is_cancelled());
+    // Long enough for the server to notice that nobody is there any more.
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let hold = between.hold.take().unwrap();
+    hold.rollback().await.unwrap();
+    let kept = "select count(*) from stationmaster_internal.api_answers where status = 201";
+    eventually("the answer is kept", async || {
+        between.scene.database.number(kept).await == 1
+    })
+    .await;
+    let again = ask_under_its_key(&between.scene, &between.path, &between.token);
+    let again = again.send().await.unwrap();
+    assert_eq!(
+        (again.status(), &again.headers()["idempotency-replayed"]),
+        (StatusCode::CREATED, &"true".parse().unwrap())
+    );
+    assert_eq!(between.versions().await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_its_server_did_not_live_to_answer_is_never_carried_out_again() {
+    let mut between = Between::new().await;
+    between.scene.server.kill();
+    assert!((&mut between.request).await.unwrap().is_err());
+    let hold = between.hold.take().unwrap();
+    // The server's last statement may wait for it still, and then find nobody to tell.
+    let ended = "select count(pg_terminate_backend(pid)) from pg_locks
+                 where not granted and relation = 'stationmaster_internal.api_answers'::regclass";
+    between.scene.database.number(ended).await;
+    eventually("nobody waits any more", async || {
+        let waits = between
+            .scene
+            .database
+            .is_waited_for("stationmaster_internal.api_answers");
+        !waits.await
+    })
+    .await;
+    hold.rollback().await.unwrap();
+    between.scene.server = launch(&between.scene.database, &[]).start_ready().await;
+    between.scene.address = between.scene.server.address().unwrap();
+    let again = async || answer(ask_under_its_key(&between.scene, &between.path, &between.token)).await;
+    let (status, body) = again().await;
+    assert_eq!(
+        (status, problem(&body)),
+        (StatusCode::CONFLICT, "idempotency-under-way")
+    );
+    between.later("2 minutes").await;
+    let (status, body) = again().await;
+    assert_eq!(
+        (status, problem(&body)),
+        (StatusCode::CONFLICT, "idempotency-under-way")
+    );
+    assert!(
+        body["detail"].as_str().unwrap().contains("take a new key"),
+        "{body}"
+    );
+    assert_eq!(between.versions().await, 2);
+    between.later("1 day").await;
+    assert_eq!(again().await.0, StatusCode::CREATED, "after a day the key is new");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_broke_keeps_its_key_unless_it_is_certain_that_nothing_was_done() {
+    let scene = Scene::new().await;
+    let token = scene.token(Role::Admin, None).await;
+    let tenant = scene.tenant(0, ENDLESS).await;
+    let path = format!("/v1/workflows/{}/versions", tenant.workflow);
+    let ask = || ask_under_its_key(&scene, &path, &token);
+    let run = async |statement: &'static str| {
+        sqlx::raw_sql(statement)
+            .execute(&scene.database.pool)
+            .await
+            .unwrap();
+    };
+    // The database itself says no.
+    run("create function broken() returns trigger language plpgsql as $$ begin raise exception 'broken'; end $$;
+         create trigger broken before insert on stationmaster.workflow_definition_versions for each row execute function broken()")
+    .await;
+    assert_eq!(answer(ask()).await.0, StatusCode::INTERNAL_SERVER_ERROR);
+    run("drop function broken cascade").await;
+
+    // The connection is lost on the way, perhaps after the commit.
+    let versions = "stationmaster.workflow_definition_versions";
+    let hold = scene
+        .database
+        .lock("lock table stationmaster.workflow_definition_versions in share row exclusive mode")
+        .await;
+    let request = tokio::spawn(ask().send());
+    eventually("it waits", async || scene.database.is_waited_for(versions).await).await;
+    let lost = "select count(pg_terminate_backend(pid)) from pg_locks
+                where not granted and relation = 'stationmaster.workflow_definition_versions'::regclass";
+    assert_eq!(scene.database.number(lost).await, 1);
+    assert_eq!(
+        request.await.unwrap().unwrap().status(),
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    hold.rollback().await.unwrap();
+    let (status, body) = answer(ask()).await;
+    assert_eq!(
+        (status, problem(&body)),
+        (StatusCode::CONFLICT, "idempotency-under-way")
+    );
 }

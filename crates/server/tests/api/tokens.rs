@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::{Timestamp, ToSpan as _};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use stationmaster_client::{Client, Error, wire};
-use stationmaster_core::access::Role;
+use stationmaster_core::access::{Role, Secret};
 use uuid::Uuid;
 
 use crate::scene::{ENDLESS, Scene, answer, launch, problem};
@@ -211,4 +212,125 @@ async fn on_this_machine_a_server_without_tokens_lets_nobody_in_unless_it_is_ope
         (status, problem(&body)),
         (StatusCode::MISDIRECTED_REQUEST, "misdirected")
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_makes_none_that_outlives_it() {
+    let scene = Scene::new().await;
+    let new = |expires_at: Option<Timestamp>| wire::NewToken {
+        name: Uuid::now_v7().to_string(),
+        role: wire::Role::Admin,
+        workspaces: None,
+        expires_at,
+    };
+    let end = Timestamp::now() + 1.hour();
+    let made = scene.admin().await.make_token(&new(Some(end))).await.unwrap();
+    let ending = scene.client(&made.secret);
+    for expires_at in [None, Some(end + 1.minute())] {
+        let refused = ending.make_token(&new(expires_at)).await;
+        assert!(
+            matches!(refused, Err(Error::Forbidden(_))),
+            "{expires_at:?}: {refused:?}"
+        );
+    }
+    ending.make_token(&new(Some(end - 1.minute()))).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_of_a_workspace_changes_neither_its_plan_nor_its_limit() {
+    let scene = Scene::new().await;
+    let own = scene.tenant(3, ENDLESS).await.workspace;
+    let secret = scene.token(Role::Admin, Some(own)).await;
+    let (scoped, all) = (scene.client(&secret), scene.admin().await);
+    let put = async |client: &Client, id: Uuid, body: serde_json::Value| {
+        let change: wire::WorkspaceChange = serde_json::from_value(body).unwrap();
+        client.put_workspace(id, &change, None).await
+    };
+    let before = all.workspace(own).await.unwrap();
+    for body in [
+        json!({ "plan": "ENTERPRISE" }),
+        json!({ "max_concurrent": 1000 }),
+        json!({ "max_concurrent": null }),
+    ] {
+        let refused = put(&scoped, own, body.clone()).await;
+        assert!(matches!(refused, Err(Error::Forbidden(_))), "{body}: {refused:?}");
+    }
+    // What is repeated changes nothing; what is a tenant's own it may change.
+    let same = json!({ "name": "ours", "plan": before.plan, "max_concurrent": before.max_concurrent, "paused": true });
+    let changed = put(&scoped, own, same).await.unwrap();
+    assert_eq!(
+        (
+            changed.name.as_str(),
+            changed.paused,
+            &changed.plan,
+            changed.max_concurrent
+        ),
+        ("ours", true, &before.plan, before.max_concurrent)
+    );
+    // Nor by making it anew.
+    scoped.delete_workspace(own).await.unwrap();
+    let refused = put(&scoped, own, json!({ "plan": "ENTERPRISE" })).await;
+    assert!(matches!(refused, Err(Error::Forbidden(_))), "{refused:?}");
+    put(&all, own, json!({ "plan": "ENTERPRISE", "max_concurrent": 7 }))
+        .await
+        .unwrap();
+}
+
+/// Whoever asks the database here waits until the test lets go of its table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_too_many_tokens_that_open_no_door_the_next_are_refused_before_the_database_is_asked() {
+    let scene = Scene::with(&[("HTTP__AUTH_FAILURES", "1")]).await;
+    let known = scene.token(Role::Viewer, None).await;
+    let ask = async |token: &str| answer(scene.ask(Method::GET, "/v1/plans", Some(token))).await.0;
+    let guess = async || ask(Secret::generate().expose()).await;
+    assert_eq!(ask(&known).await, StatusCode::OK);
+    let mut refused = 0;
+    while guess().await == StatusCode::UNAUTHORIZED {
+        refused += 1;
+    }
+    assert!(refused >= 1, "{refused}");
+    let hold = scene
+        .database
+        .lock("lock table stationmaster_internal.tokens in access exclusive mode")
+        .await;
+    for _ in 0..20 {
+        assert_eq!(guess().await, StatusCode::TOO_MANY_REQUESTS);
+    }
+    assert!(
+        !scene
+            .database
+            .is_waited_for("stationmaster_internal.tokens")
+            .await
+    );
+    hold.rollback().await.unwrap();
+    assert_eq!(
+        ask(&known).await,
+        StatusCode::OK,
+        "who is known is not held back for a neighbour's guesses"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_another_host_cannot_make_a_browser_post_to_an_open_server() {
+    let scene = Scene::with(&[("HTTP__OPEN", "true")]).await;
+    let workspace = scene.tenant(1, ENDLESS).await.workspace;
+    let pause = format!("/v1/workspaces/{workspace}/pause");
+    let ask = async |path: &str, origin: Option<&str>| {
+        let request = scene.ask(Method::POST, path, None);
+        let request = match origin {
+            Some(origin) => request.header("origin", origin),
+            None => request,
+        };
+        answer(request).await.0
+    };
+    let paused = "select count(*) from stationmaster.workspaces where paused";
+    for origin in ["https://somewhere.example", "null", "http://localhost:1", ""] {
+        assert_eq!(ask(&pause, Some(origin)).await, StatusCode::FORBIDDEN, "{origin}");
+    }
+    assert_eq!(scene.database.number(paused).await, 0);
+    let own = scene.url("");
+    for (path, origin) in [("pause", Some(own.as_str())), ("resume", None)] {
+        let path = format!("/v1/workspaces/{workspace}/{path}");
+        assert!(ask(&path, origin).await.is_success(), "{origin:?}");
+    }
 }

@@ -178,7 +178,8 @@ async fn reads_on_behalf_of_one_tenant_find_nothing_of_another() {
     assert_eq!(catalogue::workspaces(&scoped, None, 100).await.unwrap().len(), 1);
     let lines = audit::list(&scoped, &audit::AuditQuery::default(), None, 100)
         .await
-        .unwrap();
+        .unwrap()
+        .rows;
     assert!(
         !lines.is_empty()
             && lines

@@ -231,3 +231,26 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+#[test]
+fn neither_a_note_nor_a_consent_makes_everything_be_cancelled() {
+    let database = TestDatabase::migrated();
+    let (workspace, workflow) = database.workflow(GRAPH);
+    database.enqueue(&workspace, &workflow);
+    for arguments in [
+        &["--yes"][..],
+        &["--reason", "a mistake"],
+        &["--reason", "a mistake", "--yes"],
+        &["--yes", "--dry-run"],
+    ] {
+        let refusal = database.refused(2, &[&["queue", "cancel-all"], arguments].concat());
+        assert!(refusal.contains("--workspace"), "{arguments:?}: {refusal}");
+    }
+    let waiting = database.json(&["queue", "list", "--status", "pending"]);
+    assert_eq!(waiting.as_array().map(Vec::len), Some(1), "{waiting}");
+    let one = ["queue", "cancel-all", "--workspace", &workspace, "--yes"];
+    assert_eq!(
+        database.json(&[&one[..], &["--reason", "a mistake"]].concat()),
+        serde_json::json!({ "matching": 1, "cancelled": 1 })
+    );
+}

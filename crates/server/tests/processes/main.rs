@@ -16,6 +16,7 @@ mod doctor;
 mod engines;
 mod exclusive;
 mod failover;
+mod floods;
 mod idle;
 mod kills;
 mod limits;

@@ -25,7 +25,10 @@ async fn by_a_proxy() -> (TestDatabase, Proxy, Launch) {
 
 /// Asks `/livez` and `/readyz` all the time; both must always be answered within a second. Answers what `/readyz` said, with
 /// the moment.
-async fn asked_all_the_time(server: &Process, until: impl Future<Output = ()>) -> Vec<(Instant, u16)> {
+pub(crate) async fn asked_all_the_time(
+    server: &Process,
+    until: impl Future<Output = ()>,
+) -> Vec<(Instant, u16)> {
     let address = server.address().unwrap();
     let mut answers = Vec::new();
     let asking = async {

@@ -20,8 +20,11 @@ use crate::engine::{Close, Engine, OpenRun, Page, Reach, RunState, StartOutcome,
 use crate::id::{ExecutionId, ServerId, Token};
 use crate::presence::Presence;
 use crate::task::Bell;
+use crate::wake;
+use crate::wake::guard::Guard;
 
-const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
+/// Connections to each target that are kept open unused.
+const IDLE: usize = 8;
 
 /// See the module.
 pub struct EmbeddedEngine {
@@ -35,7 +38,7 @@ pub(super) struct Inner {
     pub(super) runs: Mutex<HashMap<ExecutionId, Handle>>,
     pub(super) closes: Mutex<Vec<Close>>,
     pub(super) closed: Bell,
-    pub(super) http: reqwest::Client,
+    pub(super) http: wake::Client,
 }
 
 pub(super) struct Handle {
@@ -46,15 +49,14 @@ pub(super) struct Handle {
 }
 
 impl EmbeddedEngine {
-    /// An engine that runs what this server claims.
+    /// An engine that runs what this server claims, and calls public addresses only.
     pub fn new(database: Database, presence: Presence) -> Result<Self, reqwest::Error> {
-        // Another part of the program may have chosen the same provider before.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .timeout(HTTP_TIMEOUT)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("stationmaster/", env!("CARGO_PKG_VERSION")))
-            .build()?;
+        Self::guarded(database, presence, Guard::default())
+    }
+
+    /// The same; its nodes may call what the guard lets through.
+    pub fn guarded(database: Database, presence: Presence, targets: Guard) -> Result<Self, reqwest::Error> {
+        let http = wake::Client::new(targets, IDLE)?;
         let inner = Inner {
             database,
             presence,

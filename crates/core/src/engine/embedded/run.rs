@@ -10,12 +10,15 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use super::executions::Inner;
 use crate::db::{self, Database, Read as _, statement};
 use crate::engine::{Close, CloseStatus, StartRequest};
 use crate::graph::Node;
 use crate::id::{ExecutionId, ServerId};
+use crate::wake::NamedBy;
+use crate::wake::guard::Forbidden;
 
 /// The node types that run here; others need Temporal.
 pub(super) const KNOWN: [&str; 4] = ["noop", "wait", "http", "fail"];
@@ -23,6 +26,8 @@ pub(super) const KNOWN: [&str; 4] = ["noop", "wait", "http", "fail"];
 const REMEMBER_WAITS: Duration = Duration::from_secs(5);
 /// A hundred years. What is longer cannot be told by every clock on the way, and nobody means it.
 const LONGEST_WAIT: f64 = 3_155_760_000.0;
+/// The longest that a call may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How far a run has come.
 #[derive(Default)]
@@ -242,18 +247,28 @@ impl Run {
             .unwrap_or_else(|| "POST".to_owned())
             .to_ascii_uppercase();
         let method = reqwest::Method::from_bytes(method.as_bytes()).map_err(|error| error.to_string())?;
-        let mut call = self.inner.http.request(method, &url);
+        let url: Url = url
+            .parse()
+            .map_err(|error| format!("{url:?} is no URL: {error}"))?;
+        let client = self
+            .inner
+            .http
+            .client_for(&url, NamedBy::Tenant)
+            .map_err(|_| not_public(&url))?;
+        let mut call = client.request(method, url.clone()).timeout(CALL_TIMEOUT);
         if let Some(body) = node.setting("body") {
             call = call
                 .header("content-type", "application/json")
                 .body(body.get().to_owned());
         }
         let id = format!("{}:{}", self.request.execution_id.workflow_id(), node.id);
-        let answer = call
-            .header("idempotency-key", id)
-            .send()
-            .await
-            .map_err(|error| crate::task::chain(&error))?;
+        let answer = call.header("idempotency-key", id).send().await.map_err(|error| {
+            if is_forbidden(&error) {
+                not_public(&url)
+            } else {
+                crate::task::chain(&error)
+            }
+        })?;
         let status = answer.status();
         if status.is_success() {
             Ok(json!({ "status": status.as_u16() }))
@@ -281,4 +296,16 @@ impl Run {
             }
         }
     }
+}
+
+/// Was it not sent, because a name stands for an address that may not be called?
+fn is_forbidden(error: &reqwest::Error) -> bool {
+    let first: &(dyn std::error::Error + 'static) = error;
+    std::iter::successors(Some(first), |error| error.source())
+        .any(<dyn std::error::Error + 'static>::is::<Forbidden>)
+}
+
+fn not_public(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    format!("{host} is not a public address; an operator can allow it by executions.allow_targets")
 }

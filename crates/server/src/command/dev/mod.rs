@@ -68,7 +68,7 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     config.http.open |= config.listen.ip().is_loopback();
     let receiver = receive_wakes(&mut config).await?;
     let listener = listen(&config).await?;
-    let database = Database::new(&url, config.database_pool)?;
+    let database = Database::new(&url, config.database_pool)?.with_requests(config.http.database_pool);
     let running = wiring::start(&config, database, listener).await?;
     // Whoever tries it out wants to see it live.
     events::tell_steps(&running.database, true).await?;

@@ -181,9 +181,10 @@ fn idle(server: &Server) -> Finding {
 fn connections(server: &Server, config: &Config) -> Finding {
     const ID: &str = "database.connections";
     let most = server.number("max_connections") - server.number("superuser_reserved_connections");
-    let (used, needed) = (server.connections, i64::from(config.database_pool) + 1);
+    let (used, needed) = (server.connections, i64::from(config.connections()));
     let seen = format!("{used} of {most} are used; a server with these settings takes up to {needed}");
-    let advice = "Raise max_connections, lower database_pool, or put a pooler in between";
+    let advice =
+        "Raise max_connections, lower database_pool or http.database_pool, or put a pooler in between";
     match most - used {
         free if free < needed => Finding::warning(ID, seen, advice),
         free if free < needed * 2 => {

@@ -39,11 +39,23 @@ pub(crate) struct RetryAllArgs {
     caution: Caution,
 }
 
-/// What to cancel; every filter that is given must match, and at least one must be given.
+/// What to cancel, and how.
 #[derive(Debug, Args)]
 #[command(mut_arg("dry_run", |flag| flag.help("Only count what would be cancelled")))]
-#[group(required = true, multiple = true, args = ["workspace", "workflow", "status", "created_after", "created_before", "reason", "yes", "dry_run"])]
 pub(crate) struct CancelAllArgs {
+    #[command(flatten)]
+    which: Cancellable,
+    /// Why, for the history
+    #[arg(long)]
+    reason: Option<String>,
+    #[command(flatten)]
+    caution: Caution,
+}
+
+/// Every filter that is given must match, and at least one must be given: neither a note nor a consent is one.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct Cancellable {
     /// Only of this workspace
     #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
     workspace: Option<Uuid>,
@@ -59,11 +71,6 @@ pub(crate) struct CancelAllArgs {
     /// Only what was enqueued before this time
     #[arg(long, value_name = "TIME", value_parser = instant)]
     created_before: Option<Timestamp>,
-    /// Why, for the history
-    #[arg(long)]
-    reason: Option<String>,
-    #[command(flatten)]
-    caution: Caution,
 }
 
 /// Items that matched, counted up to 100,000, and those of them that were cancelled, or asked of their engine.
@@ -105,12 +112,13 @@ impl RetryAllArgs {
 
 impl CancelAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
+        let which = &self.which;
         let request = |dry_run| BulkCancel {
-            workspace_id: self.workspace,
-            workflow_definition_id: self.workflow,
-            status: self.status,
-            created_after: self.created_after,
-            created_before: self.created_before,
+            workspace_id: which.workspace,
+            workflow_definition_id: which.workflow,
+            status: which.status,
+            created_after: which.created_after,
+            created_before: which.created_before,
             reason: self.reason.clone(),
             dry_run,
         };

@@ -1,0 +1,69 @@
+//! Pages of long lists: newest first, with bounded work for each page, whatever the filter.
+//!
+//! A page is made in two steps: candidates by what an index can tell, then their rows, filtered by what no index tells. At most
+//! [`WINDOW`] candidates are looked at for a page, so a page may hold fewer rows than asked for and still not be the last: where
+//! the next one begins is told.
+
+use uuid::Uuid;
+
+/// The most candidates that are looked at for one page.
+pub const WINDOW: i64 = 5_000;
+
+/// A page, and where the next one begins.
+#[derive(Debug, Clone)]
+pub struct Page<T, P = Uuid> {
+    /// The rows, newest first.
+    pub rows: Vec<T>,
+    /// Below which place there is more; none: this was all.
+    pub next: Option<P>,
+}
+
+/// How much is looked at for a page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    limit: usize,
+    /// An index tells everything, so every candidate is on the page.
+    plain: bool,
+}
+
+impl Window {
+    pub(crate) fn new(limit: usize, plain: bool) -> Self {
+        Self { limit, plain }
+    }
+
+    /// How many candidates to read. With a plain filter the one beyond the page is only a sign that there is more.
+    pub(crate) fn candidates(self) -> i64 {
+        if self.plain { self.rows() } else { WINDOW }
+    }
+
+    /// How many of their rows to read: one more than a page holds.
+    pub(crate) fn rows(self) -> i64 {
+        i64::try_from(self.limit).unwrap_or(WINDOW) + 1
+    }
+
+    /// The page, from the rows among the candidates that match.
+    pub(crate) fn page<T, P: Copy + PartialOrd>(
+        self,
+        mut rows: Vec<T>,
+        place: impl Fn(&T) -> P,
+        candidates: &[P],
+    ) -> Page<T, P> {
+        if rows.len() > self.limit {
+            rows.truncate(self.limit);
+            let next = rows.last().map(&place);
+            return Page { rows, next };
+        }
+        // A full window may have more behind it.
+        let full = i64::try_from(candidates.len()).is_ok_and(|count| count >= self.candidates());
+        let last = if self.plain {
+            candidates.get(self.limit.saturating_sub(1))
+        } else {
+            candidates.last()
+        };
+        let next = last.copied().filter(|_| full);
+        if let Some(next) = next {
+            rows.retain(|row| place(row) >= next);
+        }
+        Page { rows, next }
+    }
+}
