@@ -94,7 +94,7 @@ pub(super) struct DispatchersContext {
 
 /// The running lane.
 pub(crate) struct Dispatchers {
-    shared: DispatchersContext,
+    context: DispatchersContext,
     office: Office,
     /// What takes, keeps and looks after the dispatchers of this server.
     owner: Tasks,
@@ -122,7 +122,7 @@ impl Dispatchers {
             runs: around.bells.signals.clone(),
             ..Bells::default()
         };
-        let shared = DispatchersContext {
+        let context = DispatchersContext {
             heartbeats: heartbeats.store(&database),
             presence: around.presence.clone(),
             contact: around.contact.clone(),
@@ -136,21 +136,21 @@ impl Dispatchers {
             database,
         };
         let office = Office {
-            database: shared.database.clone(),
+            database: context.database.clone(),
             engine,
-            heartbeats: Arc::clone(&shared.heartbeats),
-            health: shared.health.clone(),
+            heartbeats: Arc::clone(&context.heartbeats),
+            health: context.health.clone(),
             settings,
-            metrics: Arc::clone(&shared.metrics),
+            metrics: Arc::clone(&context.metrics),
         };
         let mut lane = Self {
-            shared,
+            context,
             office,
             owner: Tasks::default(),
             watch: Tasks::default(),
         };
         lane.spawn_watch(webhook);
-        if lane.shared.settings.enabled {
+        if lane.context.settings.enabled {
             lane.ensure().await?;
             lane.spawn_owner();
         }
@@ -164,26 +164,26 @@ impl Dispatchers {
     /// Makes the dispatchers that the settings name.
     async fn ensure(&self) -> Result<(), db::Error> {
         let (projects, queues): (Vec<String>, Vec<String>) =
-            self.shared.settings.projects.iter().cloned().unzip();
+            self.context.settings.projects.iter().cloned().unzip();
         let query = sqlx::query(statement!("dispatchers/ensure"))
             .bind(projects)
             .bind(queues);
-        query.run(&self.shared.database).await?;
+        query.run(&self.context.database).await?;
         Ok(())
     }
 
     /// Tasks that look after what others own as well; they run on every server.
     fn spawn_watch(&mut self, webhook: Option<Webhook>) {
-        let (shared, watch) = (&self.shared, &mut self.watch);
-        watch.spawn_unrung(Supervise::new(self.office.clone(), shared.presence.clone()));
+        let (context, watch) = (&self.context, &mut self.watch);
+        watch.spawn_unrung(Supervise::new(self.office.clone(), context.presence.clone()));
         watch.spawn_unrung(signals::Housekeeping {
-            database: shared.database.clone(),
-            presence: shared.presence.clone(),
-            retention: shared.settings.retention,
+            database: context.database.clone(),
+            presence: context.presence.clone(),
+            retention: context.settings.retention,
             rest: Rest::default(),
         });
         if let Some(webhook) = webhook {
-            match Herald::new(shared.database.clone(), shared.presence.clone(), webhook) {
+            match Herald::new(context.database.clone(), context.presence.clone(), webhook) {
                 Ok(herald) => watch.spawn_unrung(herald),
                 Err(error) => tracing::error!(%error, "The webhook of dispatchers cannot be used"),
             }
@@ -191,19 +191,19 @@ impl Dispatchers {
     }
 
     fn spawn_owner(&mut self) {
-        let shared = &self.shared;
+        let context = &self.context;
         let desk = ServerDesk {
-            database: shared.database.clone(),
-            ownership: shared.ownership.clone(),
-            settings: Arc::clone(&shared.settings),
-            metrics: Arc::clone(&shared.metrics),
+            database: context.database.clone(),
+            ownership: context.ownership.clone(),
+            settings: Arc::clone(&context.settings),
+            metrics: Arc::clone(&context.metrics),
         };
-        shared.engine.open(Arc::new(desk));
-        let (bells, share) = (shared.bells.clone(), || shared.clone());
+        context.engine.open(Arc::new(desk));
+        let (bells, share) = (context.bells.clone(), || context.clone());
         self.owner.spawn(
             bells.keep,
             Keep {
-                shared: share(),
+                context: share(),
                 renewed_at: None,
             },
         );
@@ -213,8 +213,8 @@ impl Dispatchers {
 
     /// What is not as it should be, in words.
     pub(crate) fn problems(&self) -> Vec<String> {
-        let mut problems: Vec<String> = self.shared.health.problem().into_iter().collect();
-        let without_run = self.shared.ownership.held().into_iter().filter_map(|held| {
+        let mut problems: Vec<String> = self.context.health.problem().into_iter().collect();
+        let without_run = self.context.ownership.held().into_iter().filter_map(|held| {
             let problem = held.problem?;
             Some(format!(
                 "the dispatcher {} has no run: {problem}",
@@ -236,19 +236,19 @@ impl Dispatchers {
 
     /// The engine, for status queries.
     pub(crate) fn engine(&self) -> &Arc<dyn DispatcherEngine> {
-        &self.shared.engine
+        &self.context.engine
     }
 
     /// Leaves in order: takes nothing more, ends its own runs and no others, hands over, and stands by nothing any more.
     pub(crate) async fn leave(&self) {
         self.watch.stop();
         self.owner.stop();
-        if !self.shared.settings.enabled {
+        if !self.context.settings.enabled {
             return;
         }
         // Nothing may be taken after the hand-over has begun.
         let _ = tokio::time::timeout(MOMENT, self.owner.ended()).await;
-        stream::iter(self.shared.ownership.held())
+        stream::iter(self.context.ownership.held())
             .for_each_concurrent(PARALLEL, |held| async move {
                 if tokio::time::timeout(LEAVE, self.hand_over(&held)).await.is_err() {
                     tracing::warn!(dispatcher = %held.tenure.dispatcher_id, "Could not hand over a dispatcher in time; its lease covers it");
@@ -258,7 +258,7 @@ impl Dispatchers {
         if let Err(error) = self.deregister().await {
             tracing::warn!(error = chain(&error), "Could not sign off from the dispatchers");
         }
-        let _ = tokio::time::timeout(LEAVE, self.shared.engine.close()).await;
+        let _ = tokio::time::timeout(LEAVE, self.context.engine.close()).await;
     }
 
     /// Returns when the last task has ended, after the lane has left.
@@ -267,18 +267,18 @@ impl Dispatchers {
     }
 
     async fn hand_over(&self, held: &Held) {
-        let (shared, tenure) = (&self.shared, &held.tenure);
+        let (context, tenure) = (&self.context, &held.tenure);
         if let Some(run_id) = held.run.clone() {
             let run = Run {
                 dispatcher_id: tenure.dispatcher_id.clone(),
                 run_id,
             };
-            let end = shared.engine.end(&run, "its server was shut down");
+            let end = context.engine.end(&run, "its server was shut down");
             if !matches!(tokio::time::timeout(MOMENT * 2, end).await, Ok(Ok(()))) {
                 tracing::warn!(dispatcher = %tenure.dispatcher_id, "Could not end a dispatcher's run; the next owner will");
             }
         }
-        let remove = shared
+        let remove = context
             .heartbeats
             .remove(&tenure.dispatcher_id, tenure.epoch, tenure.owner);
         if !matches!(tokio::time::timeout(MOMENT, remove).await, Ok(Ok(_))) {
@@ -288,7 +288,7 @@ impl Dispatchers {
             .bind(&tenure.dispatcher_id)
             .bind(tenure.epoch)
             .bind(tenure.owner);
-        match query.maybe(&shared.database).await {
+        match query.maybe(&context.database).await {
             Ok(Some(_)) => tracing::info!(dispatcher = %tenure.dispatcher_id, "Handed a dispatcher over"),
             Ok(None) => {}
             Err(error) => tracing::warn!(
@@ -296,20 +296,20 @@ impl Dispatchers {
                 "Could not hand a dispatcher over; its lease covers it"
             ),
         }
-        shared.ownership.forget(tenure);
+        context.ownership.forget(tenure);
     }
 
     async fn deregister(&self) -> Result<(), db::Error> {
-        let shared = &self.shared;
-        let server = shared.presence.id();
+        let context = &self.context;
+        let server = context.presence.id();
         let query = sqlx::query_scalar(statement!("dispatchers/deregister")).bind(server);
-        let stood_by: Vec<DispatcherId> = query.all(&shared.database).await?;
-        if shared.engine.reach() == Reach::Local {
+        let stood_by: Vec<DispatcherId> = query.all(&context.database).await?;
+        if context.engine.reach() == Reach::Local {
             return Ok(());
         }
         stream::iter(stood_by)
             .for_each_concurrent(PARALLEL, |dispatcher| async move {
-                let told = tokio::time::timeout(LEAVE, shared.engine.leave(&dispatcher, server)).await;
+                let told = tokio::time::timeout(LEAVE, context.engine.leave(&dispatcher, server)).await;
                 // A run that was not told finds out at its next check.
                 if !matches!(told, Ok(Ok(()))) {
                     tracing::debug!(%dispatcher, "Could not tell a dispatcher that this server leaves");

@@ -142,7 +142,7 @@ impl Ownership {
 
 /// Renews what is held, registers where this server stands by, takes what nobody owns.
 pub(super) struct Keep {
-    pub(super) shared: DispatchersContext,
+    pub(super) context: DispatchersContext,
     pub(super) renewed_at: Option<Instant>,
 }
 
@@ -174,29 +174,29 @@ impl Pass for Keep {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        let shared = &self.shared;
-        let Some(server) = shared.presence.holder() else {
+        let context = &self.context;
+        let Some(server) = context.presence.holder() else {
             // A server that lapsed comes back under a new id; what it owned under the old one is not its own any more.
             return Ok(Next::After(SHORTEST_WAIT));
         };
-        let lease = shared.settings.lease;
+        let lease = context.settings.lease;
         if self.renewed_at.is_none_or(|at| at.elapsed() >= lease / 4) {
             self.renew(server).await?;
             self.renewed_at = Some(Instant::now());
         }
         let look: Look = sqlx::query_as(statement!("dispatchers/look"))
             .bind(server)
-            .one(&shared.database)
+            .one(&context.database)
             .await?;
         if look.unregistered {
             self.register(server).await?;
         }
         // A server that cannot reach the engine leaves dispatchers to those who can.
-        if look.vacant && shared.contact.breaker.is_closed() {
+        if look.vacant && context.contact.breaker.is_closed() {
             self.take(server).await?;
         }
-        let active = shared.ownership.held().len();
-        shared.metrics.dispatchers.active(active);
+        let active = context.ownership.held().len();
+        context.metrics.dispatchers.active(active);
         let vacancy = look
             .next_vacancy
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -213,12 +213,12 @@ impl Pass for Keep {
 impl Keep {
     /// The end of a lease as this process may believe it.
     fn until(&self, asked_at: Instant) -> Instant {
-        asked_at + self.shared.settings.lease.mul_f64(0.9)
+        asked_at + self.context.settings.lease.mul_f64(0.9)
     }
 
     async fn renew(&self, server: ServerId) -> Result<(), db::Error> {
-        let shared = &self.shared;
-        let tenures = shared.ownership.all();
+        let context = &self.context;
+        let tenures = context.ownership.all();
         if tenures.is_empty() {
             return Ok(());
         }
@@ -227,16 +227,16 @@ impl Keep {
             .bind(server)
             .bind(column(&tenures, |tenure| tenure.dispatcher_id.0.as_str()))
             .bind(column(&tenures, |tenure| tenure.epoch))
-            .bind(shared.settings.lease.as_secs_f64());
-        let kept: Vec<DispatcherId> = query.all(&shared.database.keepers()).await?;
+            .bind(context.settings.lease.as_secs_f64());
+        let kept: Vec<DispatcherId> = query.all(&context.database.keepers()).await?;
         for tenure in &tenures {
             if tenure.owner == server && kept.contains(&tenure.dispatcher_id) {
-                shared
+                context
                     .ownership
                     .note(tenure, |held| held.until = self.until(asked_at));
             } else {
-                shared.ownership.forget(tenure);
-                shared.metrics.stale_write("lease");
+                context.ownership.forget(tenure);
+                context.metrics.stale_write("lease");
                 tracing::warn!(dispatcher = %tenure.dispatcher_id, epoch = tenure.epoch.0, "Lost a dispatcher: its lease had run out");
             }
         }
@@ -244,34 +244,34 @@ impl Keep {
     }
 
     async fn register(&self, server: ServerId) -> Result<(), db::Error> {
-        let shared = &self.shared;
+        let context = &self.context;
         let query = sqlx::query_scalar(statement!("dispatchers/register"))
             .bind(server)
-            .bind(shared.engine.task_queue());
-        let new: Vec<DispatcherId> = query.all(&shared.database).await?;
+            .bind(context.engine.task_queue());
+        let new: Vec<DispatcherId> = query.all(&context.database).await?;
         if !new.is_empty() {
-            shared.newcomers.lock().extend(new);
-            shared.bells.runs.ring();
+            context.newcomers.lock().extend(new);
+            context.bells.runs.ring();
         }
         Ok(())
     }
 
     async fn take(&self, server: ServerId) -> Result<(), db::Error> {
-        let shared = &self.shared;
+        let context = &self.context;
         let asked_at = Instant::now();
         let query = sqlx::query_as(statement!("dispatchers/take"))
             .bind(server)
-            .bind(shared.settings.lease.as_secs_f64())
+            .bind(context.settings.lease.as_secs_f64())
             .bind(TAKE)
-            .bind(shared.engine.name());
-        let taken: Vec<Taken> = query.all(&shared.database).await?;
+            .bind(context.engine.name());
+        let taken: Vec<Taken> = query.all(&context.database).await?;
         for row in &taken {
             let kind = row.kind;
             tracing::info!(
                 dispatcher = %row.id, epoch = row.epoch.0, former = row.former_owner.map(|id| id.to_string()),
                 vacant_for = row.vacant_for.as_secs_f64(), "Dispatcher {}", if kind == Kind::Fresh { "started" } else { "taken over" }
             );
-            shared.ownership.put(Held {
+            context.ownership.put(Held {
                 tenure: Tenure {
                     dispatcher_id: row.id.clone(),
                     project: row.project.clone(),
@@ -292,8 +292,8 @@ impl Keep {
             });
         }
         if !taken.is_empty() {
-            shared.bells.runs.ring();
-            shared.bells.beat.ring();
+            context.bells.runs.ring();
+            context.bells.beat.ring();
         }
         Ok(())
     }

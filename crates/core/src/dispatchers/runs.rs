@@ -30,7 +30,7 @@ const AGAIN: Backoff = Backoff {
 
 /// See the module.
 pub(super) struct Runs {
-    shared: DispatchersContext,
+    context: DispatchersContext,
     looked: Option<Instant>,
 }
 
@@ -40,15 +40,15 @@ impl Pass for Runs {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        let shared = &self.shared;
+        let context = &self.context;
         let look = self
             .looked
-            .is_none_or(|at| at.elapsed() >= shared.settings.check_interval);
-        let held = shared.ownership.held();
+            .is_none_or(|at| at.elapsed() >= context.settings.check_interval);
+        let held = context.ownership.held();
         if look {
             self.looked = Some(Instant::now());
             let answered: Vec<bool> = stream::iter(held.into_iter().filter(|held| held.run.is_some()))
-                .map(|held| find_lost(shared, held))
+                .map(|held| find_lost(context, held))
                 .buffer_unordered(PARALLEL)
                 .collect()
                 .await;
@@ -57,9 +57,9 @@ impl Pass for Runs {
                 self.looked = None;
             }
         }
-        let results: Vec<Result<(), db::Error>> = stream::iter(shared.ownership.held())
+        let results: Vec<Result<(), db::Error>> = stream::iter(context.ownership.held())
             .filter(|held| std::future::ready(held.run.is_none() && is_due(held)))
-            .map(|held| start(shared, held))
+            .map(|held| start(context, held))
             .buffer_unordered(PARALLEL)
             .collect()
             .await;
@@ -67,8 +67,8 @@ impl Pass for Runs {
         self.introduce().await;
         self.announce().await?;
         self.rest().await?;
-        let again = shared.ownership.held().iter().any(|held| held.run.is_none());
-        let wait = shared.settings.poll_interval;
+        let again = context.ownership.held().iter().any(|held| held.run.is_none());
+        let wait = context.settings.poll_interval;
         Ok(Next::After(if again { wait.min(AGAIN.base) } else { wait }))
     }
 }
@@ -85,14 +85,14 @@ fn run_of(held: &Held) -> Option<Run> {
 }
 
 /// A run that ended without us is started again, under the same epoch. Answers whether the engine did.
-async fn find_lost(shared: &DispatchersContext, held: Held) -> bool {
+async fn find_lost(context: &DispatchersContext, held: Held) -> bool {
     let Some(run) = run_of(&held) else { return true };
-    let state = shared.engine.state(&run).await;
-    shared.contact.heard(&state);
+    let state = context.engine.state(&run).await;
+    context.contact.heard(&state);
     match state {
         Ok(RunState::Gone) => {
             tracing::warn!(dispatcher = %run.dispatcher_id, run = run.run_id, "The run of a dispatcher is gone; it is started again");
-            shared.ownership.note(&held.tenure, |held| {
+            context.ownership.note(&held.tenure, |held| {
                 held.run = None;
                 held.attempt += 1;
             });
@@ -106,45 +106,45 @@ async fn find_lost(shared: &DispatchersContext, held: Held) -> bool {
     }
 }
 
-async fn start(shared: &DispatchersContext, held: Held) -> Result<(), db::Error> {
+async fn start(context: &DispatchersContext, held: Held) -> Result<(), db::Error> {
     let tenure = &held.tenure;
-    let Some(left) = shared.ownership.time_left(tenure) else {
+    let Some(left) = context.ownership.time_left(tenure) else {
         return Ok(());
     };
     let request = RunRequest {
         tenure: tenure.clone(),
         attempt: held.attempt,
-        check_interval: shared.settings.check_interval,
-        evict_batch: shared.settings.evict_batch,
-        continue_after: shared.settings.continue_after,
+        check_interval: context.settings.check_interval,
+        evict_batch: context.settings.evict_batch,
+        continue_after: context.settings.continue_after,
     };
-    let answer = shared.engine.replace(&request, left.min(START_TIMEOUT)).await;
-    shared.contact.heard(&answer);
+    let answer = context.engine.replace(&request, left.min(START_TIMEOUT)).await;
+    context.contact.heard(&answer);
     match answer {
-        Ok(run_id) => started(shared, &held, run_id).await,
+        Ok(run_id) => started(context, &held, run_id).await,
         Err(error) => {
-            failed(shared, &held, &error);
+            failed(context, &held, &error);
             Ok(())
         }
     }
 }
 
-async fn started(shared: &DispatchersContext, held: &Held, run_id: String) -> Result<(), db::Error> {
+async fn started(context: &DispatchersContext, held: &Held, run_id: String) -> Result<(), db::Error> {
     let tenure = &held.tenure;
     let query = sqlx::query_scalar(statement!("dispatchers/run_started"))
         .bind(&tenure.dispatcher_id)
         .bind(tenure.epoch)
         .bind(tenure.owner)
         .bind(&run_id);
-    let kept: Option<String> = query.maybe(&shared.database).await?;
+    let kept: Option<String> = query.maybe(&context.database).await?;
     if kept.is_none() {
-        shared.metrics.stale_write("run");
-        shared.ownership.forget(tenure);
+        context.metrics.stale_write("run");
+        context.ownership.forget(tenure);
         return Ok(());
     }
     if held.attempt == 0 {
         let latency = held.vacant_for + held.taken_at.elapsed();
-        shared
+        context
             .metrics
             .dispatchers
             .taken(held.kind.as_str(), "started", Some(latency));
@@ -152,7 +152,7 @@ async fn started(shared: &DispatchersContext, held: &Held, run_id: String) -> Re
             tracing::info!(dispatcher = %tenure.dispatcher_id, epoch = tenure.epoch.0, run = run_id, seconds = latency.as_secs_f64(), "Dispatcher is back");
         }
     }
-    shared.ownership.note(tenure, |held| {
+    context.ownership.note(tenure, |held| {
         held.run = Some(run_id);
         held.failures = 0;
         held.not_before = None;
@@ -161,15 +161,15 @@ async fn started(shared: &DispatchersContext, held: &Held, run_id: String) -> Re
     Ok(())
 }
 
-fn failed(shared: &DispatchersContext, held: &Held, error: &EngineUnavailable) {
-    shared
+fn failed(context: &DispatchersContext, held: &Held, error: &EngineUnavailable) {
+    context
         .metrics
         .dispatchers
         .taken(held.kind.as_str(), "failed", None);
     if held.failures == 0 {
         tracing::error!(dispatcher = %held.tenure.dispatcher_id, %error, "Could not start the run of a dispatcher; trying on");
     }
-    shared.ownership.note(&held.tenure, |held| {
+    context.ownership.note(&held.tenure, |held| {
         held.failures += 1;
         held.not_before = Some(Instant::now() + AGAIN.wait(held.failures));
         held.problem = Some(error.to_string());
@@ -177,28 +177,31 @@ fn failed(shared: &DispatchersContext, held: &Held, error: &EngineUnavailable) {
 }
 
 impl Runs {
-    pub(super) fn new(shared: DispatchersContext) -> Self {
-        Self { shared, looked: None }
+    pub(super) fn new(context: DispatchersContext) -> Self {
+        Self {
+            context,
+            looked: None,
+        }
     }
 
     /// Tells the runs of dispatchers where this server stands by.
     async fn introduce(&self) {
-        let shared = &self.shared;
-        let newcomers: Vec<DispatcherId> = std::mem::take(&mut *shared.newcomers.lock());
+        let context = &self.context;
+        let newcomers: Vec<DispatcherId> = std::mem::take(&mut *context.newcomers.lock());
         // A local engine's run reads the registrations itself, and no other process could be told.
-        if shared.engine.reach() == Reach::Local {
+        if context.engine.reach() == Reach::Local {
             return;
         }
-        let Some(server_id) = shared.presence.holder() else {
+        let Some(server_id) = context.presence.holder() else {
             return;
         };
         stream::iter(newcomers)
             .for_each_concurrent(PARALLEL, |dispatcher| async move {
                 let registration = Registration {
                     server_id,
-                    task_queue: shared.engine.task_queue(),
+                    task_queue: context.engine.task_queue(),
                 };
-                if let Err(error) = shared.engine.register(&dispatcher, registration).await {
+                if let Err(error) = context.engine.register(&dispatcher, registration).await {
                     // The run reads the registrations at its next check.
                     tracing::debug!(%dispatcher, %error, "Could not tell a dispatcher that this server stands by");
                 }
@@ -207,8 +210,8 @@ impl Runs {
     }
 
     async fn announce(&self) -> Result<(), db::Error> {
-        let shared = &self.shared;
-        let running: Vec<(Tenure, Run)> = shared
+        let context = &self.context;
+        let running: Vec<(Tenure, Run)> = context
             .ownership
             .held()
             .iter()
@@ -222,11 +225,11 @@ impl Runs {
             .map(|(_, run)| run.dispatcher_id.0.as_str())
             .collect();
         let query = sqlx::query_as(statement!("signals/waiting")).bind(&ids);
-        let waiting: Vec<(String, i64, i64)> = query.all(&shared.database).await?;
+        let waiting: Vec<(String, i64, i64)> = query.all(&context.database).await?;
         let busy: HashSet<&str> = waiting.iter().map(|(id, ..)| id.as_str()).collect();
         for (tenure, run) in &running {
             if busy.contains(run.dispatcher_id.0.as_str()) {
-                shared
+                context
                     .ownership
                     .note(tenure, |held| held.busy_at = Instant::now());
             }
@@ -236,15 +239,15 @@ impl Runs {
                 let found = running.iter().find(|(_, run)| run.dispatcher_id.0 == id);
                 async move {
                     let Some((tenure, run)) = found else { return };
-                    if !shared.ownership.holds(tenure) {
+                    if !context.ownership.holds(tenure) {
                         return;
                     }
                     let news = Announcement {
                         signals: signals.unsigned_abs(),
                         newest,
                     };
-                    let told = shared.engine.announce(run, news).await;
-                    shared.contact.heard(&told);
+                    let told = context.engine.announce(run, news).await;
+                    context.contact.heard(&told);
                     if let Err(error) = told {
                         tracing::debug!(dispatcher = %run.dispatcher_id, %error, "Could not announce signals; trying on");
                     }
@@ -257,12 +260,12 @@ impl Runs {
     /// Gives up the dispatchers for which nothing has come for long: an idle run is no use to anybody, and costs its engine
     /// something. Whatever is left of one when this is cut short is removed by the supervisor.
     async fn rest(&self) -> Result<(), db::Error> {
-        let shared = &self.shared;
-        let idle = shared.ownership.held().into_iter().filter(|held| {
+        let context = &self.context;
+        let idle = context.ownership.held().into_iter().filter(|held| {
             let names = (held.tenure.project.clone(), held.tenure.task_queue.clone());
             held.run.is_some()
-                && held.busy_at.elapsed() >= shared.settings.rest_after
-                && !shared.settings.projects.contains(&names)
+                && held.busy_at.elapsed() >= context.settings.rest_after
+                && !context.settings.projects.contains(&names)
         });
         for held in idle.take(PARALLEL).collect::<Vec<_>>() {
             let tenure = &held.tenure;
@@ -270,21 +273,21 @@ impl Runs {
                 .bind(&tenure.dispatcher_id)
                 .bind(tenure.epoch)
                 .bind(tenure.owner);
-            if query.maybe(&shared.database).await?.is_none() {
+            if query.maybe(&context.database).await?.is_none() {
                 // Something waits after all, or it is another's.
-                shared
+                context
                     .ownership
                     .note(tenure, |held| held.busy_at = Instant::now());
                 continue;
             }
-            shared.ownership.forget(tenure);
+            context.ownership.forget(tenure);
             tracing::info!(dispatcher = %tenure.dispatcher_id, "Dispatcher rests: no signal has come for it for long");
             if let Some(run) = run_of(&held)
-                && let Err(error) = shared.engine.end(&run, "nothing waits for it").await
+                && let Err(error) = context.engine.end(&run, "nothing waits for it").await
             {
                 tracing::debug!(dispatcher = %tenure.dispatcher_id, %error, "Could not end the run of a dispatcher that rests; the supervisor will");
             }
-            let remove = shared
+            let remove = context
                 .heartbeats
                 .remove(&tenure.dispatcher_id, tenure.epoch, tenure.owner);
             if let Err(error) = remove.await {

@@ -80,14 +80,14 @@ struct Memory {
 
 /// Makes admissions.
 pub(super) struct Admission {
-    shared: ExecutionsContext,
+    context: ExecutionsContext,
     memory: Mutex<Memory>,
 }
 
 impl Admission {
-    pub(super) fn new(shared: ExecutionsContext) -> Self {
+    pub(super) fn new(context: ExecutionsContext) -> Self {
         Self {
-            shared,
+            context,
             memory: Mutex::default(),
         }
     }
@@ -106,17 +106,17 @@ impl Admission {
         room: usize,
         known_token: &mut Option<Token>,
     ) -> Result<Admitted, db::Error> {
-        let Some(engine) = self.shared.contact.engine_id() else {
+        let Some(engine) = self.context.contact.engine_id() else {
             return Ok(Admitted::Nothing);
         };
         let (from, floor) = {
-            let low_water = self.shared.low_water.lock();
+            let low_water = self.context.low_water.lock();
             (low_water.from(), low_water.floor())
         };
         // A settlement of ours that found a workspace locked by this claim waits for its turn.
-        let _turn = self.shared.capacity_turn.lock().await;
+        let _turn = self.context.capacity_turn.lock().await;
         let hints_from = self.memory.lock().hints_from;
-        let mut transaction = self.shared.database.begin().await?;
+        let mut transaction = self.context.database.begin().await?;
         let (last, seen, used, token, reached): (Option<i64>, i64, i64, Token, f64) =
             sqlx::query_as(statement!("capacity/absorb_hints"))
                 .bind(hints_from)
@@ -125,7 +125,7 @@ impl Admission {
                 .fetch_one(&mut *transaction)
                 .await?;
         *known_token = Some(token);
-        self.shared.low_water.lock().served(reached);
+        self.context.low_water.lock().served(reached);
         // Thousands of hints for workspaces that somebody keeps locked must not hide those behind them.
         self.memory.lock().hints_from = if seen == HINTS && used < seen {
             last.unwrap_or_default() + 1
@@ -133,7 +133,7 @@ impl Admission {
             0
         };
         if used > 0 {
-            self.shared.attention.worked();
+            self.context.attention.worked();
         }
         let looked_at = Instant::now();
         let rooms: Vec<Room> = sqlx::query_as(statement!("capacity/lock_eligible"))
@@ -143,12 +143,12 @@ impl Admission {
             .fetch_all(&mut *transaction)
             .instrument(tracing::debug_span!("step:check_capacity"))
             .await?;
-        self.shared.low_water.lock().looked(
+        self.context.low_water.lock().looked(
             from,
             looked_at.elapsed(),
             rooms.first().map(|room| room.virtual_time),
         );
-        self.shared
+        self.context
             .few_workspaces
             .store(rooms.len() < FEW, Ordering::Relaxed);
         if rooms.is_empty() {
@@ -172,20 +172,20 @@ impl Admission {
             .bind(workspaces)
             .bind(takes)
             .bind(holder)
-            .bind(self.shared.settings.claim_lease.as_secs_f64())
+            .bind(self.context.settings.claim_lease.as_secs_f64())
             .bind(token)
-            .bind(self.shared.engine.name())
+            .bind(self.context.engine.name())
             .bind(engine)
             .fetch_all(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        self.shared.attention.worked();
+        self.context.attention.worked();
         let clocks = rooms
             .iter()
             .zip(&shares)
             .map(|(room, share)| room.virtual_time + f64::from(*share) / room.weight);
         if let Some(behind) = clocks.min_by(f64::total_cmp) {
-            self.shared.low_water.lock().served(behind);
+            self.context.low_water.lock().served(behind);
         }
         self.remember_appetite(&rooms, &rows);
         Ok(Admitted::Rows(token, rows))
@@ -230,9 +230,9 @@ impl Admission {
     /// Is there something that could be served, if only others let go of it?
     async fn may_serve(&self, engine: EngineId) -> Result<bool, db::Error> {
         let query = sqlx::query_as(statement!("engines/may_serve")).bind(engine);
-        let (is_anybody_eligible, is_current): (bool, bool) = query.one(&self.shared.database).await?;
+        let (is_anybody_eligible, is_current): (bool, bool) = query.one(&self.context.database).await?;
         if !is_current {
-            self.shared.contact.superseded();
+            self.context.contact.superseded();
         }
         Ok(is_anybody_eligible && is_current)
     }

@@ -23,7 +23,7 @@ const TRIES: u32 = 100;
 
 /// The running lane.
 pub(crate) struct Executions {
-    shared: ExecutionsContext,
+    context: ExecutionsContext,
     /// What takes on work.
     flow: Tasks,
     /// What keeps the leases of work under way; outlives the flow.
@@ -33,34 +33,34 @@ pub(crate) struct Executions {
 impl Executions {
     pub(crate) fn start(settings: Settings, around: &Surroundings) -> Self {
         let (mut flow, mut renewal) = (Tasks::default(), Tasks::default());
-        let shared = ExecutionsContext::new(settings, around, flow.stopped().clone());
-        let share = || shared.clone();
-        renewal.spawn_unrung(Renew { shared: share() });
-        match &shared.settings.exclusive {
+        let context = ExecutionsContext::new(settings, around, flow.stopped().clone());
+        let share = || context.clone();
+        renewal.spawn_unrung(Renew { context: share() });
+        match &context.settings.exclusive {
             None => {
                 let lane = Arc::new(ExecutionsLane::new(share()));
-                let parallel = shared.settings.start_concurrency;
-                pipeline::run(&mut flow, lane, shared.bells.queue.clone(), parallel);
+                let parallel = context.settings.start_concurrency;
+                pipeline::run(&mut flow, lane, context.bells.queue.clone(), parallel);
             }
             // A fixed delay: nothing wakes it.
             Some(exclusive) => flow.spawn_unrung(Turns::new(share(), exclusive)),
         }
-        match &shared.settings.exclusive {
-            None => flow.spawn(shared.bells.recovery.clone(), Recover::new(share())),
+        match &context.settings.exclusive {
+            None => flow.spawn(context.bells.recovery.clone(), Recover::new(share())),
             // It has its own times.
             Some(_) => flow.spawn_unrung(Recover::new(share())),
         }
-        flow.spawn(shared.bells.cancel.clone(), Cancels { shared: share() });
+        flow.spawn(context.bells.cancel.clone(), Cancels { context: share() });
         flow.spawn_unrung(Housekeeping::new(share()));
-        match shared.engine.reach() {
+        match context.engine.reach() {
             Reach::Local => flow.spawn_unrung(LocalCloses::new(share())),
             Reach::Shared => {
-                flow.spawn(shared.bells.closes.clone(), SharedCloses::new(share()));
+                flow.spawn(context.bells.closes.clone(), SharedCloses::new(share()));
                 flow.spawn_unrung(Reconcile::new(share()));
             }
         }
         Self {
-            shared,
+            context,
             flow,
             renewal,
         }
@@ -83,15 +83,15 @@ impl Executions {
     /// Gives back what is left in hand, and tells the others to look.
     pub(crate) async fn leave(&self) {
         self.renewal.stop();
-        self.shared.engine.abandon_runs();
+        self.context.engine.abandon_runs();
         if let Err(error) = self.hand_over().await {
             tracing::warn!(
                 error = chain(&error),
                 "Could not give back what is in hand; recovery will"
             );
         }
-        let (attention, database) = (&self.shared.attention, &self.shared.database);
-        attention.leave(database, Some(self.shared.floor())).await;
+        let (attention, database) = (&self.context.attention, &self.context.database);
+        attention.leave(database, Some(self.context.floor())).await;
     }
 
     /// Returns when the last task has ended, after the lane has left.
@@ -101,20 +101,20 @@ impl Executions {
 
     /// Runs that live in this server go back to the queue; another server, or the next start of this one, goes on with them.
     async fn hand_over(&self) -> Result<(), db::Error> {
-        let shared = &self.shared;
-        if shared.engine.reach() != Reach::Local {
+        let context = &self.context;
+        if context.engine.reach() != Reach::Local {
             return Ok(());
         }
         let query = sqlx::query_as(statement!("executions/held_by"))
-            .bind(shared.presence.id())
+            .bind(context.presence.id())
             .bind(engine::LOCAL);
-        let held: Vec<(ExecutionId, Token)> = query.all(&shared.database).await?;
+        let held: Vec<(ExecutionId, Token)> = query.all(&context.database).await?;
         if held.is_empty() {
             return Ok(());
         }
         let release = || Release::at_once(WaitsFor::HandedOver, "the server was shut down");
         let releases = held.into_iter().map(|(id, token)| (id, token, release()));
-        let handed = give_back(shared, shared.presence.id(), releases.collect(), TRIES).await?;
+        let handed = give_back(context, context.presence.id(), releases.collect(), TRIES).await?;
         tracing::info!(executions = handed, "Gave running executions back to the queue");
         Ok(())
     }

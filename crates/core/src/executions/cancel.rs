@@ -20,7 +20,7 @@ const BATCH: i64 = 200;
 
 /// See the module.
 pub(crate) struct Cancels {
-    pub(crate) shared: ExecutionsContext,
+    pub(crate) context: ExecutionsContext,
 }
 
 #[derive(sqlx::FromRow)]
@@ -43,7 +43,7 @@ impl Pass for Cancels {
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         let wanted: Vec<Wanted> = sqlx::query_as(statement!("cancel/wanted"))
             .bind(BATCH)
-            .all(&self.shared.database)
+            .all(&self.context.database)
             .await?;
         let mut waiting = false;
         for wish in wanted {
@@ -56,18 +56,18 @@ impl Pass for Cancels {
 impl Cancels {
     /// Answers whether the wish is dealt with.
     async fn carry_out(&self, wish: Wanted) -> Result<bool, db::Error> {
-        let shared = &self.shared;
+        let context = &self.context;
         match wish.state {
             Some(ExecutionStatus::Running) => {}
             Some(_) => return Ok(false),
             None => return self.cancel_waiting(&wish).await,
         }
-        let elsewhere = shared.engine.reach() == Reach::Local
-            && wish.holder.is_none_or(|holder| !shared.presence.is(holder));
-        if elsewhere || wish.engine_id != shared.contact.engine_id() {
+        let elsewhere = context.engine.reach() == Reach::Local
+            && wish.holder.is_none_or(|holder| !context.presence.is(holder));
+        if elsewhere || wish.engine_id != context.contact.engine_id() {
             return Ok(true);
         }
-        if shared.engine.reach() == Reach::Local && !self.runs_here(wish.execution_id).await {
+        if context.engine.reach() == Reach::Local && !self.runs_here(wish.execution_id).await {
             // Adopted from a lost server and not given back yet: it will be found in the queue.
             return Ok(false);
         }
@@ -75,8 +75,8 @@ impl Cancels {
             .reason
             .clone()
             .unwrap_or_else(|| format!("cancelled by {}", wish.actor));
-        let asked = shared.engine.cancel(wish.execution_id, &reason).await;
-        shared.contact.heard(&asked);
+        let asked = context.engine.cancel(wish.execution_id, &reason).await;
+        context.contact.heard(&asked);
         if asked.is_err() {
             return Ok(false);
         }
@@ -86,14 +86,14 @@ impl Cancels {
     }
 
     async fn runs_here(&self, execution: ExecutionId) -> bool {
-        let states = self.shared.engine.describe(&[execution]).await;
+        let states = self.context.engine.describe(&[execution]).await;
         states.is_ok_and(|states| matches!(states.first(), Some(RunState::Running { .. })))
     }
 
     /// It holds no slot any more: it went back to the queue, where it is cancelled, or it is over.
     async fn cancel_waiting(&self, wish: &Wanted) -> Result<bool, db::Error> {
         let reason = wish.reason.as_deref();
-        let mut session = self.shared.database.transaction().await?;
+        let mut session = self.context.database.transaction().await?;
         let cancelled = operate::cancel_in(&mut session, wish.execution_id.0, reason, &wish.actor).await;
         if cancelled.is_ok() {
             session.finish().await?;
@@ -113,7 +113,7 @@ impl Cancels {
             .bind(wish.execution_id)
             .bind(wish.item_id)
             .bind(wish.workspace_id)
-            .run(&self.shared.database)
+            .run(&self.context.database)
             .await?;
         Ok(())
     }

@@ -73,7 +73,7 @@ struct Memory {
 
 /// Makes claims.
 pub(crate) struct Claimer {
-    shared: ExecutionsContext,
+    context: ExecutionsContext,
     admission: Admission,
     loader: Loader,
     lost: Lost,
@@ -86,11 +86,11 @@ enum Look {
 }
 
 impl Claimer {
-    pub(crate) fn new(shared: ExecutionsContext) -> Self {
+    pub(crate) fn new(context: ExecutionsContext) -> Self {
         Self {
-            admission: Admission::new(shared.clone()),
-            loader: Loader::new(shared.clone()),
-            shared,
+            admission: Admission::new(context.clone()),
+            loader: Loader::new(context.clone()),
+            context,
             lost: Lost::default(),
             memory: Mutex::default(),
         }
@@ -100,17 +100,17 @@ impl Claimer {
     #[tracing::instrument(name = "step:claim_batch", level = "debug", skip_all)]
     pub(crate) async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
         let began = Instant::now();
-        let poll = self.shared.settings.poll_interval;
-        let Some(holder) = self.shared.presence.holder() else {
+        let poll = self.context.settings.poll_interval;
+        let Some(holder) = self.context.presence.holder() else {
             return Ok(Claimed::nothing(Duration::from_millis(50)));
         };
-        if !self.shared.contact.breaker.is_closed() {
+        if !self.context.contact.breaker.is_closed() {
             return Ok(Claimed::nothing(poll));
         }
-        self.lost.give_back(&self.shared).await?;
+        self.lost.give_back(&self.context).await?;
         if let Look::Nothing = self.look().await? {
             let next_due = self.memory.lock().next_due;
-            return Ok(Claimed::nothing(self.shared.attention.sleep(poll, next_due)));
+            return Ok(Claimed::nothing(self.context.attention.sleep(poll, next_due)));
         }
         let admitted = self.admission.admit(holder, room).await;
         let admitted = admitted.map_err(|Uncertain { error, token }| {
@@ -142,12 +142,12 @@ impl Claimer {
             }
         };
         // In turns nobody looks again soon, so nobody may say so.
-        if self.shared.settings.exclusive.is_none() {
-            let (attention, database) = (&self.shared.attention, &self.shared.database);
-            attention.attend(database, Some(self.shared.floor())).await;
+        if self.context.settings.exclusive.is_none() {
+            let (attention, database) = (&self.context.attention, &self.context.database);
+            attention.attend(database, Some(self.context.floor())).await;
         }
         if !claims.is_empty() {
-            self.shared.metrics.claimed(claims.len(), began.elapsed());
+            self.context.metrics.claimed(claims.len(), began.elapsed());
             tracing::debug!(items = claims.len(), "Processing {} queue items", claims.len());
         }
         Ok(Claimed { claims, next })
@@ -159,16 +159,16 @@ impl Claimer {
         if self.memory.lock().look_at.is_some_and(|look_at| now < look_at) {
             return Ok(Look::Something);
         }
-        let from = self.shared.low_water.lock().from();
+        let from = self.context.low_water.lock().from();
         let (hinted, eligible, next_due_in): (bool, bool, Option<f64>) =
             sqlx::query_as(statement!("executions/look"))
                 .bind(from)
-                .one(&self.shared.database)
+                .one(&self.context.database)
                 .await?;
         let due = next_due_in.is_some_and(|seconds| seconds <= 0.0);
         if due {
             let promote = sqlx::query_scalar::<_, i64>(statement!("executions/promote_due")).bind(PROMOTE);
-            promote.one(&self.shared.database).await?;
+            promote.one(&self.context.database).await?;
         }
         let mut memory = self.memory.lock();
         memory.next_due =
@@ -187,7 +187,7 @@ impl Claimer {
             .filter(|row| row.more == Some(true) && row.active >= row.max_concurrent);
         let mut memory = self.memory.lock();
         for row in full {
-            self.shared.metrics.at_capacity();
+            self.context.metrics.at_capacity();
             let mentioned = memory.mentioned.get(&row.workspace_id);
             if mentioned.is_some_and(|at| at.elapsed() < MENTION_EVERY) {
                 continue;

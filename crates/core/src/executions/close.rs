@@ -38,7 +38,7 @@ const IDLE: Duration = Duration::from_secs(5);
 
 /// Sweeps a shared engine.
 pub(super) struct SharedCloses {
-    shared: ExecutionsContext,
+    context: ExecutionsContext,
     since: Option<Timestamp>,
     /// The bell rings while anything runs; a sweep comes no sooner for that.
     not_before: Option<Instant>,
@@ -47,9 +47,9 @@ pub(super) struct SharedCloses {
 }
 
 impl SharedCloses {
-    pub(super) fn new(shared: ExecutionsContext) -> Self {
+    pub(super) fn new(context: ExecutionsContext) -> Self {
         Self {
-            shared,
+            context,
             since: None,
             not_before: None,
             throttled: 0,
@@ -76,18 +76,18 @@ impl Pass for SharedCloses {
         {
             return Ok(Next::After(left));
         }
-        let shared = &self.shared;
-        let Some(engine) = shared.contact.engine_id() else {
+        let context = &self.context;
+        let Some(engine) = context.contact.engine_id() else {
             return Ok(Next::After(IDLE));
         };
         let query =
             "select min(claimed_at) from stationmaster_internal.executions_active where engine_id = $1";
         let query = sqlx::query_scalar(query).bind(engine);
-        let oldest: Option<jiff_sqlx::Timestamp> = query.one(&shared.database).await?;
+        let oldest: Option<jiff_sqlx::Timestamp> = query.one(&context.database).await?;
         let Some(oldest) = oldest.map(jiff_sqlx::Timestamp::to_jiff) else {
             return Ok(Next::After(IDLE));
         };
-        let Some(held) = duty::hold(&shared.database, &shared.presence, DUTY).await? else {
+        let Some(held) = duty::hold(&context.database, &context.presence, DUTY).await? else {
             self.since = None;
             return Ok(self.rest(STANDING_BY));
         };
@@ -97,9 +97,9 @@ impl Pass for SharedCloses {
             .or(held.position)
             .unwrap_or(oldest - jiff::SignedDuration::from_mins(1));
         let asked_at = Instant::now();
-        let swept = shared.engine.closed_since(since).await;
-        shared.contact.heard(&swept);
-        let mut pause = shared.settings.close_interval;
+        let swept = context.engine.closed_since(since).await;
+        context.contact.heard(&swept);
+        let mut pause = context.settings.close_interval;
         let (closes, next) = match swept {
             Ok(swept) => swept,
             Err(EngineUnavailable::Throttled(reason)) => {
@@ -120,12 +120,12 @@ impl Pass for SharedCloses {
             pause = pause.max(share.min(SWEEP_AT_LEAST_EVERY));
         }
         // What could not be written is told again when the sweep starts from the same place.
-        let unwritten = write_closes(shared, &closes).await?;
+        let unwritten = write_closes(context, &closes).await?;
         if let Some(trouble) = unwritten.trouble {
             return Err(trouble);
         }
         if unwritten.busy.is_empty() && self.since != Some(next) {
-            duty::advance(&shared.database, DUTY, held, next).await?;
+            duty::advance(&context.database, DUTY, held, next).await?;
             self.since = Some(next);
         }
         Ok(self.rest(pause))
@@ -134,7 +134,7 @@ impl Pass for SharedCloses {
 
 /// Listens to a local engine.
 pub(super) struct LocalCloses {
-    shared: ExecutionsContext,
+    context: ExecutionsContext,
     /// Told by the engine and not yet written: a database that is away must not lose them.
     unwritten: Vec<Close>,
     failures: u32,
@@ -145,9 +145,9 @@ pub(super) struct LocalCloses {
 }
 
 impl LocalCloses {
-    pub(super) fn new(shared: ExecutionsContext) -> Self {
+    pub(super) fn new(context: ExecutionsContext) -> Self {
         Self {
-            shared,
+            context,
             unwritten: Vec::new(),
             failures: 0,
             look_at: Instant::now(),
@@ -159,18 +159,18 @@ impl LocalCloses {
     /// commit) would hold its slot for as long as this server lives. Unknown at two looks in a row, and none of those whose end waits
     /// to be written: back to the queue.
     async fn look_for_lost(&mut self) -> Result<(), db::Error> {
-        let shared = &self.shared;
-        self.look_at = Instant::now() + shared.settings.reconcile_interval;
-        let Some(me) = shared.presence.holder() else {
+        let context = &self.context;
+        self.look_at = Instant::now() + context.settings.reconcile_interval;
+        let Some(me) = context.presence.holder() else {
             return Ok(());
         };
         let query = sqlx::query_as(statement!("executions/running_here"))
             .bind(me)
             .bind(LOCAL)
-            .bind(shared.settings.reconcile_interval.as_secs_f64());
-        let rows: Vec<(ExecutionId, Token)> = query.all(&shared.database).await?;
+            .bind(context.settings.reconcile_interval.as_secs_f64());
+        let rows: Vec<(ExecutionId, Token)> = query.all(&context.database).await?;
         let ids: Vec<ExecutionId> = rows.iter().map(|(id, _)| *id).collect();
-        let Ok(states) = shared.engine.describe(&ids).await else {
+        let Ok(states) = context.engine.describe(&ids).await else {
             return Ok(());
         };
         let told: HashSet<ExecutionId> = self.unwritten.iter().map(|close| close.execution_id).collect();
@@ -193,13 +193,13 @@ impl LocalCloses {
             )
         };
         let releases = lost.into_iter().map(|(id, token)| (id, token, release()));
-        let recovered = give_back(shared, me, releases.collect(), 1).await?;
+        let recovered = give_back(context, me, releases.collect(), 1).await?;
         tracing::error!(
             executions = recovered,
             "Runs of this server were gone; they are back in the queue"
         );
-        shared.metrics.recovered(recovered);
-        shared.bells.queue.ring();
+        context.metrics.recovered(recovered);
+        context.bells.queue.ring();
         Ok(())
     }
 }
@@ -216,19 +216,19 @@ impl Pass for LocalCloses {
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         tokio::select! {
-            told = self.shared.engine.closed_since(Timestamp::UNIX_EPOCH) => {
+            told = self.context.engine.closed_since(Timestamp::UNIX_EPOCH) => {
                 if let Ok((closes, _)) = told {
                     self.unwritten.extend(closes);
                 }
             }
             () = tokio::time::sleep(BUSY.wait(self.failures)), if !self.unwritten.is_empty() => {}
             () = tokio::time::sleep_until(self.look_at.into()) => self.look_for_lost().await?,
-            () = self.shared.stop.cancelled() => return Ok(Next::Now),
+            () = self.context.stop.cancelled() => return Ok(Next::Now),
         }
         if self.unwritten.is_empty() {
             return Ok(Next::Now);
         }
-        let Written { busy, trouble, .. } = write_closes(&self.shared, &self.unwritten).await?;
+        let Written { busy, trouble, .. } = write_closes(&self.context, &self.unwritten).await?;
         self.failures = if busy.is_empty() { 0 } else { self.failures + 1 };
         self.unwritten.retain(|close| busy.contains(&close.execution_id));
         trouble.map_or(Ok(Next::Now), Err)
@@ -237,8 +237,8 @@ impl Pass for LocalCloses {
 
 /// Ends what the engine says is over. Answers those that could not be written now, mostly because their workspace was in other
 /// hands: they keep nobody else waiting.
-async fn write_closes(shared: &ExecutionsContext, closes: &[Close]) -> Result<Written, db::Error> {
-    let told_by = shared.contact.engine_id();
+async fn write_closes(context: &ExecutionsContext, closes: &[Close]) -> Result<Written, db::Error> {
+    let told_by = context.contact.engine_id();
     if told_by.is_none() {
         // Whoever told it turned out to be another engine.
         return Ok(Written::default());
@@ -251,18 +251,18 @@ async fn write_closes(shared: &ExecutionsContext, closes: &[Close]) -> Result<Wr
             ..End::of(close)
         })
         .collect();
-    let mut written = finish(&shared.database, &ends, shared.engine.name(), shared.floor()).await?;
+    let mut written = finish(&context.database, &ends, context.engine.name(), context.floor()).await?;
     if !written.done.is_empty() {
-        shared.bells.queue.ring();
+        context.bells.queue.ring();
     }
     for end in &ends {
         // Whatever was told of an execution, it has ended once.
         if written.done.remove(&end.execution_id) {
             tracing::debug!(execution = %end.execution_id, status = %end.status, "The engine closed a run");
-            shared.metrics.finished(end.status);
+            context.metrics.finished(end.status);
         } else if end.token.is_some() && !written.busy.contains(&end.execution_id) {
             // Under a token that is not the row's any more; without a token it would only be a repeat.
-            shared.metrics.stale_write("close");
+            context.metrics.stale_write("close");
             tracing::warn!(execution = %end.execution_id, "A late close was refused: the claim is not ours any more");
         }
     }

@@ -57,16 +57,16 @@ pub(crate) struct Mutual {
 
 impl Mutual {
     pub(crate) fn new(
-        shared: &ExecutionsContext,
+        context: &ExecutionsContext,
         table: &LockTable,
         name: &'static str,
         terms: Terms,
     ) -> Self {
         Self {
-            locks: Locks::new(shared.database.clone(), table.clone(), shared.metrics.clone()),
+            locks: Locks::new(context.database.clone(), table.clone(), context.metrics.clone()),
             name: LockName::ours(name),
             terms,
-            owner: format!("stationmaster@{}", printable(shared.presence.name())),
+            owner: format!("stationmaster@{}", printable(context.presence.name())),
             troubled: false,
         }
     }
@@ -104,24 +104,24 @@ fn printable(name: &str) -> String {
 
 /// Takes the turns of this server.
 pub(crate) struct Turns {
-    shared: ExecutionsContext,
+    context: ExecutionsContext,
     lane: ExecutionsLane,
     lock: Mutual,
 }
 
 impl Turns {
-    pub(crate) fn new(shared: ExecutionsContext, exclusive: &Exclusive) -> Self {
+    pub(crate) fn new(context: ExecutionsContext, exclusive: &Exclusive) -> Self {
         Self {
-            lock: Mutual::new(&shared, &exclusive.table, TURN_LOCK, exclusive.turn),
-            lane: ExecutionsLane::new(shared.clone()),
-            shared,
+            lock: Mutual::new(&context, &exclusive.table, TURN_LOCK, exclusive.turn),
+            lane: ExecutionsLane::new(context.clone()),
+            context,
         }
     }
 
     async fn turn(&self, lock: &Kept) -> Result<(), db::Error> {
         let claims = self.claim().await?;
         for claim in self.in_order(claims).await {
-            let settlement = if self.shared.stop.is_cancelled() {
+            let settlement = if self.context.stop.is_cancelled() {
                 self.lane.release(claim)
             } else if lock.is_held() {
                 self.lane.deliver(claim).await
@@ -136,7 +136,7 @@ impl Turns {
     /// A batch. A workspace that was in other hands for a moment would else wait for the next turn.
     async fn claim(&self) -> Result<Vec<Claim>, db::Error> {
         for _ in 0..LOOKS {
-            let claimed = self.lane.claim(self.shared.settings.batch_size).await?;
+            let claimed = self.lane.claim(self.context.settings.batch_size).await?;
             if !claimed.claims.is_empty() {
                 return Ok(claimed.claims);
             }
@@ -156,7 +156,7 @@ impl Turns {
         }
         let ids: Vec<ExecutionId> = claims.iter().map(|claim| claim.execution_id).collect();
         let query = sqlx::query_scalar(statement!("executions/in_order")).bind(ids);
-        let order: Vec<ExecutionId> = match query.all(&self.shared.database).await {
+        let order: Vec<ExecutionId> = match query.all(&self.context.database).await {
             Ok(order) => order,
             Err(error) => {
                 tracing::warn!(error = chain(&error), "Could not read the order of a batch");
@@ -198,9 +198,9 @@ impl Pass for Turns {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        let poll = self.shared.settings.poll_interval;
+        let poll = self.context.settings.poll_interval;
         // A server that could start nothing leaves the turn to one that can.
-        if self.shared.presence.holder().is_none() || !self.shared.contact.breaker.is_closed() {
+        if self.context.presence.holder().is_none() || !self.context.contact.breaker.is_closed() {
             return Ok(Next::After(poll));
         }
         let Some(lock) = self.lock.take().await? else {

@@ -118,8 +118,8 @@ impl Room {
             Err(Error::Database(error)) if error.is_away() || error.code().is_none() => {
                 let error = Arc::new(error);
                 for tell in tell {
-                    let shared = db::Error::Shared(Arc::clone(&error));
-                    let _ = tell.send(Err(Error::Database(shared)));
+                    let context = db::Error::Shared(Arc::clone(&error));
+                    let _ = tell.send(Err(Error::Database(context)));
                 }
             }
             Err(refusal) if requests.len() == 1 => {

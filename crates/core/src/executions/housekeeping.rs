@@ -24,7 +24,7 @@ const SHARE: u32 = 50;
 
 /// See the module.
 pub(crate) struct Housekeeping {
-    shared: ExecutionsContext,
+    context: ExecutionsContext,
     rest: Rest,
     sweep: Pace,
     recount: Pace,
@@ -56,9 +56,9 @@ impl Pace {
 }
 
 impl Housekeeping {
-    pub(crate) fn new(shared: ExecutionsContext) -> Self {
+    pub(crate) fn new(context: ExecutionsContext) -> Self {
         Self {
-            shared,
+            context,
             rest: Rest::default(),
             sweep: Pace::new(SWEEP_EVERY),
             recount: Pace::new(RECOUNT_EVERY),
@@ -73,14 +73,14 @@ impl Pass for Housekeeping {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        if duty::hold(&self.shared.database, &self.shared.presence, DUTY)
+        if duty::hold(&self.context.database, &self.context.presence, DUTY)
             .await?
             .is_none()
         {
             return Ok(Next::After(duty::ELSEWHERE));
         }
         let unpark = sqlx::query(statement!("housekeeping/unpark")).bind(PRUNE_BATCH);
-        let mut done = unpark.run(&self.shared.database).await?;
+        let mut done = unpark.run(&self.context.database).await?;
         let began = Instant::now();
         if self.sweep.is_due() {
             done += self.sweep().await?;
@@ -109,20 +109,20 @@ impl Housekeeping {
     /// Answers how much there was to do.
     async fn sweep(&self) -> Result<u64, db::Error> {
         let missed: Vec<WorkspaceId> = sqlx::query_scalar(statement!("capacity/sweep"))
-            .all(&self.shared.database)
+            .all(&self.context.database)
             .await?;
         if !missed.is_empty() {
             tracing::debug!(
                 workspaces = missed.len(),
                 "Found ready items that no hint spoke for"
             );
-            self.shared.bells.queue.ring();
+            self.context.bells.queue.ring();
         }
         sqlx::query(statement!("housekeeping/forget_workspaces"))
-            .run(&self.shared.database)
+            .run(&self.context.database)
             .await?;
         let forget = sqlx::query(statement!("embedded/forget")).bind(PRUNE_BATCH);
-        let forgotten = forget.run(&self.shared.database).await?;
+        let forgotten = forget.run(&self.context.database).await?;
         Ok(forgotten + missed.len() as u64)
     }
 
@@ -130,7 +130,7 @@ impl Housekeeping {
     async fn recount(&self) -> Result<(), db::Error> {
         let mut after = WorkspaceId(Uuid::nil());
         loop {
-            let mut transaction = self.shared.database.begin().await?;
+            let mut transaction = self.context.database.begin().await?;
             let locked: Vec<WorkspaceId> = within(
                 sqlx::query_scalar(statement!("housekeeping/lock_capacity"))
                     .bind(after)
@@ -149,7 +149,7 @@ impl Housekeeping {
             .await?;
             transaction.commit().await?;
             for (workspace, active) in mended {
-                self.shared.metrics.counter_mended();
+                self.context.metrics.counter_mended();
                 tracing::error!(%workspace, active, "A capacity counter differed from its rows and was mended");
             }
             after = last;
@@ -158,9 +158,9 @@ impl Housekeeping {
 
     async fn prune(&self) -> Result<i64, db::Error> {
         sqlx::query_scalar(statement!("housekeeping/prune"))
-            .bind(self.shared.settings.retention.as_secs_f64())
+            .bind(self.context.settings.retention.as_secs_f64())
             .bind(PRUNE_BATCH)
-            .one(&self.shared.database)
+            .one(&self.context.database)
             .await
     }
 }

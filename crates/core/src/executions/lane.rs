@@ -13,15 +13,15 @@ use crate::observe::trace;
 
 /// See [`Lane`].
 pub(crate) struct ExecutionsLane {
-    shared: ExecutionsContext,
+    context: ExecutionsContext,
     claimer: Claimer,
 }
 
 impl ExecutionsLane {
-    pub(crate) fn new(shared: ExecutionsContext) -> Self {
+    pub(crate) fn new(context: ExecutionsContext) -> Self {
         Self {
-            claimer: Claimer::new(shared.clone()),
-            shared,
+            claimer: Claimer::new(context.clone()),
+            context,
         }
     }
 }
@@ -35,8 +35,8 @@ impl Lane for ExecutionsLane {
     }
 
     fn batch(&self) -> usize {
-        let settings = &self.shared.settings;
-        match self.shared.engine.reach() {
+        let settings = &self.context.settings;
+        match self.context.engine.reach() {
             Reach::Local => settings.batch_size,
             // What waits here for its turn at a distant engine could be started by another server instead.
             Reach::Shared => settings.batch_size.min(settings.start_concurrency),
@@ -44,7 +44,7 @@ impl Lane for ExecutionsLane {
     }
 
     fn linger(&self) -> Duration {
-        match self.shared.engine.reach() {
+        match self.context.engine.reach() {
             Reach::Local => Duration::from_millis(1),
             // Its starts come in one by one; a commit for each would cost more than it is worth.
             Reach::Shared => Duration::from_millis(20),
@@ -52,7 +52,7 @@ impl Lane for ExecutionsLane {
     }
 
     fn is_instant(&self) -> bool {
-        self.shared.engine.reach() == Reach::Local
+        self.context.engine.reach() == Reach::Local
     }
 
     fn span(&self) -> tracing::Span {
@@ -64,8 +64,8 @@ impl Lane for ExecutionsLane {
     }
 
     async fn stalled(&self) {
-        let (attention, database) = (&self.shared.attention, &self.shared.database);
-        attention.look_away(database, Some(self.shared.floor())).await;
+        let (attention, database) = (&self.context.attention, &self.context.database);
+        attention.look_away(database, Some(self.context.floor())).await;
     }
 
     #[tracing::instrument(name = "step:process_item", level = "debug", skip_all, fields(item = %claim.item_id, execution = %claim.execution_id))]
@@ -74,7 +74,7 @@ impl Lane for ExecutionsLane {
             trace::link(request.traceparent.as_deref());
         }
         tracing::debug!(item = %claim.item_id, execution = %claim.execution_id, "Dispatching queue item");
-        start(&self.shared, claim).await
+        start(&self.context, claim).await
     }
 
     fn release(&self, claim: Claim) -> Settlement {
@@ -87,6 +87,6 @@ impl Lane for ExecutionsLane {
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Vec<Settlement> {
-        settle(&self.shared, settlements).await
+        settle(&self.context, settlements).await
     }
 }

@@ -60,14 +60,14 @@ impl Taken {
 
 /// See the module.
 pub(super) struct Loader {
-    shared: ExecutionsContext,
+    context: ExecutionsContext,
     graphs: Mutex<HashMap<VersionId, Arc<Graph>>>,
 }
 
 impl Loader {
-    pub(super) fn new(shared: ExecutionsContext) -> Self {
+    pub(super) fn new(context: ExecutionsContext) -> Self {
         Self {
-            shared,
+            context,
             graphs: Mutex::default(),
         }
     }
@@ -86,12 +86,12 @@ impl Loader {
         }
         let items: Vec<ItemId> = rows.iter().map(|row| row.item_id).collect();
         let mut inputs = self.load_inputs(&items).await?;
-        let reads_input = self.shared.engine.reads_input();
+        let reads_input = self.context.engine.reads_input();
         let definitions = self
             .load_definitions(rows.iter().map(|row| (row.definition_id, row.workspace_id)))
             .await?;
         let graphs = self.load_graphs(rows.iter().map(|row| row.version_id)).await?;
-        let settings = &self.shared.settings;
+        let settings = &self.context.settings;
         let valid_until = began + settings.claim_lease;
         let claims = rows.into_iter().map(|row| {
             let known = definitions.get(&row.definition_id);
@@ -128,7 +128,7 @@ impl Loader {
                 workspace_id: row.workspace_id,
                 token,
                 holder,
-                _hold: self.shared.in_flight.take(row.execution_id, token),
+                _hold: self.context.in_flight.take(row.execution_id, token),
                 valid_until,
                 attempts: u32::try_from(row.attempts).unwrap_or_default(),
                 max_attempts: max_attempts
@@ -145,12 +145,12 @@ impl Loader {
         items: &[ItemId],
     ) -> Result<HashMap<ItemId, (Box<RawValue>, Option<String>)>, db::Error> {
         // An engine that does not read them needs none, unless somebody follows the traces they belong to.
-        if !self.shared.engine.reads_input() && !tracing::enabled!(tracing::Level::DEBUG) {
+        if !self.context.engine.reads_input() && !tracing::enabled!(tracing::Level::DEBUG) {
             return Ok(HashMap::new());
         }
         let rows: Vec<(ItemId, String, Option<String>)> = sqlx::query_as(statement!("executions/load"))
             .bind(items)
-            .all(&self.shared.database)
+            .all(&self.context.database)
             .await?;
         let parsed = rows.into_iter().filter_map(|(id, input, traceparent)| {
             // PostgreSQL has parsed it before; what it prints is JSON.
@@ -168,7 +168,7 @@ impl Loader {
         let rows: Vec<Definition> = sqlx::query_as(statement!("executions/load_definitions"))
             .bind(ids)
             .bind(workspaces)
-            .all(&self.shared.database)
+            .all(&self.context.database)
             .await?;
         Ok(rows
             .into_iter()
@@ -195,7 +195,7 @@ impl Loader {
         }
         let rows: Vec<(VersionId, String)> = sqlx::query_as(statement!("executions/load_versions"))
             .bind(missing)
-            .all(&self.shared.database)
+            .all(&self.context.database)
             .await?;
         let mut memory = self.graphs.lock();
         if memory.len() > GRAPHS {

@@ -25,7 +25,7 @@ impl Lost {
     }
 
     /// Gives back what was claimed. Called before the next claim, so nothing that somebody works on is among it.
-    pub(super) async fn give_back(&self, shared: &ExecutionsContext) -> Result<(), db::Error> {
+    pub(super) async fn give_back(&self, context: &ExecutionsContext) -> Result<(), db::Error> {
         let suspects = self.0.lock().clone();
         let Some(&(holder, _)) = suspects.last() else {
             return Ok(());
@@ -39,14 +39,14 @@ impl Lost {
         let query = sqlx::query_as(statement!("executions/lost_claims"))
             .bind(tokens)
             .bind(holder);
-        let rows: Vec<(ExecutionId, Token)> = query.all(&shared.database).await?;
+        let rows: Vec<(ExecutionId, Token)> = query.all(&context.database).await?;
         let release = || Release::at_once(WaitsFor::Released, "the answer to the claim was lost");
         let releases: Vec<_> = rows
             .into_iter()
             .map(|(execution, token)| (execution, token, release()))
             .collect();
         if !releases.is_empty() {
-            let count = give_back(shared, holder, releases, 1).await?;
+            let count = give_back(context, holder, releases, 1).await?;
             tracing::info!(executions = count, "Gave back claims whose answer was lost");
         }
         self.0.lock().clear();

@@ -19,9 +19,9 @@ impl Claims {
     /// On a database that has been migrated.
     pub fn new(database: Database) -> Result<Self, reqwest::Error> {
         let around = Surroundings::alone(database)?;
-        let shared = ExecutionsContext::new(Settings::default(), &around, CancellationToken::new());
+        let context = ExecutionsContext::new(Settings::default(), &around, CancellationToken::new());
         Ok(Self {
-            admission: Admission::new(shared),
+            admission: Admission::new(context),
             holder: around.presence.id(),
         })
     }

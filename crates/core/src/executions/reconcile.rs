@@ -24,7 +24,7 @@ const ASK_AT_ONCE: usize = 100;
 
 /// See the module.
 pub(crate) struct Reconcile {
-    shared: ExecutionsContext,
+    context: ExecutionsContext,
     /// Open on the engine and over by our record, at the last look.
     suspects: HashSet<String>,
     /// When to look next, while the duty is ours.
@@ -32,9 +32,9 @@ pub(crate) struct Reconcile {
 }
 
 impl Reconcile {
-    pub(crate) fn new(shared: ExecutionsContext) -> Self {
+    pub(crate) fn new(context: ExecutionsContext) -> Self {
         Self {
-            shared,
+            context,
             suspects: HashSet::new(),
             due_at: None,
         }
@@ -47,10 +47,10 @@ impl Pass for Reconcile {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        let interval = self.shared.settings.reconcile_interval;
+        let interval = self.context.settings.reconcile_interval;
         // The duty is held by renewing it; the work itself is done once an interval.
         let beat = (duty::ELSEWHERE / 2).min(interval / 3);
-        if duty::hold(&self.shared.database, &self.shared.presence, DUTY)
+        if duty::hold(&self.context.database, &self.context.presence, DUTY)
             .await?
             .is_none()
         {
@@ -59,14 +59,14 @@ impl Pass for Reconcile {
         }
         // Not at once: a list of everything that is open is the last thing that an engine needs from a server that starts.
         let due_at = *self.due_at.get_or_insert_with(|| Instant::now() + interval / 3);
-        if Instant::now() < due_at || !self.shared.contact.breaker.is_closed() {
+        if Instant::now() < due_at || !self.context.contact.breaker.is_closed() {
             return Ok(Next::After(beat));
         }
-        let Some(engine) = self.shared.contact.engine_id() else {
+        let Some(engine) = self.context.contact.engine_id() else {
             return Ok(Next::After(beat));
         };
-        let open = all_pages(|page| self.shared.engine.open_runs(page)).await;
-        self.shared.contact.heard(&open);
+        let open = all_pages(|page| self.context.engine.open_runs(page)).await;
+        self.context.contact.heard(&open);
         let Ok(open) = open else {
             return Ok(Next::After(beat));
         };
@@ -80,7 +80,7 @@ impl Pass for Reconcile {
 impl Reconcile {
     async fn our_side(&self, engine: EngineId, open: &[OpenRun]) -> Result<(), db::Error> {
         let open: HashSet<ExecutionId> = open.iter().map(|run| run.execution_id).collect();
-        let interval = self.shared.settings.reconcile_interval;
+        let interval = self.context.settings.reconcile_interval;
         let mut after = ExecutionId(Uuid::nil());
         loop {
             let rows: Vec<(ExecutionId, bool)> = sqlx::query_as(statement!("reconcile/running"))
@@ -88,7 +88,7 @@ impl Reconcile {
                 .bind(interval.as_secs_f64())
                 .bind(PAGE)
                 .bind(engine)
-                .all(&self.shared.database)
+                .all(&self.context.database)
                 .await?;
             let Some((last, _)) = rows.last() else {
                 return Ok(());
@@ -103,10 +103,10 @@ impl Reconcile {
     }
 
     async fn ask_about(&self, engine: EngineId, absent: &[(ExecutionId, bool)]) -> Result<(), db::Error> {
-        let shared = &self.shared;
+        let context = &self.context;
         let ids: Vec<ExecutionId> = absent.iter().map(|(id, _)| *id).collect();
-        let states = shared.engine.describe(&ids).await;
-        shared.contact.heard(&states);
+        let states = context.engine.describe(&ids).await;
+        context.contact.heard(&states);
         let Ok(states) = states else {
             return Ok(());
         };
@@ -133,9 +133,9 @@ impl Reconcile {
                 executions = ends.len(),
                 "The reconciler ended executions whose completion was lost"
             );
-            let written = finish(&shared.database, &ends, "reconciler", shared.floor()).await?;
-            shared.metrics.reconciled(written.done.len());
-            shared.bells.queue.ring();
+            let written = finish(&context.database, &ends, "reconciler", context.floor()).await?;
+            context.metrics.reconciled(written.done.len());
+            context.bells.queue.ring();
             trouble = written.trouble;
         }
         self.mark_missing(missing, true).await?;
@@ -150,7 +150,7 @@ impl Reconcile {
         let query = sqlx::query(statement!("reconcile/mark_missing"))
             .bind(executions)
             .bind(missing);
-        query.run(&self.shared.database).await?;
+        query.run(&self.context.database).await?;
         Ok(())
     }
 
@@ -159,8 +159,8 @@ impl Reconcile {
         let ended: Vec<(ExecutionId, Option<CloseStatus>, WorkspaceId)> =
             sqlx::query_as(statement!("reconcile/ended"))
                 .bind(ids)
-                .bind(self.shared.settings.reconcile_interval.as_secs_f64())
-                .all(&self.shared.database)
+                .bind(self.context.settings.reconcile_interval.as_secs_f64())
+                .all(&self.context.database)
                 .await?;
         let mut suspects = HashSet::new();
         for (execution, status, workspace) in ended {
@@ -184,20 +184,20 @@ impl Reconcile {
         workspace: WorkspaceId,
     ) -> Result<(), db::Error> {
         let reason = format!("stationmaster recorded this execution as {status}");
-        let terminated = self.shared.engine.terminate(run, &reason).await;
+        let terminated = self.context.engine.terminate(run, &reason).await;
         if terminated.is_err() {
-            self.shared.contact.heard(&terminated);
+            self.context.contact.heard(&terminated);
             return Ok(());
         }
         tracing::warn!(execution = %run.execution_id, run = run.run_id, %status, "Terminated a run that had ended by our record");
         let detail = serde_json::json!({ "run_id": run.run_id, "status": status });
         sqlx::query(statement!("reconcile/audit"))
-            .bind(self.shared.actor())
+            .bind(self.context.actor())
             .bind("execution.terminate")
             .bind(workspace)
             .bind(run.execution_id.to_string())
             .bind(detail.to_string())
-            .run(&self.shared.database)
+            .run(&self.context.database)
             .await?;
         Ok(())
     }

@@ -38,7 +38,7 @@ const APART: Backoff = Backoff {
 
 /// See the module.
 pub(crate) struct Recover {
-    shared: ExecutionsContext,
+    context: ExecutionsContext,
     /// In the exclusive mode: the lock, how often, and which claims are stale.
     exclusive: Option<(Mutual, Exclusive)>,
     /// When to look again for leases that ran out.
@@ -90,13 +90,13 @@ impl Pass for Recover {
 }
 
 impl Recover {
-    pub(crate) fn new(shared: ExecutionsContext) -> Self {
-        let exclusive = shared.settings.exclusive.clone().map(|exclusive| {
-            let lock = Mutual::new(&shared, &exclusive.table, RECOVERY_LOCK, exclusive.recovery);
+    pub(crate) fn new(context: ExecutionsContext) -> Self {
+        let exclusive = context.settings.exclusive.clone().map(|exclusive| {
+            let lock = Mutual::new(&context, &exclusive.table, RECOVERY_LOCK, exclusive.recovery);
             (lock, exclusive)
         });
         Self {
-            shared,
+            context,
             exclusive,
             scan_at: Instant::now(),
             alert_until: Instant::now(),
@@ -105,11 +105,11 @@ impl Recover {
 
     /// One scan for claims that are at least this old.
     async fn recover(&mut self, stale_after: Duration) -> Result<Next, db::Error> {
-        let Some(me) = self.shared.presence.holder() else {
+        let Some(me) = self.context.presence.holder() else {
             return Ok(Next::After(SOON));
         };
         let dead: Vec<(ServerId, String)> = sqlx::query_as(statement!("servers/dead"))
-            .all(&self.shared.database)
+            .all(&self.context.database)
             .await?;
         let dead: Vec<ServerId> = dead
             .into_iter()
@@ -118,10 +118,10 @@ impl Recover {
             .collect();
         if !dead.is_empty() {
             // Enqueuers may have relied on a server that looks no more.
-            self.shared.bells.queue.ring();
+            self.context.bells.queue.ring();
         }
         // What was claimed for another engine is not for this one to judge.
-        let Some(engine) = self.shared.contact.engine_id() else {
+        let Some(engine) = self.context.contact.engine_id() else {
             return Ok(Next::After(SOON));
         };
         let began = Instant::now();
@@ -136,7 +136,7 @@ impl Recover {
                 .bind(stale_after.as_secs_f64())
                 .bind(LOCAL)
                 .bind(engine);
-            let orphans = adopt.all(&self.shared.database).await?;
+            let orphans = adopt.all(&self.context.database).await?;
             self.scan_at = began + (began.elapsed() * SCAN_SHARE).min(SCAN_AT_LEAST_EVERY);
             orphans
         };
@@ -154,7 +154,7 @@ impl Recover {
             let buried: Vec<(ServerId, String)> = sqlx::query_as(statement!("servers/bury"))
                 .bind(&dead)
                 .bind(LOCAL)
-                .all(&self.shared.database)
+                .all(&self.context.database)
                 .await?;
             for (id, name) in buried {
                 tracing::warn!(server = %id, name, "A server is gone; nothing is left in its hands");
@@ -171,10 +171,10 @@ impl Recover {
     }
 
     async fn resolve(&self, me: ServerId, orphans: Vec<Orphan>) -> Result<(), db::Error> {
-        let shared = &self.shared;
+        let context = &self.context;
         let ids: Vec<ExecutionId> = orphans.iter().map(|orphan| orphan.execution_id).collect();
-        let states = shared.engine.describe(&ids).await;
-        shared.contact.heard(&states);
+        let states = context.engine.describe(&ids).await;
+        context.contact.heard(&states);
         let states = match states {
             Ok(states) => states,
             Err(error) => {
@@ -203,14 +203,14 @@ impl Recover {
         self.settle_running(me, &running).await?;
         self.end(ends).await?;
         self.requeue(me, lost).await?;
-        shared.metrics.recovered(count);
+        context.metrics.recovered(count);
         tracing::info!(items = count, requeued, "Recovered {count} stale queue items");
-        shared.bells.queue.ring();
+        context.bells.queue.ring();
         Ok(())
     }
 
     fn is_suspect(&self, orphan: &Orphan) -> bool {
-        u32::try_from(orphan.recoveries).unwrap_or_default() + 1 >= self.shared.settings.max_recoveries
+        u32::try_from(orphan.recoveries).unwrap_or_default() + 1 >= self.context.settings.max_recoveries
             && orphan.state == ExecutionStatus::Starting
     }
 
@@ -221,7 +221,7 @@ impl Recover {
         let executions = column(running, |(orphan, _)| orphan.execution_id);
         let tokens = column(running, |(orphan, _)| orphan.token);
         let run_ids = column(running, |(_, run_id)| run_id.as_str());
-        settle::running(&self.shared, &executions, &tokens, &run_ids, &[me]).await?;
+        settle::running(&self.context, &executions, &tokens, &run_ids, &[me]).await?;
         Ok(())
     }
 
@@ -242,18 +242,18 @@ impl Recover {
             };
             (orphan.execution_id, orphan.token, release)
         });
-        give_back(&self.shared, me, releases.collect(), TRIES).await?;
+        give_back(&self.context, me, releases.collect(), TRIES).await?;
         Ok(())
     }
 
     async fn end(&self, mut ends: Vec<End>) -> Result<(), db::Error> {
-        let shared = &self.shared;
+        let context = &self.context;
         if ends.is_empty() {
             return Ok(());
         }
         let mut tries = Tries::new(TRIES);
         loop {
-            let written = finish(&shared.database, &ends, &shared.actor(), shared.floor()).await?;
+            let written = finish(&context.database, &ends, &context.actor(), context.floor()).await?;
             ends.retain(|end| written.busy.contains(&end.execution_id));
             if ends.is_empty() || !tries.again().await {
                 return written.trouble.map_or(Ok(()), Err);
@@ -264,14 +264,14 @@ impl Recover {
     /// Items of deleted workspaces cannot wait for a slot that will never come.
     async fn fail_orphans(&self) -> Result<(), db::Error> {
         let failed: Vec<(WorkspaceId, i64)> = sqlx::query_as(statement!("executions/fail_orphans"))
-            .bind(self.shared.actor())
+            .bind(self.context.actor())
             .bind(BATCH)
-            .all(&self.shared.database)
+            .all(&self.context.database)
             .await?;
         for (workspace, items) in failed {
             tracing::warn!(%workspace, items, "Workspace not found");
             for _ in 0..items {
-                self.shared.metrics.failed(EndReason::WorkspaceGone);
+                self.context.metrics.failed(EndReason::WorkspaceGone);
             }
         }
         Ok(())
@@ -291,7 +291,7 @@ fn quarantine(orphan: &Orphan) -> End {
 
 /// Lengthens the leases of starts that take their time.
 pub(crate) struct Renew {
-    pub(crate) shared: ExecutionsContext,
+    pub(crate) context: ExecutionsContext,
 }
 
 impl Pass for Renew {
@@ -300,14 +300,14 @@ impl Pass for Renew {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        let lease = self.shared.settings.claim_lease;
-        let (executions, tokens) = self.shared.in_flight.older_than(lease / 3);
-        if !executions.is_empty() && self.shared.presence.holder().is_some() {
+        let lease = self.context.settings.claim_lease;
+        let (executions, tokens) = self.context.in_flight.older_than(lease / 3);
+        if !executions.is_empty() && self.context.presence.holder().is_some() {
             sqlx::query(statement!("executions/renew"))
                 .bind(executions)
                 .bind(tokens)
                 .bind(lease.as_secs_f64())
-                .run(&self.shared.database.keepers())
+                .run(&self.context.database.keepers())
                 .await?;
         }
         Ok(Next::After(lease / 3))

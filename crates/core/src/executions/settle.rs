@@ -49,7 +49,7 @@ pub(crate) enum Verdict {
 
 /// Writes settlements down. Answers what could not be written now.
 #[tracing::instrument(name = "step:mark_dispatched", level = "debug", skip_all)]
-pub(crate) async fn settle(shared: &ExecutionsContext, settlements: Vec<Settlement>) -> Vec<Settlement> {
+pub(crate) async fn settle(context: &ExecutionsContext, settlements: Vec<Settlement>) -> Vec<Settlement> {
     let mut running = Vec::new();
     let mut ended = Vec::new();
     let mut released = Vec::new();
@@ -71,14 +71,14 @@ pub(crate) async fn settle(shared: &ExecutionsContext, settlements: Vec<Settleme
             continue;
         }
         let mut turn = None;
-        if shared.few_workspaces.load(Ordering::Relaxed) && !matches!(kind, Kind::Running) {
-            turn = Some(shared.capacity_turn.lock().await);
+        if context.few_workspaces.load(Ordering::Relaxed) && !matches!(kind, Kind::Running) {
+            turn = Some(context.capacity_turn.lock().await);
         }
-        let mut busy = write(shared, kind, batch).await;
+        let mut busy = write(context, kind, batch).await;
         if !busy.is_empty() && turn.is_none() {
             // Most likely our own claim has these workspaces locked: once more, in turn with it.
-            turn = Some(shared.capacity_turn.lock().await);
-            busy = write(shared, kind, busy).await;
+            turn = Some(context.capacity_turn.lock().await);
+            busy = write(context, kind, busy).await;
         }
         drop(turn);
         again.extend(busy);
@@ -93,8 +93,8 @@ enum Kind {
     Released,
 }
 
-async fn write(shared: &ExecutionsContext, kind: Kind, batch: Vec<Settlement>) -> Vec<Settlement> {
-    let written = match write_once(shared, kind, &batch).await {
+async fn write(context: &ExecutionsContext, kind: Kind, batch: Vec<Settlement>) -> Vec<Settlement> {
+    let written = match write_once(context, kind, &batch).await {
         Ok(written) => written,
         Err(error) => {
             tracing::error!(
@@ -112,35 +112,35 @@ async fn write(shared: &ExecutionsContext, kind: Kind, batch: Vec<Settlement>) -
         .iter()
         .filter(|settlement| !written.done.contains(&settlement.claim.execution_id));
     for settlement in refused {
-        shared.metrics.stale_write("settle");
+        context.metrics.stale_write("settle");
         tracing::warn!(
             execution = %settlement.claim.execution_id, token = settlement.claim.token.0,
             "A late settlement was refused: the claim is not ours any more"
         );
     }
-    report(shared, &over, &written);
+    report(context, &over, &written);
     again
 }
 
 async fn write_once(
-    shared: &ExecutionsContext,
+    context: &ExecutionsContext,
     kind: Kind,
     batch: &[Settlement],
 ) -> Result<Written, db::Error> {
     match kind {
-        Kind::Running => write_running(shared, batch).await,
-        Kind::Ended => write_ended(shared, batch).await,
-        Kind::Released => write_released(shared, batch).await,
+        Kind::Running => write_running(context, batch).await,
+        Kind::Ended => write_ended(context, batch).await,
+        Kind::Released => write_released(context, batch).await,
     }
 }
 
-async fn write_running(shared: &ExecutionsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
+async fn write_running(context: &ExecutionsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
     let run_ids = column(batch, |settlement| match &settlement.verdict {
         Verdict::Running { run_id } => run_id.as_str(),
         _ => "",
     });
     running(
-        shared,
+        context,
         &executions(batch),
         &tokens(batch),
         &run_ids,
@@ -151,7 +151,7 @@ async fn write_running(shared: &ExecutionsContext, batch: &[Settlement]) -> Resu
 
 /// The engine runs these, each under its token.
 pub(super) async fn running(
-    shared: &ExecutionsContext,
+    context: &ExecutionsContext,
     executions: &[ExecutionId],
     tokens: &[Token],
     run_ids: &[&str],
@@ -162,12 +162,12 @@ pub(super) async fn running(
         .bind(tokens)
         .bind(run_ids)
         .bind(holders)
-        .all(&shared.database)
+        .all(&context.database)
         .await?;
     Ok(rows.into_iter().map(|execution| (execution, true)).collect())
 }
 
-async fn write_ended(shared: &ExecutionsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
+async fn write_ended(context: &ExecutionsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
     let mut ends: Vec<End> = batch.iter().map(end_of).collect();
     // The ends of one claim are written faster than a mixture of as many.
     ends.sort_by_key(|end| end.token);
@@ -179,7 +179,7 @@ async fn write_ended(shared: &ExecutionsContext, batch: &[Settlement]) -> Result
     };
     let mut written = Written::default();
     for part in parts {
-        match finish(&shared.database, part, &shared.actor(), shared.floor()).await {
+        match finish(&context.database, part, &context.actor(), context.floor()).await {
             Ok(part) => {
                 if let Some(trouble) = &part.trouble {
                     tracing::error!(error = chain(trouble), "Could not settle an item; trying again");
@@ -230,7 +230,7 @@ fn end_of(settlement: &Settlement) -> End {
     }
 }
 
-async fn write_released(shared: &ExecutionsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
+async fn write_released(context: &ExecutionsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
     let rows = column(batch, |settlement| match &settlement.verdict {
         Verdict::Retry { wait, message } => Release {
             wait: *wait,
@@ -242,7 +242,14 @@ async fn write_released(shared: &ExecutionsContext, batch: &[Settlement]) -> Res
         Verdict::Released { message } => Release::at_once(WaitsFor::Released, message),
         _ => unreachable!("only releases are released"),
     });
-    release(shared, &executions(batch), &tokens(batch), &rows, &holders(batch)).await
+    release(
+        context,
+        &executions(batch),
+        &tokens(batch),
+        &rows,
+        &holders(batch),
+    )
+    .await
 }
 
 /// How one claim is given back.
@@ -268,7 +275,7 @@ impl Release {
 }
 
 async fn release(
-    shared: &ExecutionsContext,
+    context: &ExecutionsContext,
     executions: &[ExecutionId],
     tokens: &[Token],
     rows: &[Release],
@@ -282,17 +289,17 @@ async fn release(
         .bind(column(rows, |row| row.recoveries))
         .bind(column(rows, |row| row.event))
         .bind(column(rows, |row| row.detail.as_str()))
-        .bind(shared.actor())
-        .bind(shared.floor())
+        .bind(context.actor())
+        .bind(context.floor())
         .bind(holders)
-        .all(&shared.database)
+        .all(&context.database)
         .await?;
     Ok(answer.into_iter().collect())
 }
 
 /// Gives claims back that nobody works on, in at most so many tries. Answers how many were given back.
 pub(super) async fn give_back(
-    shared: &ExecutionsContext,
+    context: &ExecutionsContext,
     holder: ServerId,
     releases: Vec<(ExecutionId, Token, Release)>,
     tries: u32,
@@ -306,7 +313,7 @@ pub(super) async fn give_back(
     let (mut done, mut tries) = (0, Tries::new(tries));
     loop {
         // What was given back before is not the claim's any more, and is not met again.
-        let written = release(shared, &executions, &tokens, &rows, &[holder]).await?;
+        let written = release(context, &executions, &tokens, &rows, &[holder]).await?;
         done += written.done.len();
         if written.busy.is_empty() || !tries.again().await {
             return Ok(done);
@@ -326,7 +333,7 @@ fn tokens(batch: &[Settlement]) -> Vec<Token> {
     column(batch, |settlement| settlement.claim.token)
 }
 
-fn report(shared: &ExecutionsContext, over: &[Settlement], written: &Written) {
+fn report(context: &ExecutionsContext, over: &[Settlement], written: &Written) {
     let mut dispatched = 0;
     for settlement in over
         .iter()
@@ -342,17 +349,17 @@ fn report(shared: &ExecutionsContext, over: &[Settlement], written: &Written) {
                     );
                 }
                 if let Verdict::Ended(close) = &settlement.verdict {
-                    shared.metrics.finished(close.status);
+                    context.metrics.finished(close.status);
                 }
             }
-            Verdict::Failed { reason, .. } => shared.metrics.failed(*reason),
-            Verdict::Retry { .. } => shared.metrics.retried(),
-            Verdict::Released { .. } => shared.metrics.released(),
+            Verdict::Failed { reason, .. } => context.metrics.failed(*reason),
+            Verdict::Retry { .. } => context.metrics.retried(),
+            Verdict::Released { .. } => context.metrics.released(),
             Verdict::Abandoned => {}
         }
     }
     if over.len() > SAY_EACH && dispatched > 0 {
         tracing::info!(executions = dispatched, "Dispatched executions");
     }
-    shared.metrics.dispatched(dispatched);
+    context.metrics.dispatched(dispatched);
 }

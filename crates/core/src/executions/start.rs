@@ -25,7 +25,7 @@ const ASK_AGAIN: Backoff = Backoff {
 const DOUBT_LIMIT: Duration = Duration::from_mins(1);
 
 /// Starts what a claim holds.
-pub(crate) async fn start(shared: &ExecutionsContext, claim: Claim) -> Settlement {
+pub(crate) async fn start(context: &ExecutionsContext, claim: Claim) -> Settlement {
     let verdict = match &claim.work {
         Work::Gone(reason) => {
             if *reason == EndReason::WorkspaceGone {
@@ -37,7 +37,7 @@ pub(crate) async fn start(shared: &ExecutionsContext, claim: Claim) -> Settlemen
                 attempts: 0,
             }
         }
-        Work::Ready(request) => start_run(shared, &claim, request).await,
+        Work::Ready(request) => start_run(context, &claim, request).await,
     };
     Settlement { claim, verdict }
 }
@@ -50,31 +50,31 @@ fn gone_message(reason: EndReason) -> &'static str {
     }
 }
 
-async fn start_run(shared: &ExecutionsContext, claim: &Claim, request: &StartRequest) -> Verdict {
-    if !may_send(shared, claim) {
+async fn start_run(context: &ExecutionsContext, claim: &Claim, request: &StartRequest) -> Verdict {
+    if !may_send(context, claim) {
         // Somebody else looks after it by now, or soon will.
         return Verdict::Abandoned;
     }
-    if let Some(reason) = shared.contact.breaker.reason() {
+    if let Some(reason) = context.contact.breaker.reason() {
         return Verdict::Released { message: reason };
     }
     let asked_at = Instant::now();
-    let outcome = try_start(shared, request).await;
-    shared.metrics.started(asked_at.elapsed());
+    let outcome = try_start(context, request).await;
+    context.metrics.started(asked_at.elapsed());
     match outcome {
-        StartOutcome::InDoubt { message } => resolve_doubt(shared, claim, request, message).await,
-        outcome => judge(shared, claim, outcome),
+        StartOutcome::InDoubt { message } => resolve_doubt(context, claim, request, message).await,
+        outcome => judge(context, claim, outcome),
     }
 }
 
 /// The last look before the request leaves: is the claim still ours, by our own clock?
-fn may_send(shared: &ExecutionsContext, claim: &Claim) -> bool {
-    Instant::now() < claim.valid_until && shared.presence.is(claim.holder)
+fn may_send(context: &ExecutionsContext, claim: &Claim) -> bool {
+    Instant::now() < claim.valid_until && context.presence.is(claim.holder)
 }
 
 #[tracing::instrument(name = "step:dispatch_temporal", level = "debug", skip_all)]
-async fn try_start(shared: &ExecutionsContext, request: &StartRequest) -> StartOutcome {
-    let attempt = AssertUnwindSafe(shared.engine.start(request, shared.settings.start_timeout));
+async fn try_start(context: &ExecutionsContext, request: &StartRequest) -> StartOutcome {
+    let attempt = AssertUnwindSafe(context.engine.start(request, context.settings.start_timeout));
     attempt
         .catch_unwind()
         .await
@@ -83,28 +83,28 @@ async fn try_start(shared: &ExecutionsContext, request: &StartRequest) -> StartO
         })
 }
 
-fn judge(shared: &ExecutionsContext, claim: &Claim, outcome: StartOutcome) -> Verdict {
+fn judge(context: &ExecutionsContext, claim: &Claim, outcome: StartOutcome) -> Verdict {
     match outcome {
         StartOutcome::Running { run_id } => {
-            shared.contact.answered();
+            context.contact.answered();
             Verdict::Running { run_id }
         }
         StartOutcome::Closed(close) => {
-            shared.contact.answered();
+            context.contact.answered();
             Verdict::Ended(close)
         }
         StartOutcome::Refused { message } => {
-            shared.contact.answered();
-            refused(shared, claim, message)
+            context.contact.answered();
+            refused(context, claim, message)
         }
         StartOutcome::Unavailable { message } | StartOutcome::InDoubt { message } => {
-            shared.contact.away(&message);
+            context.contact.away(&message);
             Verdict::Released { message }
         }
     }
 }
 
-fn refused(shared: &ExecutionsContext, claim: &Claim, message: String) -> Verdict {
+fn refused(context: &ExecutionsContext, claim: &Claim, message: String) -> Verdict {
     let attempt = claim.attempts + 1;
     tracing::error!(
         item = %claim.item_id, execution = %claim.execution_id, attempt, error = %message,
@@ -119,7 +119,7 @@ fn refused(shared: &ExecutionsContext, claim: &Claim, message: String) -> Verdic
         }
     } else {
         Verdict::Retry {
-            wait: shared.settings.retry.wait(attempt),
+            wait: context.settings.retry.wait(attempt),
             message,
         }
     }
@@ -127,41 +127,41 @@ fn refused(shared: &ExecutionsContext, claim: &Claim, message: String) -> Verdic
 
 /// Nobody knows whether the run was started. Same id, ask, then decide; never a second id.
 async fn resolve_doubt(
-    shared: &ExecutionsContext,
+    context: &ExecutionsContext,
     claim: &Claim,
     request: &StartRequest,
     message: String,
 ) -> Verdict {
     tracing::warn!(execution = %claim.execution_id, error = %message, "A start is in doubt; asking the engine");
-    shared.contact.away(&message);
+    context.contact.away(&message);
     let since = Instant::now();
     let mut failures = 0;
     loop {
         failures += 1;
         tokio::select! {
             () = tokio::time::sleep(ASK_AGAIN.wait(failures)) => {}
-            () = shared.stop.cancelled() => return Verdict::Abandoned,
+            () = context.stop.cancelled() => return Verdict::Abandoned,
         }
-        if since.elapsed() > DOUBT_LIMIT || !shared.presence.is(claim.holder) {
+        if since.elapsed() > DOUBT_LIMIT || !context.presence.is(claim.holder) {
             return Verdict::Abandoned;
         }
-        match describe(shared, claim.execution_id).await {
+        match describe(context, claim.execution_id).await {
             Some(RunState::Running { run_id }) => return Verdict::Running { run_id },
             Some(RunState::Closed(close)) => return Verdict::Ended(close),
             // It may still be on its way; a repeat under the same id finds it or makes it.
-            Some(RunState::NotFound) => match try_start(shared, request).await {
+            Some(RunState::NotFound) => match try_start(context, request).await {
                 StartOutcome::InDoubt { message } => {
-                    shared.contact.away(&message);
+                    context.contact.away(&message);
                 }
-                outcome => return judge(shared, claim, outcome),
+                outcome => return judge(context, claim, outcome),
             },
             None => {}
         }
     }
 }
 
-async fn describe(shared: &ExecutionsContext, execution: ExecutionId) -> Option<RunState> {
-    let states = shared.engine.describe(&[execution]).await;
-    shared.contact.heard(&states);
+async fn describe(context: &ExecutionsContext, execution: ExecutionId) -> Option<RunState> {
+    let states = context.engine.describe(&[execution]).await;
+    context.contact.heard(&states);
     states.ok()?.into_iter().next()
 }

@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::support::{Alarms, Launch, LimitWatch, SHORT, TestDatabase, eventually, free_port, setting};
 
-/// PgBouncer as a child process; ends with the value.
+/// `PgBouncer` as a child process; ends with the value.
 struct Pooler {
     child: Child,
     /// The database through it.

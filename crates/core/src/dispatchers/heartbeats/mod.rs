@@ -110,16 +110,16 @@ impl Health {
 
 /// Writes the heartbeats of what this server owns.
 pub(super) struct Beats {
-    shared: DispatchersContext,
+    context: DispatchersContext,
     last: Option<Instant>,
     /// How many dispatchers had one at the last round; a new one does not wait.
     written: Vec<Tenure>,
 }
 
 impl Beats {
-    pub(super) fn new(shared: DispatchersContext) -> Self {
+    pub(super) fn new(context: DispatchersContext) -> Self {
         Self {
-            shared,
+            context,
             last: None,
             written: Vec::new(),
         }
@@ -132,29 +132,29 @@ impl Pass for Beats {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
-        let interval = self.shared.settings.heartbeat_interval;
+        let interval = self.context.settings.heartbeat_interval;
         let due = self.last.is_none_or(|at| at.elapsed() >= interval);
         let held: Vec<Tenure> = self
-            .shared
+            .context
             .ownership
             .held()
             .into_iter()
             .map(|held| held.tenure)
             .collect();
         for tenure in held.iter().filter(|tenure| due || !self.written.contains(tenure)) {
-            let answer = self.shared.heartbeats.beat(tenure).await;
-            self.shared.health.note(&answer);
+            let answer = self.context.heartbeats.beat(tenure).await;
+            self.context.health.note(&answer);
             match answer {
                 Ok(Beat::Written) => {}
-                Ok(Beat::Superseded) => self.shared.metrics.stale_write("heartbeat"),
+                Ok(Beat::Superseded) => self.context.metrics.stale_write("heartbeat"),
                 // The rest would have to wait as long; they are tried at the next round.
                 Err(_) => break,
             }
         }
         if due && held.is_empty() {
             // Whoever stands by needs the store as soon as it takes over, so it should say before that it is away.
-            let answer = self.shared.heartbeats.check().await;
-            self.shared.health.note(&answer);
+            let answer = self.context.heartbeats.check().await;
+            self.context.health.note(&answer);
         }
         if due {
             self.last = Some(Instant::now());
