@@ -91,10 +91,16 @@ async fn what_somebody_hung_up_on_before_its_turn_is_not_enqueued_with_later_one
         .unwrap();
     let blocked = "select count(*) from pg_stat_activity
                    where datname = current_database() and wait_event_type = 'Lock'";
+    // The pool may be used up by those that wait.
+    let mut eye = testbed.connection().await;
     let mut first = Vec::new();
     for places in 1..=4 {
         first.push(tokio::spawn(ask()));
-        eventually("it has a place", async || testbed.number(blocked).await == places).await;
+        eventually("it has a place", async || {
+            let query = sqlx::query_scalar::<_, i64>(blocked);
+            query.fetch_one(&mut eye).await.unwrap() == places
+        })
+        .await;
     }
     let hung_up = join_all((0..10).map(|_| ask()));
     let waited = tokio::time::timeout(Duration::from_millis(300), hung_up).await;
