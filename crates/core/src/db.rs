@@ -258,8 +258,6 @@ pub struct Database {
     direct: Arc<Hosts>,
     /// Does nothing that is prepared outlive its transaction?
     pub(crate) unprepared: bool,
-    /// How a transaction is begun, if not as usual.
-    begins: Option<&'static str>,
     /// Connections from before this moment are dead.
     silent_until: SilentUntil,
     pub(crate) behalf: Option<Arc<Behalf>>,
@@ -282,7 +280,6 @@ impl Database {
             pool,
             direct: Arc::clone(&hosts),
             unprepared: false,
-            begins: None,
             hosts,
             silent_until,
             behalf: None,
@@ -311,11 +308,7 @@ impl Database {
     /// needs a session of its own: notifications, the watch, migrations.
     pub fn behind_pooler(mut self, direct_url: &str) -> Result<Self, Error> {
         self.direct = Arc::new(Hosts::read(direct_url)?);
-        for pool in [&self.pool, &self.keepers, &self.requests] {
-            // A pooler takes no parameter that it does not know.
-            pool.set_connect_options(self.hosts.options().clone().extra_float_digits(None));
-        }
-        self.begins = Some(BEGIN_BEHIND_POOLER);
+        self.tell_pools();
         Ok(self)
     }
 
@@ -324,19 +317,37 @@ impl Database {
     #[must_use]
     pub fn without_prepared(mut self) -> Self {
         self.unprepared = true;
-        self.begins = Some(BEGIN_UNPREPARED);
-        for pool in [&self.pool, &self.keepers, &self.requests] {
-            let options = pool.connect_options().as_ref().clone();
-            pool.set_connect_options(options.statement_cache_capacity(0));
-        }
+        self.tell_pools();
         self
+    }
+
+    fn is_pooled(&self) -> bool {
+        !Arc::ptr_eq(&self.hosts, &self.direct)
+    }
+
+    /// From now on the pools connect to the host that was chosen, in the way that leads there.
+    fn tell_pools(&self) {
+        let mut options = self.hosts.options().clone();
+        options = if self.is_pooled() {
+            // A pooler takes no parameter that it does not know.
+            options.extra_float_digits(None)
+        } else {
+            options.options([LONGEST_PAUSE])
+        };
+        if self.unprepared {
+            options = options.statement_cache_capacity(0);
+        }
+        for pool in [&self.pool, &self.keepers, &self.requests] {
+            pool.set_connect_options(options.clone());
+        }
     }
 
     /// Begins a transaction, as ourselves.
     pub(crate) async fn begin(&self) -> Result<sqlx::Transaction<'static, sqlx::Postgres>, sqlx::Error> {
-        match self.begins {
-            Some(begin) => self.pool.begin_with(begin).await,
-            None => self.pool.begin().await,
+        match (self.unprepared, self.is_pooled()) {
+            (true, _) => self.pool.begin_with(BEGIN_UNPREPARED).await,
+            (false, true) => self.pool.begin_with(BEGIN_BEHIND_POOLER).await,
+            (false, false) => self.pool.begin().await,
         }
     }
 
@@ -392,11 +403,7 @@ impl Database {
 
     /// Everybody goes to the host that was chosen; where a pooler leads, it knows by itself.
     pub(crate) fn move_over(&self) {
-        if Arc::ptr_eq(&self.hosts, &self.direct) {
-            for pool in [&self.pool, &self.keepers, &self.requests] {
-                pool.set_connect_options(self.hosts.options().clone().options([LONGEST_PAUSE]));
-            }
-        }
+        self.tell_pools();
         self.give_up();
     }
 

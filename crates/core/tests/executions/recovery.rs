@@ -358,3 +358,19 @@ async fn a_storm_of_kills_loses_nothing_and_runs_nothing_beyond_the_limit() {
     let lost = "select count(*) from stationmaster_internal.executions_finished where recoveries > 0";
     assert!(testbed.number(lost).await > 0, "the kills hit nobody");
 }
+
+/// A server that is cut off in the middle of a transaction cannot end it, and PostgreSQL does not know that nobody is there.
+#[tokio::test]
+async fn a_transaction_that_nobody_goes_on_with_does_not_keep_its_locks() {
+    let testbed = Testbed::new().await;
+    testbed.tenant(1, NOOP).await;
+    let lock = "select from stationmaster_internal.workspace_capacity for update";
+    let mut abandoned = testbed.pool().begin().await.unwrap();
+    sqlx::query(lock).execute(&mut *abandoned).await.unwrap();
+    let mut other = testbed.connection().await;
+    within(Duration::from_secs(10), "the row is free", async || {
+        let lock = "select from stationmaster_internal.workspace_capacity for update nowait";
+        sqlx::query(lock).execute(&mut other).await.is_ok()
+    })
+    .await;
+}
