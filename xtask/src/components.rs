@@ -121,7 +121,7 @@ pub(crate) const PSYCOPG: Component = Component {
 };
 
 /// What `setup` provides: everything that a test needs.
-const NEEDED_BY_TESTS: [&Component; 5] = [&POSTGRES, &TEMPORAL, &REDIS, &SCHEMATHESIS, &PSYCOPG];
+const NEEDED_BY_TESTS: [&Component; 6] = [&POSTGRES, &TEMPORAL, &REDIS, &PGBOUNCER, &SCHEMATHESIS, &PSYCOPG];
 
 /// Finds or installs everything.
 pub(crate) fn set_up(repository: &Repository) -> Result<ExitCode> {
