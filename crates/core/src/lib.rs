@@ -15,6 +15,7 @@
 //!   shared with ShedLock applications)
 //! * the lanes: [`executions`], [`alarms`]; [`signals`] and the [`dispatchers`] that route them; `attention` (whether those who
 //!   bring work need to ring)
+//! * what became of it: [`failures`] (what needs a person, of whatever lane), [`bulk`] (the same done to everything that matches)
 //! * outside: [`engine`], [`wake`]
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
 //! * the rest: [`catalogue`], [`pages`] (of long lists), [`db`], [`schema`] (versions and parts), [`health`] (what
@@ -25,6 +26,7 @@ pub mod access;
 pub mod alarms;
 mod attention;
 pub mod audit;
+pub mod bulk;
 pub mod capacity;
 pub mod catalogue;
 pub mod db;
@@ -33,6 +35,7 @@ mod duty;
 pub mod engine;
 pub mod events;
 pub mod executions;
+pub mod failures;
 mod gauges;
 pub mod graph;
 pub mod health;

@@ -18,6 +18,12 @@ pub struct Page<T, P = Uuid> {
     pub next: Option<P>,
 }
 
+/// A text as a pattern that finds it anywhere, and means itself.
+pub(crate) fn like(text: &str) -> String {
+    let text = text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
+    format!("%{text}%")
+}
+
 /// How much is looked at for a page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {

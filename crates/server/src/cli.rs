@@ -8,8 +8,8 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     alarms, audit, bench, completions, config as show_config, contexts, dev, dispatchers, docs, doctor,
-    engine, executions, locks, man, migrate, plans, queue, serve, servers, signals, tokens, triggers,
-    workflows, workspaces,
+    engine, executions, failures, locks, man, migrate, plans, queue, serve, servers, signals, tokens,
+    triggers, workflows, workspaces,
 };
 use crate::config::{Flags, TargetFlags};
 use crate::failure;
@@ -71,6 +71,9 @@ pub(crate) enum Command {
     /// What runs or has run
     #[command(subcommand)]
     Executions(executions::Command),
+
+    /// What failed and needs a person: look, retry, set aside
+    Failures(failures::FailuresArgs),
 
     /// What fires at a time
     #[command(subcommand)]

@@ -136,6 +136,9 @@ pub struct Execution {
     /// When its run closed, by the engine's clock; `completed_at` is when that was recorded.
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub closed_at: Option<Timestamp>,
+    /// When a retry followed it, which runs under an id of its own.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
+    pub superseded_at: Option<Timestamp>,
     /// Where it runs.
     pub engine: Option<String>,
     /// The engine's own id of it; of the last run, when it continued in several.
@@ -171,10 +174,13 @@ pub struct ExecutionQuery {
     /// Of this workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow_definition_id: Option<Uuid>,
-    /// In this status.
+    /// In this status. What ended badly and was followed by a retry is left out, unless `superseded` asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(inline))]
     pub status: Option<ExecutionStatus>,
+    /// With a status: what ended so and was followed by a retry too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded: Option<bool>,
     /// Ended at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_after: Option<Timestamp>,

@@ -12,11 +12,13 @@ pub mod words;
 
 mod alarms;
 mod audit;
+mod bulk;
 #[cfg(feature = "rows")]
 pub mod columns;
 mod dispatchers;
 mod events;
 mod executions;
+mod failures;
 mod locks;
 mod occurrences;
 mod overview;
@@ -32,6 +34,7 @@ mod workspaces;
 
 pub use alarms::{Alarm, AlarmChange, AlarmKind, AlarmStatus, Dst, Misfire, NewAlarm, Overlap};
 pub use audit::{AuditEntry, AuditQuery};
+pub use bulk::BulkAnswer;
 pub use dispatchers::{
     Dispatcher, DispatcherAct, DispatcherDeed, DispatcherEvent, DispatcherFinding, DispatcherQuery,
     DispatcherServer, DispatcherState, Reconcile, Reconciled,
@@ -41,6 +44,7 @@ pub use executions::{
     BulkEnqueue, BulkEnqueued, Complete, CompleteStatus, Enqueue, Enqueued, Execution, ExecutionQuery,
     ExecutionStatus,
 };
+pub use failures::{BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery};
 pub use locks::{
     Acquired, ExtendLock, Lock, LockExtended, LockQuery, LockRequest, Locks, Taken, UnlockAnswer,
 };
@@ -53,7 +57,7 @@ pub use page::{Page, PageQuery};
 pub use plans::{Plan, PlanChange, Plans};
 pub use problem::{FieldError, Problem};
 pub use queue::{
-    BulkAnswer, BulkCancel, BulkRetry, Cancel, CancellableStatus, Cancelled, CancelledHow, History,
+    BulkCancel, BulkPriority, BulkRetry, Cancel, CancellableStatus, Cancelled, CancelledHow, History,
     ItemStatus, QueueItem, QueueItemChange, QueueItemDetails, QueueQuery, RetriableStatus, Step, Waiting,
 };
 pub use servers::{Server, Servers};

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::ExecutionStatus;
+
 words! {
     /// Where an item stands.
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -55,8 +57,10 @@ pub struct QueueItem {
     /// When its execution was started.
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub dispatched_at: Option<Timestamp>,
-    /// What went wrong last.
+    /// What went wrong last, with its start or with its execution.
     pub last_error: Option<String>,
+    /// How its execution ended, once it has.
+    pub outcome: Option<ExecutionStatus>,
     /// The caller's key.
     pub idempotency_key: Option<String>,
     /// The caller's reference.
@@ -243,13 +247,21 @@ pub struct BulkRetry {
     /// For this reason, such as `refused` or `quarantined`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 100))]
-    pub reason: Option<String>,
+    pub end_reason: Option<String>,
     /// Ended at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_after: Option<Timestamp>,
     /// Ended before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_before: Option<Timestamp>,
+    /// Where the answer before ended: its `next`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 100))]
+    pub after: Option<String>,
+    /// Everything: needed where no filter narrows it.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = false))]
+    pub all: bool,
     /// Only count what matches.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(default = false))]
@@ -295,6 +307,14 @@ pub struct BulkCancel {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 1000))]
     pub reason: Option<String>,
+    /// Where the answer before ended: its `next`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 100))]
+    pub after: Option<String>,
+    /// Everything: needed where no filter narrows it.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = false))]
+    pub all: bool,
     /// Only count what matches.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(default = false))]
@@ -314,14 +334,35 @@ words! {
     }
 }
 
-/// What came of a bulk operation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Changes the priority of everything that waits and matches; every field that is given must match.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BulkAnswer {
-    /// Items that matched (of a dry run, counted up to 100,000) or that were changed (at most 10,000 in one call).
-    pub items: u64,
-    /// There is more: repeat the call to go on.
-    pub more: bool,
-    /// Nothing was changed.
+pub struct BulkPriority {
+    /// Of this workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<Uuid>,
+    /// Of this workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_definition_id: Option<Uuid>,
+    /// Enqueued at this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_after: Option<Timestamp>,
+    /// Enqueued before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_before: Option<Timestamp>,
+    /// Higher goes first within the workspace.
+    pub priority: i32,
+    /// Where the answer before ended: its `next`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 100))]
+    pub after: Option<String>,
+    /// Everything: needed where no filter narrows it.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = false))]
+    pub all: bool,
+    /// Only count what matches.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = false))]
     pub dry_run: bool,
 }

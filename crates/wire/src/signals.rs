@@ -106,6 +106,17 @@ pub struct BulkReplay {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 100))]
     pub reason: Option<String>,
+    /// Put aside before this time: the `as_of` of a dry run, so that nothing is touched that it did not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Timestamp>,
+    /// Where the answer before ended: its `next`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 100))]
+    pub after: Option<String>,
+    /// Everything: needed where no filter narrows it.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = false))]
+    pub all: bool,
     /// Only count what matches.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(default = false))]

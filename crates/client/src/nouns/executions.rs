@@ -6,9 +6,9 @@ use uuid::Uuid;
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    BulkAnswer, BulkCancel, BulkEnqueue, BulkEnqueued, BulkRetry, Cancel, Cancelled, Complete, Enqueue,
-    Enqueued, Execution, ExecutionQuery, History, Page, QueueItem, QueueItemChange, QueueItemDetails,
-    QueueQuery,
+    BulkAnswer, BulkCancel, BulkEnqueue, BulkEnqueued, BulkPriority, BulkRetry, Cancel, Cancelled, Complete,
+    Enqueue, Enqueued, Execution, ExecutionQuery, History, Page, QueueItem, QueueItemChange,
+    QueueItemDetails, QueueQuery,
 };
 
 impl Client {
@@ -92,5 +92,10 @@ impl Client {
     /// Cancels everything that waits or runs and matches. Once for its key; without one, once for this call.
     pub async fn cancel_all(&self, filter: &BulkCancel, key: Option<&str>) -> Result<BulkAnswer> {
         self.ask_once(&["queue", "cancel"], key, filter).await
+    }
+
+    /// Changes the priority of everything that waits and matches. Once for its key; without one, once for this call.
+    pub async fn set_priorities(&self, filter: &BulkPriority, key: Option<&str>) -> Result<BulkAnswer> {
+        self.ask_once(&["queue", "priority"], key, filter).await
     }
 }

@@ -4,6 +4,7 @@ mod alarms;
 mod catalogue;
 mod events;
 mod executions;
+mod failures;
 mod keep;
 mod locks;
 mod operations;

@@ -21,6 +21,9 @@ begin
     grant select, insert on stationmaster_internal.signals_inbox, stationmaster_internal.signals_pending, stationmaster.projects,
         stationmaster.dispatchers to stationmaster_api;
     grant select, update, delete on stationmaster_internal.signals_settled to stationmaster_api;
+    -- Triggers write failures, in their owner's name; people set them aside.
+    grant select on stationmaster_internal.failures to stationmaster_api;
+    grant update (set_aside_at, set_aside_by, note) on stationmaster_internal.failures to stationmaster_api;
     -- What is on record is added to and never changed.
     grant select, insert on stationmaster_internal.queue_events, stationmaster_internal.alarm_events, stationmaster.audit to stationmaster_api;
     grant select on stationmaster_internal.occurrence_tries, stationmaster_internal.dispatcher_servers, stationmaster_internal.dispatcher_heartbeats,
@@ -30,7 +33,7 @@ begin
         to stationmaster_api;
     grant select on stationmaster.workflow_execution_queue, stationmaster.workflow_executions, stationmaster.execution_history,
         stationmaster_internal.active_by_item, stationmaster_internal.finished_by_item, stationmaster.alarms, stationmaster.alarm_occurrences,
-        stationmaster.signals, stationmaster.event_feed to stationmaster_api;
+        stationmaster.signals, stationmaster.failures, stationmaster.failure_groups, stationmaster.event_feed to stationmaster_api;
 end
 $$;
 

@@ -23,11 +23,12 @@ comment on column stationmaster.workflow_execution_queue.recovery_count is
 comment on column stationmaster.workflow_execution_queue.created_at is 'When it was enqueued';
 comment on column stationmaster.workflow_execution_queue.claimed_at is 'When a server took it; null: not yet';
 comment on column stationmaster.workflow_execution_queue.dispatched_at is 'When the engine had it; null: not yet';
-comment on column stationmaster.workflow_execution_queue.last_error is 'Why the last start failed; null: none has';
+comment on column stationmaster.workflow_execution_queue.last_error is 'What went wrong last, with its start or with its execution; null: nothing did';
 comment on column stationmaster.workflow_execution_queue.traceparent is
     'The W3C trace context of whoever enqueued it; null: none';
 comment on column stationmaster.workflow_execution_queue.correlation_id is 'A reference of whoever enqueued it; null: none';
 comment on column stationmaster.workflow_execution_queue.enqueued_by is 'Who enqueued it; the account when left out';
+comment on column stationmaster.workflow_execution_queue.outcome is 'How its execution ended; null: it has not, or there was none';
 
 comment on view stationmaster.workflow_executions is
 'Runs. To cancel one call cancel_execution().
@@ -50,6 +51,7 @@ comment on column stationmaster.workflow_executions.run_id is
     'The engine''s own id of the run, of the last one when the execution continued in several; null: not yet known';
 comment on column stationmaster.workflow_executions.closed_at is
     'When its run closed, by the engine''s clock; null: it has not, or the engine did not tell';
+comment on column stationmaster.workflow_executions.superseded_at is 'When a retry followed it; null: none has';
 comment on column stationmaster.workflow_executions.holder is 'The id of the server that started it; null while it waits';
 comment on column stationmaster.workflow_executions.reason is 'Why it ended, in a word; null: nothing to add';
 comment on column stationmaster.workflow_executions.attempts is 'Starts that the engine refused';

@@ -97,3 +97,10 @@ $$;
 create or replace trigger accept_items after insert on stationmaster_internal.queue_items
     referencing new table as new_items
     for each statement execute function stationmaster_internal.accept_items();
+
+-- The words of an end that was no good one: ours about the start, the engine's about the run, or the reason.
+create or replace function stationmaster_internal.words_of_end(last_error text, error jsonb, reason text, status text) returns text
+language sql immutable parallel safe as $$
+    select left(coalesce(nullif(last_error, ''), nullif(case jsonb_typeof(error) when 'object' then error ->> 'message' end, ''),
+                         nullif(error #>> '{}', ''), nullif(reason, ''), lower(status)), 2000)
+$$;

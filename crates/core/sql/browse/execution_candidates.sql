@@ -2,7 +2,8 @@
 -- filter, so that only the branches of the status asked for are read. A time asks for executions that have ended.
 -- Index: executions_active_pkey, queue_pending_by_execution, executions_finished_pkey, executions_finished_by_workspace,
 -- executions_finished_badly, executions_finished_at.
--- $1 workspaces, $2 status, $3 ended at or after, $4 ended before (null: any), $5 below this id, $6 how many.
+-- $1 workspaces, $2 status, $3 ended at or after, $4 ended before (null: any), $5 below this id, $6 how many, $7 of what ended badly
+-- also what a retry has followed.
 -- Those of a workspace are asked for as a stretch of its index: by the order of another the way leads past those of everybody else.
 with candidates as (
     (select a.execution_id as id
@@ -42,6 +43,7 @@ with candidates as (
     (select f.execution_id
      from stationmaster_internal.executions_finished f
      where $2 in ('FAILED', 'CANCELLED', 'TERMINATED', 'TIMED_OUT') and coalesce(f.status, '') <> 'COMPLETED' and f.status = $2
+       and ($7 or f.superseded_at is null)
        and ($1::uuid[] is null or f.workspace_id = any ($1)) and f.execution_id < $5
        and ($3::timestamptz is null or f.finished_at >= $3) and ($4::timestamptz is null or f.finished_at < $4)
      order by f.execution_id desc

@@ -1,5 +1,5 @@
 -- Items that wait or run and match a filter, a page at a time, for bulk cancels and their preview. Locks nothing.
--- Index: queue_pending_pkey. Reads the (small) active table.
+-- What is to be cancelled already does not match. Index: queue_pending_pkey, cancel_requests_pkey. Reads the (small) active table.
 -- $1 workspaces, $2 definition, $3 status PENDING, CLAIMED or DISPATCHED (null: any), $4 enqueued at or after, $5 enqueued before
 -- (null: any), $6 after this item, $7 how many.
 with candidates as (
@@ -18,6 +18,7 @@ with candidates as (
      where ($3::text is null or $3 = case a.state when 'STARTING' then 'CLAIMED' else 'DISPATCHED' end)
        and ($1::uuid[] is null or a.workspace_id = any ($1)) and ($2::uuid is null or a.workflow_definition_id = $2)
        and a.item_id > $6
+       and not exists (select from stationmaster_internal.cancel_requests r where r.execution_id = a.execution_id)
        and (($4::timestamptz is null and $5::timestamptz is null)
             or exists (select from stationmaster_internal.queue_items i where i.id = a.item_id
                        and ($4::timestamptz is null or i.created_at >= $4) and ($5::timestamptz is null or i.created_at < $5)))

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use stationmaster_wire::{Alarm, BackfillItem};
 
 use super::inspect::written;
-use super::operate::{Error, get, open};
+use super::operate::{Error, get, give_turns, open, ring};
 use super::terms::{AlarmStatus, OccurrenceStatus, Schedule, Upcoming};
 use crate::db::{self, Database, statement, within};
 use crate::id::AlarmId;
@@ -76,6 +76,32 @@ pub async fn backfill(
     let detail = format!("{} occurrences after {from} up to {to}", made.len());
     opened.close(database, "backfilled", by, Some(&detail)).await?;
     Ok(made.into_iter().map(jiff_sqlx::Timestamp::to_jiff).collect())
+}
+
+/// Opens failed occurrences of an alarm again, to be fired now. Answers how many; none of an alarm that was cancelled.
+pub(crate) async fn again(
+    database: &Database,
+    id: AlarmId,
+    instants: &[Timestamp],
+    by: &str,
+) -> Result<usize, Error> {
+    let mut opened = open(database, id).await?;
+    if opened.locked.status == AlarmStatus::Cancelled {
+        return Ok(0);
+    }
+    let instants: Vec<jiff_sqlx::Timestamp> = instants.iter().map(|at| (*at).into()).collect();
+    let query = sqlx::query_scalar(statement!("alarms/again"))
+        .bind(id)
+        .bind(instants);
+    let made: Vec<jiff_sqlx::Timestamp> = within(query.fetch_all(&mut *opened.transaction)).await?;
+    if made.is_empty() {
+        return Ok(0);
+    }
+    give_turns(&mut opened.transaction, &[id]).await?;
+    ring(&mut opened.transaction).await?;
+    let detail = format!("{} occurrences that had failed", made.len());
+    opened.close(database, "retried", by, Some(&detail)).await?;
+    Ok(made.len())
 }
 
 fn fires(alarm: &Alarm, from: Timestamp, to: Timestamp, now: Timestamp) -> Result<Vec<Upcoming>, Error> {

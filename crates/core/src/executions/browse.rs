@@ -12,8 +12,8 @@ use uuid::Uuid;
 use super::{ExecutionStatus, ItemStatus};
 use crate::db::{self, Database, statement, within};
 use crate::id::{DefinitionId, WorkspaceId};
-use crate::pages::Window;
 pub use crate::pages::{Page, WINDOW};
+use crate::pages::{Window, like};
 use crate::session::Session;
 
 /// Which rows; every field that is given must match.
@@ -31,6 +31,8 @@ pub struct Filter<Status> {
     pub before: Option<Timestamp>,
     /// With this text in the input or in the last error.
     pub text: Option<String>,
+    /// Executions that ended badly, asked for by their status: those too that a retry has followed.
+    pub superseded: bool,
     /// Older than this id: where the last page ended.
     pub below: Option<Uuid>,
     /// How many.
@@ -46,6 +48,7 @@ impl<Status> Default for Filter<Status> {
             after: None,
             before: None,
             text: None,
+            superseded: false,
             below: None,
             limit: 0,
         }
@@ -70,11 +73,7 @@ impl<Status: Copy + Into<&'static str>> Filter<Status> {
 
     /// The text as a pattern that means itself.
     fn pattern(&self) -> Option<String> {
-        let escape = |text: &String| {
-            let text = text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
-            format!("%{text}%")
-        };
-        self.text.as_ref().map(escape)
+        self.text.as_deref().map(like)
     }
 }
 
@@ -82,7 +81,7 @@ impl<Status: Copy + Into<&'static str>> Filter<Status> {
 pub async fn items(database: &Database, filter: &Filter<ItemStatus>) -> Result<Page<QueueItem>, db::Error> {
     let mut session = database.session().await?;
     let statement = statement!("browse/item_candidates");
-    let ids = candidates(database, &mut session, statement, filter).await?;
+    let ids = candidates(database, &mut session, statement, filter, None).await?;
     let rows = rows(&mut session, statement!("browse/items"), &ids, filter).await?;
     session.finish().await?;
     Ok(filter.window().page(rows, |item: &QueueItem| item.id, &ids))
@@ -95,7 +94,8 @@ pub async fn executions(
 ) -> Result<Page<Execution>, db::Error> {
     let mut session = database.session().await?;
     let statement = statement!("browse/execution_candidates");
-    let ids = candidates(database, &mut session, statement, filter).await?;
+    let superseded = Some(filter.superseded);
+    let ids = candidates(database, &mut session, statement, filter, superseded).await?;
     let rows = rows(&mut session, statement!("browse/executions"), &ids, filter).await?;
     session.finish().await?;
     Ok(filter
@@ -130,8 +130,9 @@ async fn candidates<Status: Copy + Into<&'static str>>(
     session: &mut Session,
     statement: &'static str,
     filter: &Filter<Status>,
+    superseded: Option<bool>,
 ) -> Result<Vec<Uuid>, db::Error> {
-    let query = sqlx::query_scalar(statement)
+    let mut query = sqlx::query_scalar(statement)
         .bind(database.among(filter.workspace))
         .bind(filter.status())
         .bind(filter.after.map(jiff_sqlx::Timestamp::from))
@@ -139,5 +140,8 @@ async fn candidates<Status: Copy + Into<&'static str>>(
         .bind(filter.below.unwrap_or(Uuid::max()))
         .bind(filter.window().candidates())
         .persistent(false);
+    if let Some(superseded) = superseded {
+        query = query.bind(superseded);
+    }
     within(query.fetch_all(&mut **session)).await
 }

@@ -120,30 +120,102 @@ pub async fn retry(database: &Database, item: ItemId, actor: &str) -> Result<(),
     }
 }
 
-pub(super) async fn retry_some(
+/// Puts those of these items back into the queue that ended badly. Answers how many.
+pub(crate) async fn retry_some(
     database: &Database,
     items: &[ItemId],
     actor: &str,
 ) -> Result<usize, db::Error> {
-    let mut session = database.transaction().await?;
-    let query = sqlx::query_as::<_, (ItemId, WorkspaceId)>(statement!("operate/retry"))
-        .bind(items)
-        .bind(actor);
-    let retried = within(query.fetch_all(&mut *session)).await?;
+    let attempt = || async {
+        let mut session = database.transaction().await?;
+        let query = sqlx::query_as::<_, (ItemId, WorkspaceId)>(statement!("operate/retry"))
+            .bind(items)
+            .bind(actor);
+        let retried = within(query.fetch_all(&mut *session)).await?;
+        audit_some(&mut session, actor, "queue.retry", &retried, json!({})).await?;
+        session.finish().await?;
+        Ok(retried.len())
+    };
+    let retried = db::despite_conflicts(attempt, db::Error::is_conflict).await?;
+    if retried > 0 {
+        notify(database).await?;
+    }
+    Ok(retried)
+}
+
+/// Cancels those of these items that wait or run. Answers how many.
+pub(super) async fn cancel_some(
+    database: &Database,
+    items: &[ItemId],
+    reason: Option<&str>,
+    actor: &str,
+) -> Result<usize, db::Error> {
+    // A claim may take the same rows in another order, and PostgreSQL then ends one of the two.
+    let attempt = || async {
+        let mut session = database.transaction().await?;
+        let query = sqlx::query_as::<_, (ItemId, WorkspaceId, bool)>(statement!("operate/cancel_some"))
+            .bind(items)
+            .bind(reason)
+            .bind(actor);
+        let cancelled = within(query.fetch_all(&mut *session)).await?;
+        if cancelled.iter().any(|(_, _, runs)| *runs) {
+            within(sqlx::query("select pg_notify('stationmaster', 'cancel')").execute(&mut *session)).await?;
+        }
+        let touched: Vec<(ItemId, WorkspaceId)> =
+            cancelled.iter().map(|(item, of, _)| (*item, *of)).collect();
+        let detail = json!({ "reason": reason });
+        audit_some(&mut session, actor, "queue.cancel", &touched, detail).await?;
+        session.finish().await?;
+        Ok(touched.len())
+    };
+    db::despite_conflicts(attempt, db::Error::is_conflict).await
+}
+
+/// Gives those of these items that wait this priority. Answers how many had another one.
+pub(super) async fn set_priorities(
+    database: &Database,
+    items: &[ItemId],
+    priority: i32,
+    actor: &str,
+) -> Result<usize, db::Error> {
+    let attempt = || async {
+        let mut session = database.transaction().await?;
+        let query = sqlx::query_as::<_, (ItemId, WorkspaceId)>(statement!("operate/set_priorities"))
+            .bind(items)
+            .bind(priority)
+            .bind(actor);
+        let moved = within(query.fetch_all(&mut *session)).await?;
+        let detail = json!({ "priority": priority });
+        audit_some(&mut session, actor, "queue.prioritise", &moved, detail).await?;
+        session.finish().await?;
+        Ok(moved.len())
+    };
+    let moved = db::despite_conflicts(attempt, db::Error::is_conflict).await?;
+    if moved > 0 {
+        notify(database).await?;
+    }
+    Ok(moved)
+}
+
+/// What was done to many items leaves one line for each workspace: the first of its items, and how many there were.
+async fn audit_some(
+    session: &mut Session,
+    actor: &str,
+    action: &str,
+    touched: &[(ItemId, WorkspaceId)],
+    detail: Value,
+) -> Result<(), db::Error> {
     let mut workspaces: BTreeMap<WorkspaceId, Vec<ItemId>> = BTreeMap::new();
-    for (item, workspace) in &retried {
+    for (item, workspace) in touched {
         workspaces.entry(*workspace).or_default().push(*item);
     }
     for (workspace, items) in workspaces {
-        let (subject, detail) = (items[0].to_string(), json!({ "items": items.len() }));
-        let workspace = Some(workspace);
-        audit::write(&mut session, actor, "queue.retry", workspace, &subject, detail).await?;
+        let mut detail = detail.clone();
+        detail["items"] = items.len().into();
+        let (subject, workspace) = (items[0].to_string(), Some(workspace));
+        audit::write(session, actor, action, workspace, &subject, detail).await?;
     }
-    session.finish().await?;
-    if !retried.is_empty() {
-        notify(database).await?;
-    }
-    Ok(retried.len())
+    Ok(())
 }
 
 /// Changes the priority of an item that waits; with `still`, only if it is this one now.

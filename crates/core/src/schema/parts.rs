@@ -30,7 +30,7 @@ macro_rules! parts {
 }
 
 /// In the order in which they are applied: a view comes after what it asks, a grant after what it is about.
-pub(super) static PARTS: [Part; 24] = parts![
+pub(super) static PARTS: [Part; 27] = parts![
     "servers/ring",
     "catalogue/functions",
     "executions/functions",
@@ -42,6 +42,8 @@ pub(super) static PARTS: [Part; 24] = parts![
     "signals/functions",
     "signals/views",
     "signals/calls",
+    "failures/functions",
+    "failures/views",
     "locks/functions",
     "access/audit",
     "access/wall",
@@ -51,6 +53,7 @@ pub(super) static PARTS: [Part; 24] = parts![
     "executions/comments",
     "alarms/comments",
     "signals/comments",
+    "failures/comments",
     "locks/comments",
     "access/comments",
     "servers/timeline",

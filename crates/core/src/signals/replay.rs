@@ -4,12 +4,9 @@ pub use stationmaster_wire::BulkReplay;
 use stationmaster_wire::{BulkAnswer, Signal};
 
 use super::{SignalStatus, inspect};
+use crate::bulk::{self, Pages, count, walk};
 use crate::db::{self, Database, Read as _, statement};
-use crate::executions::bulk::{MOST, Pages, count, walk};
 use crate::id::WorkspaceId;
-
-/// Dead letters put back by one transaction.
-const BATCH: i64 = 500;
 
 /// Why a signal was not put back.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +22,9 @@ pub enum Error {
         /// What it is.
         status: SignalStatus,
     },
+    /// Where it was to go on is no place.
+    #[error(transparent)]
+    Bulk(#[from] bulk::Error),
     /// The database did not do it.
     #[error(transparent)]
     Database(#[from] db::Error),
@@ -46,8 +46,7 @@ pub async fn replay(database: &Database, id: &str, actor: &str) -> Result<Signal
     })
 }
 
-/// Puts back what matches and was dead when this began, at most [`MOST`]; there may be more, which the next call finds. A dry
-/// run counts it.
+/// Puts back what matches and was dead when this began; there may be more, which the next call finds. A dry run counts it.
 pub async fn replay_matching(
     database: &Database,
     request: &BulkReplay,
@@ -61,7 +60,7 @@ pub async fn replay_matching(
         let ids: Vec<String> = page.into_iter().map(|(id, _)| id).collect();
         Ok(back(database, &ids, actor).await?)
     };
-    walk(database, &dead, (MOST, BATCH), replay).await
+    walk(database, &dead, request.after.as_deref(), replay).await
 }
 
 /// A dead letter: its id, and when it was put aside.
@@ -76,8 +75,9 @@ struct Dead<'a> {
 impl<'a> Dead<'a> {
     /// What matches and is dead now.
     async fn of(database: &Database, request: &'a BulkReplay) -> Result<Self, db::Error> {
-        let now = sqlx::query_scalar("select clock_timestamp()");
-        let before = now.one(database).await?;
+        let now = sqlx::query_scalar::<_, jiff_sqlx::Timestamp>("select clock_timestamp()");
+        let now = now.one(database).await?.to_jiff();
+        let before = request.before.map_or(now, |before| before.min(now)).into();
         Ok(Self { request, before })
     }
 }
@@ -106,9 +106,24 @@ impl Pages for Dead<'_> {
             .all(database)
             .await
     }
+
+    fn place((id, at): &Letter) -> String {
+        format!("{}:{id}", at.to_jiff().as_microsecond())
+    }
+
+    fn read(place: &str) -> Option<Letter> {
+        let (at, id) = place.split_once(':')?;
+        let at = jiff::Timestamp::from_microsecond(at.parse().ok()?).ok()?;
+        Some((id.to_owned(), at.into()))
+    }
+
+    fn name((id, _): &Letter) -> String {
+        id.clone()
+    }
 }
 
-async fn back(database: &Database, ids: &[String], actor: &str) -> Result<usize, db::Error> {
+/// Puts those of these signals back that are dead. Answers how many.
+pub(crate) async fn back(database: &Database, ids: &[String], actor: &str) -> Result<usize, db::Error> {
     let query = sqlx::query_scalar(statement!("signals/replay"))
         .bind(ids)
         .bind(actor);

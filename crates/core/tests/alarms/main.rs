@@ -15,6 +15,7 @@ mod backfill;
 mod bed;
 mod cancel;
 mod chronos;
+mod failures;
 mod fire;
 mod hostile_targets;
 mod housekeeping;

@@ -11,6 +11,7 @@
 mod common;
 
 mod batches;
+mod bulk;
 mod cancel;
 mod cancel_races;
 mod catalogue;

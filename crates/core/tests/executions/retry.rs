@@ -202,7 +202,7 @@ async fn everything_that_a_filter_matches_is_retried_and_nothing_else() {
     );
     assert_eq!(
         count(&BulkRetry {
-            reason: Some("refused".to_owned()),
+            end_reason: Some("refused".to_owned()),
             ..here.clone()
         })
         .await,

@@ -15,6 +15,7 @@ mod arguments;
 pub(crate) mod audit;
 pub(crate) mod bench;
 mod bench_api;
+mod bulk;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod context;
@@ -25,6 +26,7 @@ pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod executions;
+pub(crate) mod failures;
 mod follow;
 mod inspection;
 pub(crate) mod locks;
@@ -59,6 +61,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         // These two hold whole live views; boxed, so that every other command does not carry them.
         Command::Queue(command) => Box::pin(queue::run(command, &context)).await,
         Command::Executions(command) => Box::pin(executions::run(command, &context)).await,
+        Command::Failures(args) => failures::run(args, &context).await,
         Command::Alarms(command) => alarms::run(command, &context).await,
         Command::Locks(command) => locks::run(command, &context).await,
         Command::Tokens(command) => tokens::run(command, &context).await,

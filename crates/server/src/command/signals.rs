@@ -10,11 +10,12 @@ use stationmaster_client::wire::{BulkReplay, NewSignal, Signal, SignalQuery, Sig
 use stationmaster_core::signals::{DEFAULT_TASK_QUEUE, DeadReason};
 
 use super::Context;
-use super::arguments::{json_given, text, word_of};
+use super::arguments::{Caution, json_given, text, word_of};
+use super::bulk::{self, Words};
 use super::inspection::json_cell;
 use super::pages::Newest;
 use crate::output::{
-    Column, Described, cell, column, counted, in_details, in_table, long, maybe, moment, status, time, word,
+    Column, Described, cell, column, in_details, in_table, long, maybe, moment, status, time, word,
 };
 
 /// What to do with signals.
@@ -89,6 +90,7 @@ pub(crate) struct ListArgs {
 
 /// Which dead letters to put back.
 #[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be put back").requires("all")))]
 pub(crate) struct ReplayArgs {
     /// One signal
     #[arg(required_unless_present = "all", conflicts_with_all = ["all", "project", "task_queue", "name", "reason", "dry_run"])]
@@ -108,9 +110,8 @@ pub(crate) struct ReplayArgs {
     /// Only those put aside for this reason
     #[arg(long, value_parser = reason, requires = "all")]
     reason: Option<String>,
-    /// Only say how many would be put back
-    #[arg(long, requires = "all")]
-    dry_run: bool,
+    #[command(flatten)]
+    caution: Caution,
 }
 
 fn reason(text: &str) -> Result<String, UnknownWord> {
@@ -194,44 +195,37 @@ impl Described for Signal {
     ];
 }
 
-/// One call puts some back; calls follow while there is more. What dies again meanwhile is not put back once more.
-async fn replay_at_most(dead: u64, which: &BulkReplay, client: &Client) -> Result<u64> {
-    let mut done = 0;
-    while done < dead {
-        let answer = client.replay_all(which, None).await?;
-        done += answer.items;
-        if !answer.more {
-            break;
-        }
-    }
-    Ok(done)
-}
-
 async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
     let client = context.client().await?;
-    let one = "One signal is back in the inbox.".to_owned();
-    if let Some(id) = args.id {
-        client.replay_signal(&id).await?;
-        return context.say(&json!({ "matching": 1, "replayed": 1 }), one);
+    if let Some(id) = &args.id {
+        client.replay_signal(id).await?;
+        let words = "One signal is back in the inbox.".to_owned();
+        return context.say(&json!({ "matching": 1, "replayed": 1 }), words);
     }
-    let mut which = BulkReplay {
-        workspace_id: None,
-        project: args.project,
-        task_queue: args.task_queue,
-        name: args.name,
-        reason: args.reason,
-        dry_run: true,
+    let call = async |step: bulk::Step| {
+        let which = BulkReplay {
+            workspace_id: None,
+            project: args.project.clone(),
+            task_queue: args.task_queue.clone(),
+            name: args.name.clone(),
+            reason: args.reason.clone(),
+            before: step.as_of,
+            after: step.after,
+            all: true,
+            dry_run: step.dry_run,
+        };
+        client.replay_all(&which, None).await
     };
-    let matching = client.replay_all(&which, None).await?.items;
-    which.dry_run = false;
-    if args.dry_run {
-        let words = format!("{} would go back into the inbox.", counted(matching, "signal"));
-        return context.say(&json!({ "matching": matching, "replayed": 0 }), words);
-    }
-    let replayed = replay_at_most(matching, &which, &client).await?;
-    let words = match replayed {
-        1 => one,
-        count => format!("{} are back in the inbox.", counted(count, "signal")),
+    let words = Words {
+        doing: "Replaying",
+        noun: "signal",
+        done: "replayed",
+        question: |signals| {
+            format!(
+                "Put {signals} back into the inbox? Each is routed by the trigger of its name, as there is now."
+            )
+        },
+        sentence: |signals| format!("Back in the inbox: {signals}."),
     };
-    context.say(&json!({ "matching": replayed, "replayed": replayed }), words)
+    bulk::run(&args.caution, &words, call, context).await
 }

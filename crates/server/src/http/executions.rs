@@ -90,6 +90,7 @@ async fn list(
         after: query.completed_after,
         before: query.completed_before,
         text: search(query.search.as_deref())?,
+        superseded: query.superseded.unwrap_or_default(),
         below: list.position()?,
         limit: list.limit(),
     };

@@ -42,6 +42,7 @@ mod etag;
 mod events;
 mod executions;
 mod extract;
+mod failures;
 mod feed;
 mod guard;
 mod guests;
@@ -110,6 +111,7 @@ fn nouns() -> Routes {
     Routes::of("")
         .merge(executions::routes())
         .merge(queue::routes())
+        .merge(failures::routes())
         .merge(workspaces::routes())
         .merge(workflows::routes())
         .merge(plans::routes())

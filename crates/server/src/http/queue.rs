@@ -8,7 +8,7 @@ use serde::Serialize;
 use stationmaster_client::wire;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::operate::{self, Cancelled};
-use stationmaster_core::executions::{browse, bulk, inspect};
+use stationmaster_core::executions::{EndReason, browse, bulk, inspect};
 use stationmaster_core::id::{DefinitionId, ItemId};
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -30,6 +30,7 @@ pub(super) fn routes() -> Routes {
         .operator(routes!(retry))
         .operator(routes!(retry_all))
         .operator(routes!(cancel_all))
+        .operator(routes!(set_priorities))
 }
 
 /// Items of the queue, newest first
@@ -47,6 +48,7 @@ async fn list(
         after: query.created_after,
         before: query.created_before,
         text: search(query.search.as_deref())?,
+        superseded: false,
         below: list.position()?,
         limit: list.limit(),
     };
@@ -131,6 +133,19 @@ async fn retry_all(
     Json(request): Json<wire::BulkRetry>,
 ) -> Reply<wire::BulkAnswer> {
     caller.may_ask(request.workspace_id)?;
+    if let Some(reason) = &request.end_reason {
+        let known = reason.parse::<EndReason>();
+        known.map_err(|unknown| Problem::field("/end_reason", unknown.to_string()))?;
+    }
+    let filters = [
+        request.workspace_id.is_some(),
+        request.workflow_definition_id.is_some(),
+        request.status.is_some(),
+        request.end_reason.is_some(),
+        request.ended_after.is_some(),
+        request.ended_before.is_some(),
+    ];
+    narrowed(&filters, request.all)?;
     Ok(Answer(bulk::retry(&database, &request, &caller.actor).await?))
 }
 
@@ -143,7 +158,44 @@ async fn cancel_all(
 ) -> Reply<wire::BulkAnswer> {
     check_reason(request.reason.as_deref())?;
     caller.may_ask(request.workspace_id)?;
+    let filters = [
+        request.workspace_id.is_some(),
+        request.workflow_definition_id.is_some(),
+        request.status.is_some(),
+        request.created_after.is_some(),
+        request.created_before.is_some(),
+    ];
+    narrowed(&filters, request.all)?;
     Ok(Answer(bulk::cancel(&database, &request, &caller.actor).await?))
+}
+
+/// Change the priority of everything that waits and matches; with `dry_run`, only count it
+#[utoipa::path(post, path = "/v1/queue/priority", operation_id = "prioritise_queue", tag = "queue", request_body = wire::BulkPriority,
+    responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer)))]
+async fn set_priorities(
+    Visit { caller, database, .. }: Visit,
+    Json(request): Json<wire::BulkPriority>,
+) -> Reply<wire::BulkAnswer> {
+    caller.may_ask(request.workspace_id)?;
+    let filters = [
+        request.workspace_id.is_some(),
+        request.workflow_definition_id.is_some(),
+        request.created_after.is_some(),
+        request.created_before.is_some(),
+    ];
+    narrowed(&filters, request.all)?;
+    Ok(Answer(
+        bulk::set_priority(&database, &request, &caller.actor).await?,
+    ))
+}
+
+/// A request that no filter narrows has to say that everything is meant; a note is no filter.
+pub(super) fn narrowed(filters: &[bool], all: bool) -> Result<()> {
+    if all || filters.contains(&true) {
+        return Ok(());
+    }
+    let words = "no filter narrows this to less than everything: give one, or say \"all\": true";
+    Err(Problem::field("/all", words))
 }
 
 /// Cancels by the id of an item or of an execution that the caller may see.
@@ -166,7 +218,7 @@ pub(super) fn ended_before(id: Uuid, status: impl Display) -> Problem {
     Problem::new(Kind::Conflict, format!("{id} has ended before: it is {status}"))
 }
 
-fn check_reason(reason: Option<&str>) -> Result<()> {
+pub(super) fn check_reason(reason: Option<&str>) -> Result<()> {
     match reason {
         Some(reason) if reason.chars().count() > 1000 => {
             Err(Problem::field("/reason", "at most 1000 characters"))

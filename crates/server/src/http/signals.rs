@@ -17,6 +17,7 @@ use super::caller::Visit;
 use super::cursor::List;
 use super::extract::{Json, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
+use super::queue::narrowed;
 use super::routes::{Routes, long};
 
 /// Signals that one call may send.
@@ -109,6 +110,14 @@ async fn replay_all(
     Json(request): Json<wire::BulkReplay>,
 ) -> Reply<wire::BulkAnswer> {
     caller.may_ask(request.workspace_id)?;
+    let filters = [
+        request.workspace_id.is_some(),
+        request.project.is_some(),
+        request.task_queue.is_some(),
+        request.name.is_some(),
+        request.reason.is_some(),
+    ];
+    narrowed(&filters, request.all)?;
     let done = replay::replay_matching(&database, &request, &caller.actor).await?;
     if !request.dry_run {
         state.work.ring_for_signals();
@@ -167,6 +176,7 @@ impl From<replay::Error> for Problem {
         match error {
             replay::Error::NotFound(_) => Self::not_found(words),
             replay::Error::WrongState { .. } => Self::new(Kind::Conflict, words),
+            replay::Error::Bulk(error) => error.into(),
             replay::Error::Database(error) => error.into(),
         }
     }

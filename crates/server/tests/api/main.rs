@@ -8,6 +8,7 @@ mod audit;
 mod doors;
 mod errors;
 mod events;
+mod failures;
 mod fuzz;
 mod lane_walls;
 mod lists;

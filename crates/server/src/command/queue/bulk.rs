@@ -1,22 +1,32 @@
-//! Retry and cancel everything that matches a filter, after a look at how much it is; and retry one item.
+//! Retry, cancel and change the priority of everything that matches a filter, after a look at how much it is; and retry one item.
 
 use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::json;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{BulkAnswer, BulkCancel, BulkRetry, CancellableStatus, RetriableStatus};
+use stationmaster_client::wire::{BulkCancel, BulkPriority, BulkRetry, CancellableStatus, RetriableStatus};
+use stationmaster_core::executions::EndReason;
 use uuid::Uuid;
 
 use super::super::Context;
 use super::super::arguments::{Caution, id, instant, word_of};
-use crate::output::counted;
+use super::super::bulk::{self, Words};
 
-/// What to put back; every filter that is given must match.
+/// What to put back, and how.
 #[derive(Debug, Args)]
-#[command(mut_arg("dry_run", |flag| flag.help("Only count what would be put back")))]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be put back")))]
 pub(crate) struct RetryAllArgs {
+    #[command(flatten)]
+    which: Retriable,
+    #[command(flatten)]
+    caution: Caution,
+}
+
+/// Every filter that is given must match, and at least one must be given.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct Retriable {
     /// Only of this workspace
     #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
     workspace: Option<Uuid>,
@@ -26,28 +36,40 @@ pub(crate) struct RetryAllArgs {
     /// Only what ended in this status
     #[arg(long, value_parser = word_of::<RetriableStatus>(["failed", "cancelled", "terminated", "timed_out"]), ignore_case = true)]
     status: Option<RetriableStatus>,
-    /// Only what ended for this reason, such as refused or quarantined
-    #[arg(long)]
-    reason: Option<String>,
+    /// Only what ended for this reason
+    #[arg(long, value_name = "REASON", value_parser = word_of::<EndReason>(END_REASONS), ignore_case = true)]
+    end_reason: Option<EndReason>,
     /// Only what ended at this time or later
     #[arg(long, value_name = "TIME", value_parser = instant)]
     ended_after: Option<Timestamp>,
     /// Only what ended before this time
     #[arg(long, value_name = "TIME", value_parser = instant)]
     ended_before: Option<Timestamp>,
-    #[command(flatten)]
-    caution: Caution,
+    /// Everything that ended badly
+    #[arg(long)]
+    all: bool,
 }
+
+const END_REASONS: [&str; 8] = [
+    "refused",
+    "quarantined",
+    "workspace_gone",
+    "definition_gone",
+    "version_gone",
+    "engine_lost",
+    "reconciled",
+    "completed_by_request",
+];
 
 /// What to cancel, and how.
 #[derive(Debug, Args)]
-#[command(mut_arg("dry_run", |flag| flag.help("Only count what would be cancelled")))]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be cancelled")))]
 pub(crate) struct CancelAllArgs {
     #[command(flatten)]
     which: Cancellable,
     /// Why, for the history
-    #[arg(long)]
-    reason: Option<String>,
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
     #[command(flatten)]
     caution: Caution,
 }
@@ -71,13 +93,43 @@ struct Cancellable {
     /// Only what was enqueued before this time
     #[arg(long, value_name = "TIME", value_parser = instant)]
     created_before: Option<Timestamp>,
+    /// Everything that waits or runs
+    #[arg(long)]
+    all: bool,
 }
 
-/// Items that matched, counted up to 100,000, and those of them that were cancelled, or asked of their engine.
-#[derive(Serialize)]
-struct Cancelled {
-    matching: u64,
-    cancelled: u64,
+/// Which priority, and of what.
+#[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be changed")))]
+pub(crate) struct PriorityAllArgs {
+    /// Higher goes first within the workspace
+    #[arg(allow_negative_numbers = true)]
+    priority: i32,
+    #[command(flatten)]
+    which: Waiting,
+    #[command(flatten)]
+    caution: Caution,
+}
+
+/// Every filter that is given must match, and at least one must be given.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct Waiting {
+    /// Only of this workspace
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workspace: Option<Uuid>,
+    /// Only of this workflow
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workflow: Option<Uuid>,
+    /// Only what was enqueued at this time or later
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    created_after: Option<Timestamp>,
+    /// Only what was enqueued before this time
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    created_before: Option<Timestamp>,
+    /// Everything that waits
+    #[arg(long)]
+    all: bool,
 }
 
 pub(super) async fn retry_one(id: Uuid, client: &Client, context: &Context) -> Result<()> {
@@ -88,81 +140,93 @@ pub(super) async fn retry_one(id: Uuid, client: &Client, context: &Context) -> R
 
 impl RetryAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
-        let request = |dry_run| BulkRetry {
-            workspace_id: self.workspace,
-            workflow_definition_id: self.workflow,
-            status: self.status,
-            reason: self.reason.clone(),
-            ended_after: self.ended_after,
-            ended_before: self.ended_before,
-            dry_run,
+        let (which, client) = (&self.which, context.client().await?);
+        let call = async |step: bulk::Step| {
+            let request = BulkRetry {
+                workspace_id: which.workspace,
+                workflow_definition_id: which.workflow,
+                status: which.status,
+                end_reason: which.end_reason.map(|reason| reason.to_string()),
+                ended_after: which.ended_after,
+                ended_before: step.before(which.ended_before),
+                after: step.after,
+                all: which.all,
+                dry_run: step.dry_run,
+            };
+            client.retry_all(&request, None).await
         };
-        let client = context.client().await?;
-        let call = async |dry_run| client.retry_all(&request(dry_run), None).await;
-        let question = |items: &str| format!("Put {items} back into the queue?");
-        let (matching, retried) = bulk(&self.caution, "Retrying", question, call, context).await?;
-        let words = match retried {
-            None => format!("Matching: {}; nothing was put back.", counted(matching, "item")),
-            Some(retried) => format!("Back in the queue: {}.", counted(retried, "item")),
+        let words = Words {
+            doing: "Retrying",
+            noun: "item",
+            done: "retried",
+            question: |items| format!("Put {items} back into the queue? Each runs again from its beginning."),
+            sentence: |items| format!("Back in the queue: {items}."),
         };
-        let answer = json!({ "matching": matching, "retried": retried.unwrap_or_default() });
-        context.say(&answer, words)
+        bulk::run(&self.caution, &words, call, context).await
     }
 }
 
 impl CancelAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
-        let which = &self.which;
-        let request = |dry_run| BulkCancel {
-            workspace_id: which.workspace,
-            workflow_definition_id: which.workflow,
-            status: which.status,
-            created_after: which.created_after,
-            created_before: which.created_before,
-            reason: self.reason.clone(),
-            dry_run,
+        let (which, client) = (&self.which, context.client().await?);
+        let call = async |step: bulk::Step| {
+            let request = BulkCancel {
+                workspace_id: which.workspace,
+                workflow_definition_id: which.workflow,
+                status: which.status,
+                created_after: which.created_after,
+                created_before: step.before(which.created_before),
+                reason: self.note.clone(),
+                after: step.after,
+                all: which.all,
+                dry_run: step.dry_run,
+            };
+            client.cancel_all(&request, None).await
         };
-        let client = context.client().await?;
-        let call = async |dry_run| client.cancel_all(&request(dry_run), None).await;
-        let question = |items: &str| format!("Cancel {items}?");
-        let (matching, cancelled) = bulk(&self.caution, "Cancelling", question, call, context).await?;
-        let answer = Cancelled {
-            matching,
-            cancelled: cancelled.unwrap_or_default(),
-        };
-        context.print(&answer, |_| match cancelled {
-            None => format!("Matching: {}; nothing was cancelled.", counted(matching, "item")),
-            Some(cancelled) => {
-                let items = counted(cancelled, "item");
-                format!("Cancelled: {items}, or as soon as their runs have closed.")
-            }
-        })
+        bulk::run(&self.caution, &CANCELS, call, context).await
     }
 }
 
-/// Counts, asks, and does it; answers how many match, and to how many it was done, if it was. One call does some of it; calls
-/// follow while there is more and something is done.
-async fn bulk(
-    caution: &Caution,
-    what: &'static str,
-    question: impl FnOnce(&str) -> String,
-    call: impl AsyncFn(bool) -> stationmaster_client::Result<BulkAnswer>,
-    context: &Context,
-) -> Result<(u64, Option<u64>)> {
-    let matching = call(true).await?.items;
-    if caution.dry_run || matching == 0 {
-        return Ok((matching, None));
-    }
-    Context::confirm(&question(&counted(matching, "item")), caution.yes)?;
-    let bar = context.format.progress(matching, what);
-    let mut done = 0;
-    loop {
-        let answer = call(false).await.inspect_err(|_| bar.abandon())?;
-        done += answer.items;
-        bar.set_position(done);
-        if !answer.more || answer.items == 0 {
-            bar.finish_and_clear();
-            return Ok((matching, Some(done)));
-        }
+/// How cancels of many are told.
+pub(in super::super) const CANCELS: Words = Words {
+    doing: "Cancelling",
+    noun: "item",
+    done: "cancelled",
+    question: |items| {
+        format!(
+            "Cancel {items}? What waits is over at once; of what runs, the engine is asked, and its slot is free when it has closed."
+        )
+    },
+    sentence: |items| format!("Cancelled: {items}, or as soon as their runs have closed."),
+};
+
+impl PriorityAllArgs {
+    pub(super) async fn run(self, context: &Context) -> Result<()> {
+        let (which, client) = (&self.which, context.client().await?);
+        let call = async |step: bulk::Step| {
+            let request = BulkPriority {
+                workspace_id: which.workspace,
+                workflow_definition_id: which.workflow,
+                created_after: which.created_after,
+                created_before: step.before(which.created_before),
+                priority: self.priority,
+                after: step.after,
+                all: which.all,
+                dry_run: step.dry_run,
+            };
+            client.set_priorities(&request, None).await
+        };
+        let words = Words {
+            doing: "Changing",
+            noun: "item",
+            done: "changed",
+            question: |items| {
+                format!("Change the priority of {items}? Their order in the queue changes with it.")
+            },
+            sentence: |items| {
+                format!("Changed: {items}; those that had this priority already are not counted.")
+            },
+        };
+        bulk::run(&self.caution, &words, call, context).await
     }
 }

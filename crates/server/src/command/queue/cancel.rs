@@ -16,14 +16,14 @@ pub(crate) struct CancelArgs {
     #[arg(value_parser = id::<Uuid>)]
     id: Uuid,
     /// Why, for the history
-    #[arg(long)]
-    reason: Option<String>,
+    #[arg(long, value_name = "TEXT", alias = "reason")]
+    note: Option<String>,
 }
 
 pub(in crate::command) async fn cancel(args: &CancelArgs, client: &Client, context: &Context) -> Result<()> {
     let id = args.id;
     let why = Cancel {
-        reason: args.reason.clone(),
+        reason: args.note.clone(),
     };
     let cancelled = match client.cancel(id, &why).await {
         Err(Error::NotFound(_)) => client.cancel_execution(id, &why).await,

@@ -21,6 +21,8 @@ mod bulk;
 pub(super) mod cancel;
 mod show;
 
+pub(super) use bulk::CANCELS;
+
 /// What to do with the queue.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     RetryAll(bulk::RetryAllArgs),
     /// Cancel everything that waits or runs and matches
     CancelAll(bulk::CancelAllArgs),
+    /// Change the priority of everything that waits and matches
+    PriorityAll(bulk::PriorityAllArgs),
     /// Change the priority of an item that waits
     Priority {
         #[command(flatten)]
@@ -85,6 +89,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         Command::Retry(One { id }) => bulk::retry_one(id, &context.client().await?, context).await,
         Command::RetryAll(args) => args.run(context).await,
         Command::CancelAll(args) => args.run(context).await,
+        Command::PriorityAll(args) => args.run(context).await,
         Command::Priority { one, priority } => set_priority(one.id, priority, context).await,
     }
 }
@@ -110,6 +115,10 @@ impl Described for QueueItem {
     const COLUMNS: &'static [Column<Self>] = &[
         column("ID", |item| cell(item.id)),
         column("STATUS", |item| status(&word(&item.status))),
+        column("OUTCOME", |item| {
+            item.outcome
+                .map_or_else(|| maybe(None::<&str>), |outcome| status(&word(&outcome)))
+        }),
         in_details(column("WORKSPACE", |item| cell(item.workspace_id))),
         workflow("WORKFLOW", |item| item.workflow_definition_id),
         in_details(column("EXECUTION", |item| maybe(item.execution_id))),

@@ -1,0 +1,130 @@
+//! What is done to everything that matches: a look at how much it is, a question, and then many small calls with progress. What is changed
+//! is bound to what the look has counted, and a call that is lost on the way is made again where it stopped.
+
+use anyhow::Result;
+use jiff::Timestamp;
+use serde_json::json;
+use stationmaster_client::wire::BulkAnswer;
+
+use super::Context;
+use super::arguments::Caution;
+use crate::output::counted;
+
+/// Walks over everything at most: what changed hands while it was walked past is met by the next one.
+const WALKS: u32 = 5;
+
+/// One call of many.
+pub(super) struct Step {
+    /// Only look.
+    pub(super) dry_run: bool,
+    /// Where to go on.
+    pub(super) after: Option<String>,
+    /// When the look was made, by the database's clock.
+    pub(super) as_of: Option<Timestamp>,
+}
+
+impl Step {
+    /// The upper end of a time: what was asked for, and not beyond the look.
+    pub(super) fn before(&self, asked: Option<Timestamp>) -> Option<Timestamp> {
+        match (asked, self.as_of) {
+            (Some(asked), Some(as_of)) => Some(asked.min(as_of)),
+            (asked, as_of) => asked.or(as_of),
+        }
+    }
+}
+
+/// How it is told.
+pub(super) struct Words {
+    /// What is done, for the progress: `Retrying`.
+    pub(super) doing: &'static str,
+    /// What it is done to: `item`.
+    pub(super) noun: &'static str,
+    /// What was done, for the answer: `retried`.
+    pub(super) done: &'static str,
+    /// The question, from how many of them: `Cancel 7 items?` and what comes of it.
+    pub(super) question: fn(&str) -> String,
+    /// The answer, from how many of them.
+    pub(super) sentence: fn(&str) -> String,
+}
+
+/// Looks, asks, does it, and says what was done.
+pub(super) async fn run(
+    caution: &Caution,
+    words: &Words,
+    call: impl AsyncFn(Step) -> stationmaster_client::Result<BulkAnswer>,
+    context: &Context,
+) -> Result<()> {
+    let look = Step {
+        dry_run: true,
+        after: None,
+        as_of: None,
+    };
+    let seen = call(look).await?;
+    if caution.dry_run || seen.items == 0 {
+        return context.print(&outcome(&seen, words, 0), |_| preview(&seen, words));
+    }
+    let many = matching(&seen, words);
+    Context::confirm(&(words.question)(&many), caution.yes)?;
+    let bar = context.format.progress(seen.items, words.doing);
+    let mut done = 0;
+    for _ in 0..WALKS {
+        let (mut after, mut walked) = (None, 0);
+        loop {
+            let as_of = Some(seen.as_of);
+            let step = Step {
+                dry_run: false,
+                after,
+                as_of,
+            };
+            let answer = call(step).await.inspect_err(|_| bar.abandon())?;
+            walked += answer.items;
+            bar.set_position(done + walked);
+            after = answer.next.filter(|_| answer.more);
+            if after.is_none() {
+                break;
+            }
+        }
+        done += walked;
+        if walked == 0 || (done >= seen.items && !seen.more) {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    context.print(&outcome(&seen, words, done), |_| {
+        (words.sentence)(&counted(done, words.noun))
+    })
+}
+
+fn outcome(seen: &BulkAnswer, words: &Words, done: u64) -> serde_json::Value {
+    json!({
+        "matching": seen.items,
+        "more": seen.more,
+        "sample": seen.sample,
+        words.done: done,
+    })
+}
+
+fn matching(seen: &BulkAnswer, words: &Words) -> String {
+    let many = counted(seen.items, words.noun);
+    if seen.more {
+        format!("more than {many}")
+    } else {
+        many
+    }
+}
+
+fn preview(seen: &BulkAnswer, words: &Words) -> String {
+    let mut lines = vec![format!(
+        "Matching: {}; nothing was changed.",
+        matching(seen, words)
+    )];
+    if !seen.sample.is_empty() {
+        lines.push("Such as:".to_owned());
+        lines.extend(
+            seen.sample
+                .iter()
+                .map(|id| format!("  {}", crate::output::printable(id))),
+        );
+    }
+    lines.join("\n")
+}

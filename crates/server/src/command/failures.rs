@@ -1,0 +1,295 @@
+//! `stationmaster failures`: what needs a person, and what a person does about it.
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde::Serialize;
+use stationmaster_client::Client;
+use stationmaster_client::wire::{BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery, PageQuery};
+use uuid::Uuid;
+
+use super::Context;
+use super::arguments::{Caution, explained, id, instant, text, word_of};
+use super::bulk::{self, Words};
+use super::pages::Newest;
+use super::queue::CANCELS;
+use crate::output::{
+    Column, Described, cell, column, details, fields, in_details, in_table, long, maybe, moment, rows, time,
+    word,
+};
+
+/// Failures of a group that are shown with it.
+const SHOWN: u32 = 20;
+
+/// What to do about failures; without a word, they are listed.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct FailuresArgs {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: ListArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// What needs a person, by what it has in common
+    List(ListArgs),
+    /// One group: its message whole, and its failures
+    Show {
+        /// The group: its id, or the first digits of it
+        #[arg(value_parser = text)]
+        group: String,
+    },
+    /// Try again what failed: items go back into the queue, occurrences are due again, dead letters go back into the inbox
+    Retry(ActArgs),
+    /// Set failures aside: they stay on record and need nobody any more
+    SetAside(SetAsideArgs),
+    /// Cancel what still waits of the workflow that a group is about
+    Cancel(CancelArgs),
+}
+
+/// Which groups.
+#[derive(Debug, Args)]
+struct ListArgs {
+    /// Only of this workspace
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workspace: Option<Uuid>,
+    /// Only of this workflow
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workflow: Option<Uuid>,
+    /// Only of this kind
+    #[arg(long, value_parser = word_of::<FailureKind>(explained(&KINDS)), ignore_case = true)]
+    kind: Option<FailureKind>,
+    /// Only groups in which something ended at this time or later
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    after: Option<Timestamp>,
+    /// Only with this text in the message, in whatever case
+    #[arg(long, value_name = "TEXT", value_parser = text)]
+    search: Option<String>,
+    #[command(flatten)]
+    part: Newest,
+}
+
+const KINDS: [(&str, &str); 4] = [
+    ("start", "An item whose execution could not be started"),
+    (
+        "execution",
+        "An execution that ended FAILED, TERMINATED or TIMED_OUT",
+    ),
+    ("occurrence", "An occurrence of an alarm that no target accepted"),
+    ("signal", "A signal that could not be routed: a dead letter"),
+];
+
+/// What to do something about, and how.
+#[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be tried again")))]
+struct ActArgs {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    caution: Caution,
+}
+
+/// The same, with a note.
+#[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be set aside")))]
+struct SetAsideArgs {
+    #[command(flatten)]
+    which: Which,
+    /// Why, for those who look later
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    #[command(flatten)]
+    caution: Caution,
+}
+
+/// Every filter that is given must match, and at least one must be given: neither a note nor a consent is one.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct Which {
+    /// The group: its id, or the first digits of it
+    #[arg(value_parser = text)]
+    group: Option<String>,
+    /// Only of this workspace
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workspace: Option<Uuid>,
+    /// Only of this workflow
+    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
+    workflow: Option<Uuid>,
+    /// Only of this kind
+    #[arg(long, value_parser = word_of::<FailureKind>(explained(&KINDS)), ignore_case = true)]
+    kind: Option<FailureKind>,
+    /// Everything that needs a person
+    #[arg(long)]
+    all: bool,
+}
+
+/// What not to let follow.
+#[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be cancelled")))]
+struct CancelArgs {
+    /// The group: its id, or the first digits of it
+    #[arg(value_parser = text)]
+    group: String,
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    #[command(flatten)]
+    caution: Caution,
+}
+
+pub(crate) async fn run(args: FailuresArgs, context: &Context) -> Result<()> {
+    match args.command.unwrap_or(Command::List(args.list)) {
+        Command::List(args) => list(args, context).await,
+        Command::Show { group } => show(&group, context).await,
+        Command::Retry(args) => retry(args, context).await,
+        Command::SetAside(args) => set_aside(args, context).await,
+        Command::Cancel(args) => cancel(args, context).await,
+    }
+}
+
+async fn list(args: ListArgs, context: &Context) -> Result<()> {
+    let query = FailureQuery {
+        workspace_id: args.workspace,
+        workflow_definition_id: args.workflow,
+        kind: args.kind,
+        after: args.after,
+        search: args.search,
+        ..FailureQuery::default()
+    };
+    let client = context.client().await?;
+    context.list(&client, args.part, query, Client::failures).await
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    group: FailureGroup,
+    failures: Vec<Failure>,
+}
+
+async fn show(group: &str, context: &Context) -> Result<()> {
+    let client = context.client().await?;
+    let group = client.failure_group(group).await?;
+    let query = PageQuery {
+        limit: Some(SHOWN),
+        ..PageQuery::default()
+    };
+    let failures = client.failures_of(&group.id, &query).await?.items;
+    context.print(&Shown { group, failures }, |Shown { group, failures }| {
+        let advice = format!(
+            "Try them again: stationmaster failures retry {0}\nSet them aside:  stationmaster failures set-aside {0}",
+            group.id
+        );
+        format!("{}\n\n{}\n\n{advice}", fields(details(group)), rows(failures))
+    })
+}
+
+impl Which {
+    fn request(&self, step: bulk::Step, note: Option<&String>) -> BulkFailures {
+        BulkFailures {
+            group: self.group.clone(),
+            workspace_id: self.workspace,
+            workflow_definition_id: self.workflow,
+            kind: self.kind,
+            before: step.as_of,
+            note: note.cloned(),
+            after: step.after,
+            all: self.all,
+            dry_run: step.dry_run,
+        }
+    }
+}
+
+async fn retry(args: ActArgs, context: &Context) -> Result<()> {
+    let client = context.client().await?;
+    let call = async |step| client.retry_failures(&args.which.request(step, None), None).await;
+    let words = Words {
+        doing: "Retrying",
+        noun: "failure",
+        done: "retried",
+        question: |failures| {
+            format!(
+                "Try {failures} again? Items go back into the queue, occurrences are due again, dead letters go back into the inbox."
+            )
+        },
+        sentence: |failures| format!("Tried again: {failures}."),
+    };
+    bulk::run(&args.caution, &words, call, context).await
+}
+
+async fn set_aside(args: SetAsideArgs, context: &Context) -> Result<()> {
+    let client = context.client().await?;
+    let call = async |step| {
+        let request = args.which.request(step, args.note.as_ref());
+        client.set_failures_aside(&request, None).await
+    };
+    let words = Words {
+        doing: "Setting aside",
+        noun: "failure",
+        done: "set_aside",
+        question: |failures| {
+            format!(
+                "Set {failures} aside? They stay on record, can be retried one by one, and are listed here no more."
+            )
+        },
+        sentence: |failures| format!("Set aside: {failures}."),
+    };
+    bulk::run(&args.caution, &words, call, context).await
+}
+
+async fn cancel(args: CancelArgs, context: &Context) -> Result<()> {
+    let client = context.client().await?;
+    let call = async |step: bulk::Step| {
+        let request = BulkFailures {
+            group: Some(args.group.clone()),
+            before: step.as_of,
+            note: args.note.clone(),
+            after: step.after,
+            dry_run: step.dry_run,
+            ..BulkFailures::default()
+        };
+        client.cancel_failing(&request, None).await
+    };
+    bulk::run(&args.caution, &CANCELS, call, context).await
+}
+
+impl Described for FailureGroup {
+    const COLUMNS: &'static [Column<Self>] = &[
+        column("GROUP", |group| cell(&group.id)),
+        column("KIND", |group| cell(word(&group.kind))),
+        column("COUNT", |group| {
+            cell(if group.count > 10_000 {
+                "over 10000".to_owned()
+            } else {
+                group.count.to_string()
+            })
+        }),
+        in_details(column("WORKSPACE", |group| maybe(group.workspace_id))),
+        in_details(column("WORKFLOW", |group| maybe(group.workflow_definition_id))),
+        in_details(column("ALARM", |group| maybe(group.alarm_id))),
+        time("FIRST", |group| Some(group.first_at)),
+        time("LAST", |group| Some(group.last_at)),
+        long("MESSAGE", |group| Some(&group.message)),
+    ];
+}
+
+impl Described for Failure {
+    const COLUMNS: &'static [Column<Self>] = &[
+        in_table(column("AT", |failure| cell(moment(failure.at)))),
+        column("WHAT", |failure| {
+            match (&failure.queue_item_id, &failure.scheduled_for, &failure.signal_id) {
+                (Some(item), ..) => cell(format!("item {item}")),
+                (_, Some(at), _) => cell(format!("due {at}")),
+                (.., Some(signal)) => cell(format!("signal {signal}")),
+                _ => cell("-"),
+            }
+        }),
+        long("MESSAGE", |failure| Some(&failure.message)),
+        in_table(column("SET ASIDE BY", |failure| {
+            maybe(failure.set_aside_by.as_ref())
+        })),
+        long("NOTE", |failure| failure.note.as_deref()),
+    ];
+}
