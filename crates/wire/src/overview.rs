@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Execution, Server, Workspace};
+use super::{Execution, FailureGroup, Server, Workspace};
 
 /// How far back.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -24,6 +24,8 @@ pub struct Overview {
     pub overview: Numbers,
     /// What ended in each of the last minutes, oldest first; fewer minutes than asked for where more than 500,000 ended in them.
     pub minutes: Vec<Minute>,
+    /// What needs a person, by what it has in common: at most 20 groups, the one with the newest failure first.
+    pub failures: Vec<FailureGroup>,
     /// Workspaces, at most 200.
     pub workspaces: Vec<Workspace>,
     /// The newest executions.
@@ -47,8 +49,10 @@ pub struct Numbers {
     pub running: i64,
     /// Completed within the last minute.
     pub completed_last_minute: i64,
-    /// Ended otherwise within the last minute.
+    /// Failed, terminated or timed out within the last minute.
     pub failed_last_minute: i64,
+    /// What needs a person: failures that were neither retried nor set aside, counted up to 10,000, and 10,001 when there are more.
+    pub failures: i64,
     /// Servers alive.
     pub servers: i64,
     /// Does every server reach its engine?
@@ -65,6 +69,8 @@ pub struct Minute {
     pub at: Timestamp,
     /// Executions completed.
     pub completed: i64,
-    /// Executions and items that ended otherwise.
+    /// Executions and items that failed, were terminated or timed out.
     pub failed: i64,
+    /// Executions and items that somebody did not want any more.
+    pub cancelled: i64,
 }

@@ -67,7 +67,7 @@ cross join lateral (
     from (select from stationmaster_internal.failures f
           where f.set_aside_at is null and f.workspace_id = g.workspace_id and f.group_id = g.group_id
             and ($4::timestamptz is null or f.at >= $4) and ($5::timestamptz is null or f.at < $5)
-          limit $8) some) counted
+          limit $8) few) counted
 where ($2::text is null or newest.kind = $2) and ($3::uuid is null or newest.workflow_definition_id = $3)
   and ($4::timestamptz is null or newest.at >= $4) and ($6::text is null or newest.message ilike $6) and counted.count > 0
 order by newest.at desc, g.group_id desc

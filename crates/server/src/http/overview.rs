@@ -3,7 +3,7 @@
 use axum::Json as Answer;
 use stationmaster_client::wire;
 use stationmaster_core::executions::{browse, inspect};
-use stationmaster_core::{catalogue, presence};
+use stationmaster_core::{catalogue, failures, presence};
 use utoipa_axum::routes;
 
 use super::caller::Visit;
@@ -13,6 +13,8 @@ use super::routes::{Routes, long};
 
 /// Workspaces shown at most.
 const WORKSPACES: i64 = 200;
+/// Groups of failures shown at most.
+const GROUPS: usize = 20;
 /// Executions shown.
 const EXECUTIONS: usize = 15;
 
@@ -35,9 +37,12 @@ async fn show(
         limit: EXECUTIONS,
         ..browse::Filter::default()
     };
+    let mut groups = failures::groups(&database, &wire::FailureQuery::default()).await?;
+    groups.truncate(GROUPS);
     Ok(Answer(wire::Overview {
         overview: inspect::overview(&database).await?,
         minutes: inspect::minutes(&database, minutes, inspect::COUNTED).await?,
+        failures: groups,
         workspaces: catalogue::workspaces(&database, None, WORKSPACES).await?,
         executions: browse::executions(&database, &newest).await?.rows,
         servers: presence::list(&state.database).await?,

@@ -59,6 +59,7 @@ struct Things {
     alarm: Uuid,
     project: String,
     signal: String,
+    group: String,
 }
 
 impl Things {
@@ -80,7 +81,9 @@ impl Things {
             _ => format!("P-{}", Uuid::now_v7().simple()),
         };
         let path = operation.path.replace("{id}", &id).replace("{name}", &name);
-        let path = path.replace("{project}", &self.project);
+        let path = path
+            .replace("{project}", &self.project)
+            .replace("{group}", &self.group);
         let path = match operation.id.as_str() {
             "preview_fires" => format!("{path}?expr=@daily"),
             _ => path,
@@ -99,6 +102,12 @@ impl Things {
             "complete_execution" => json!({ "status": "COMPLETED" }),
             "cancel_execution" | "cancel_queue_item" => json!({ "reason": "a test" }),
             "change_queue_item" => json!({ "priority": 7 }),
+            "prioritise_queue" => {
+                json!({ "workspace_id": self.tenant.workspace, "priority": 7, "dry_run": true })
+            }
+            "retry_failures" | "set_failures_aside" | "cancel_failures" => {
+                json!({ "group": self.group, "dry_run": true })
+            }
             "retry_queue" | "cancel_queue" => {
                 json!({ "workspace_id": self.tenant.workspace, "dry_run": true })
             }
@@ -175,6 +184,23 @@ async fn things(scene: &Scene) -> Things {
         .unwrap();
     let signal = wire::NewSignal::new(&project, SIGNAL);
     let signal = admin.send_signal(&signal).await.unwrap().id;
+    let failed = "insert into stationmaster_internal.executions_finished
+                      (execution_id, item_id, workspace_id, workflow_definition_id, item_status, status, attempts, recoveries,
+                       finished_at, finished_by, last_error)
+                  values ($1, $1, $2, $3, 'DISPATCHED', 'FAILED', 0, 0, now(), 'engine', 'as told')";
+    sqlx::query(failed)
+        .bind(Uuid::now_v7())
+        .bind(tenant.workspace)
+        .bind(tenant.workflow)
+        .execute(&scene.database.pool)
+        .await
+        .unwrap();
+    let query = "select group_id from stationmaster.failures where workspace_id = $1";
+    let group = sqlx::query_scalar(query)
+        .bind(tenant.workspace)
+        .fetch_one(&scene.database.pool)
+        .await
+        .unwrap();
     Things {
         tenant,
         item,
@@ -183,6 +209,7 @@ async fn things(scene: &Scene) -> Things {
         alarm,
         project,
         signal,
+        group,
     }
 }
 

@@ -293,6 +293,7 @@ async fn dead_letters_that_match_are_counted_and_put_back_and_no_others() {
     let counted = client.replay_all(&filter, None).await.unwrap();
     assert_eq!((counted.items, counted.more, counted.dry_run), (2, false, true));
     let everything = wire::BulkReplay {
+        all: true,
         dry_run: true,
         ..wire::BulkReplay::default()
     };

@@ -239,8 +239,8 @@ fn neither_a_note_nor_a_consent_makes_everything_be_cancelled() {
     database.enqueue(&workspace, &workflow);
     for arguments in [
         &["--yes"][..],
-        &["--reason", "a mistake"],
-        &["--reason", "a mistake", "--yes"],
+        &["--note", "a mistake"],
+        &["--note", "a mistake", "--yes"],
         &["--yes", "--dry-run"],
     ] {
         let refusal = database.refused(2, &[&["queue", "cancel-all"], arguments].concat());
@@ -249,8 +249,6 @@ fn neither_a_note_nor_a_consent_makes_everything_be_cancelled() {
     let waiting = database.json(&["queue", "list", "--status", "pending"]);
     assert_eq!(waiting.as_array().map(Vec::len), Some(1), "{waiting}");
     let one = ["queue", "cancel-all", "--workspace", &workspace, "--yes"];
-    assert_eq!(
-        database.json(&[&one[..], &["--reason", "a mistake"]].concat()),
-        serde_json::json!({ "matching": 1, "cancelled": 1 })
-    );
+    let done = database.json(&[&one[..], &["--note", "a mistake"]].concat());
+    assert_eq!((&done["matching"], &done["cancelled"]), (&1.into(), &1.into()), "{done}");
 }

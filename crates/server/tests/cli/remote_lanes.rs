@@ -197,6 +197,7 @@ fn everything_is_done_to_the_lanes_through_a_server() {
         &project,
         "--reason",
         "unknown_signal",
+        "--yes",
     ];
     assert_eq!(ask(&all)["replayed"], 1);
     until(dead, |signal| {

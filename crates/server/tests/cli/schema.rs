@@ -186,10 +186,13 @@ fn answers_that_are_of_the_command_line_alone_have_these_fields() {
         (&add[..], &["id", "created"][..]),
         (&[&add[..], &["--count", "2"]].concat(), &["count", "ids"]),
         (&["queue", "priority", &item, "3"], &["id", "priority"]),
-        (&["queue", "retry-all", "--dry-run"], &["matching", "retried"]),
+        (
+            &["queue", "retry-all", "--all", "--dry-run"],
+            &["matching", "more", "sample", "retried"],
+        ),
         (
             &["queue", "cancel-all", "--workspace", &workspace, "--dry-run"],
-            &["matching", "cancelled"],
+            &["matching", "more", "sample", "cancelled"],
         ),
         (
             &["locks", "release", "night", "--yes"],
