@@ -255,6 +255,17 @@ impl Client {
         }
     }
 
+    /// A look at what lies beside `/v1`, once.
+    pub(crate) fn get_beside(&self, path: &[&str]) -> Call<'_> {
+        let mut call = self.get(&[]);
+        call.url = self.base.clone();
+        if let Ok(mut segments) = call.url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        call.safety = Safety::Once;
+        call
+    }
+
     pub(crate) fn get(&self, path: &[&str]) -> Call<'_> {
         self.call(Method::GET, path)
     }

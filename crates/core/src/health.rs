@@ -166,3 +166,21 @@ pub async fn clock(database: &Database) -> Result<Clock, db::Error> {
         uncertain: half,
     })
 }
+
+/// A workspace in which items wait although not all slots are taken.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Standstill {
+    /// Its name.
+    pub name: String,
+    /// `paused`, `no slots` or `stuck`.
+    pub why: String,
+    /// For how long.
+    pub seconds: i64,
+}
+
+/// Workspaces whose first item has been ready for a minute, for another reason than that all slots are taken.
+pub async fn standstill(database: &Database) -> Result<Vec<Standstill>, db::Error> {
+    sqlx::query_as(statement!("health/standstill"))
+        .all(database)
+        .await
+}

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use sqlx::{ConnectOptions as _, Connection as _};
 use stationmaster_core::access;
 use stationmaster_core::alarms;
-use stationmaster_core::db::Database;
+use stationmaster_core::db::{self, Database};
 use stationmaster_core::dispatchers::heartbeats::redis::RedisHeartbeats;
 use stationmaster_core::dispatchers::supervisor::Office;
 use stationmaster_core::dispatchers::{self, HeartbeatChoice, Webhook};
@@ -34,6 +35,9 @@ use crate::http;
 /// How long a server takes that was told twice to stop: enough to say goodbye, so that others need not wait for its leases.
 const HURRY: Duration = Duration::from_secs(2);
 
+/// How long a database may take to let somebody in.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A server that runs.
 pub(crate) struct Running {
     pub(crate) database: Database,
@@ -44,7 +48,11 @@ pub(crate) struct Running {
 }
 
 /// Starts everything: the tables first, then the background work, then the doors.
-pub(crate) async fn start(config: &Config, database: Database, listener: TcpListener) -> Result<Running> {
+pub(crate) async fn start(
+    config: &Arc<Config>,
+    database: Database,
+    listener: TcpListener,
+) -> Result<Running> {
     if config.migrate_at_start {
         wait_for_database(&database).await;
     }
@@ -95,6 +103,7 @@ pub(crate) async fn start(config: &Config, database: Database, listener: TcpList
         settings: config.http.clone(),
         tls,
         targets: config.wake_guard(),
+        config: Arc::clone(config),
     };
     let http = tokio::spawn(http::serve(listener, parts, stop.clone()));
     Ok(Running {
@@ -349,4 +358,16 @@ impl Running {
         let (_, ()) = tokio::join!(doors, self.station.shut_down(patience));
         Ok(())
     }
+}
+
+/// Opens one connection beside the pool: a pool waits for a server that refuses, in the hope that it is starting, and then
+/// says only that it waited. A person wants to know at once, and why.
+pub(crate) async fn reach(database: &Database) -> std::result::Result<(), db::Error> {
+    database.choose_host().await?;
+    let options = database.pool().connect_options();
+    let connection = tokio::time::timeout(PATIENCE, options.connect()).await;
+    let connection = connection.map_err(|_| db::Error::Timeout(PATIENCE))??;
+    // It was only to see whether there is one.
+    let _ = connection.close().await;
+    Ok(())
 }

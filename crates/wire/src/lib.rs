@@ -16,6 +16,7 @@ mod bulk;
 #[cfg(feature = "rows")]
 pub mod columns;
 mod dispatchers;
+mod doctor;
 mod events;
 mod executions;
 mod failures;
@@ -39,6 +40,7 @@ pub use dispatchers::{
     Dispatcher, DispatcherAct, DispatcherDeed, DispatcherEvent, DispatcherFinding, DispatcherQuery,
     DispatcherServer, DispatcherState, Reconcile, Reconciled,
 };
+pub use doctor::{Examination, Finding, Severity};
 pub use events::{Event, EventQuery, Hello, Reset};
 pub use executions::{
     BulkEnqueue, BulkEnqueued, Complete, CompleteStatus, Enqueue, Enqueued, Execution, ExecutionQuery,

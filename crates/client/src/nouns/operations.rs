@@ -5,8 +5,8 @@ use uuid::Uuid;
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    AuditEntry, AuditQuery, NewToken, Overview, OverviewQuery, Page, PageQuery, Server, Servers, Token,
-    TokenMade,
+    AuditEntry, AuditQuery, Examination, NewToken, Overview, OverviewQuery, Page, PageQuery, Server, Servers,
+    Token, TokenMade,
 };
 
 impl Client {
@@ -43,6 +43,16 @@ impl Client {
     /// The whole at a glance.
     pub async fn overview(&self, query: &OverviewQuery) -> Result<Overview> {
         self.read(&["overview"], query).await
+    }
+
+    /// Is the server ready? If not, the error says why, in as many words as there are reasons.
+    pub async fn readiness(&self) -> Result<()> {
+        self.get_beside(&["readyz"]).send_for_nothing().await
+    }
+
+    /// What the server sees of everything that it stands on.
+    pub async fn doctor(&self) -> Result<Examination> {
+        self.get(&["doctor"]).send().await
     }
 
     /// The servers that share the work.

@@ -1,5 +1,6 @@
 //! `stationmaster bench api`: how long the API's lists take beside a million rows.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -44,7 +45,7 @@ pub(crate) async fn run(args: &ApiArgs, context: &Context) -> Result<()> {
     let record = lists::make(&database, args.rows, |done| bar.set_position(done.unsigned_abs())).await?;
     bar.finish_and_clear();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-    let running = wiring::start(&config, database.clone(), listener).await?;
+    let running = wiring::start(&Arc::new(config), database.clone(), listener).await?;
     let address = format!("http://{}", running.address);
     let all = client(&database, &address, Scope::All).await?;
     let scoped = client(&database, &address, Scope::Only(vec![WorkspaceId(record.small)])).await?;

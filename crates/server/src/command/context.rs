@@ -1,15 +1,13 @@
 //! What every command has at hand: the settings, the way to the database, the format of its output, and who acts. Settings
 //! are read when a command asks for them, so that a command which needs none is not stopped by a wrong one.
 
-use futures::FutureExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::unistd::{Uid, User};
 use serde::Serialize;
-use sqlx::{ConnectOptions as _, Connection as _};
 use stationmaster_client::{Client, ClientBuilder, Retries};
-use stationmaster_core::db::{self, Database};
+use stationmaster_core::db::Database;
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::session::Scope;
@@ -84,14 +82,7 @@ impl Context {
     /// A client on this database.
     pub(super) fn client_on(&self, database: &Database) -> anyhow::Result<Client> {
         let config = Arc::new(self.settings()?.config);
-        let office = {
-            let (config, database) = (Arc::clone(&config), database.clone());
-            move || {
-                let (config, database) = (Arc::clone(&config), database.clone());
-                async move { wiring::office(&config, database).await }.boxed()
-            }
-        };
-        http::alone(builder(), &Self::actor(), database, &config, office)
+        http::alone(builder(), &Self::actor(), database, &config)
     }
 
     /// A client of that server.
@@ -147,7 +138,7 @@ impl Context {
             .into());
         };
         let database = config.database(url, connections)?;
-        reach(&database).await?;
+        wiring::reach(&database).await?;
         Ok(database)
     }
 
@@ -184,16 +175,4 @@ fn builder() -> ClientBuilder {
         .timeout(PATIENCE)
         .retries(RETRIES)
         .user_agent(concat!("stationmaster/", env!("CARGO_PKG_VERSION")))
-}
-
-/// Opens one connection beside the pool: a pool waits for a server that refuses, in the hope that it is starting, and then
-/// says only that it waited. A person wants to know at once, and why.
-async fn reach(database: &Database) -> Result<(), db::Error> {
-    database.choose_host().await?;
-    let options = database.pool().connect_options();
-    let connection = tokio::time::timeout(PATIENCE, options.connect()).await;
-    let connection = connection.map_err(|_| db::Error::Timeout(PATIENCE))??;
-    // It was only to see whether there is one.
-    let _ = connection.close().await;
-    Ok(())
 }

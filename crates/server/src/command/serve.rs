@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 
 use super::Context;
@@ -29,6 +30,7 @@ pub(crate) async fn run(_args: &ServeArgs, context: &Context) -> Result<()> {
         )
     })?;
     let database = config.database_of_server(url)?;
+    let config = Arc::new(config);
     let running = wiring::start(&config, database, listener).await?;
     let scheme = if config.http.tls_cert.is_some() {
         "https"

@@ -9,7 +9,7 @@ use anyhow::Result;
 use axum::Router;
 use axum::body::Body;
 use futures::future::BoxFuture;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use stationmaster_client::{BoxError, Client, ClientBuilder};
 use stationmaster_core::db::Database;
 use stationmaster_core::dispatchers::supervisor::Office;
@@ -29,6 +29,7 @@ use super::problem::Detail;
 use super::work::Work;
 use super::{State, guarded};
 use crate::config::Config;
+use crate::wiring;
 
 /// Whoever asks waits for what was asked for, and may go away at any time.
 const PATIENCE: Duration = Duration::from_hours(1);
@@ -39,9 +40,15 @@ pub(crate) fn alone(
     builder: ClientBuilder,
     actor: &str,
     database: &Database,
-    config: &Config,
-    office: impl Fn() -> BoxFuture<'static, Result<Office>> + Send + Sync + 'static,
+    config: &Arc<Config>,
 ) -> Result<Client> {
+    let office = {
+        let (config, database) = (Arc::clone(config), database.clone());
+        move || -> BoxFuture<'static, Result<Office>> {
+            let (config, database) = (Arc::clone(&config), database.clone());
+            async move { wiring::office(&config, database).await }.boxed()
+        }
+    };
     let caller = Caller::on_the_database(actor);
     // What is changed is written down under this name, whoever writes it.
     let database = database.on_behalf(actor, caller.scope.clone());
@@ -62,6 +69,8 @@ pub(crate) fn alone(
         feed: Feed::new(),
         targets: Arc::new(anywhere()),
         gather: Gather::default(),
+        config: Arc::clone(config),
+        examining: Arc::default(),
         detail: Detail::Told,
         stop: CancellationToken::new(),
     };

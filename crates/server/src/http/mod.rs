@@ -29,13 +29,14 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::Http;
+use crate::config::{Config, Http};
 
 mod alarms;
 mod audit;
 mod caller;
 mod cursor;
 mod dispatchers;
+mod doctor;
 mod document;
 mod doors;
 mod etag;
@@ -86,6 +87,8 @@ pub(crate) struct Parts {
     pub(crate) tls: Option<TlsAcceptor>,
     /// Where wakes may go.
     pub(crate) targets: Guard,
+    /// Everything that this server was told, for those who examine it.
+    pub(crate) config: Arc<Config>,
 }
 
 /// What every request has at hand.
@@ -101,6 +104,9 @@ pub(crate) struct State {
     feed: Feed,
     targets: Arc<Guard>,
     gather: Gather,
+    config: Arc<Config>,
+    /// One examination at a time.
+    examining: Arc<tokio::sync::Mutex<()>>,
     /// How much a refusal tells of its cause.
     detail: Detail,
     stop: CancellationToken,
@@ -125,6 +131,7 @@ fn nouns() -> Routes {
         .merge(events::routes())
         .merge(tokens::routes())
         .merge(audit::routes())
+        .merge(doctor::routes())
 }
 
 /// Serves until `stop`.
@@ -140,6 +147,8 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
         feed: Feed::new(),
         targets: Arc::new(parts.targets),
         gather: Gather::default(),
+        config: parts.config,
+        examining: Arc::default(),
         detail: Detail::Kept,
         stop: stop.clone(),
     };

@@ -250,5 +250,9 @@ fn neither_a_note_nor_a_consent_makes_everything_be_cancelled() {
     assert_eq!(waiting.as_array().map(Vec::len), Some(1), "{waiting}");
     let one = ["queue", "cancel-all", "--workspace", &workspace, "--yes"];
     let done = database.json(&[&one[..], &["--note", "a mistake"]].concat());
-    assert_eq!((&done["matching"], &done["cancelled"]), (&1.into(), &1.into()), "{done}");
+    assert_eq!(
+        (&done["matching"], &done["cancelled"]),
+        (&1.into(), &1.into()),
+        "{done}"
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::served::Served;
@@ -114,9 +114,15 @@ fn everything_is_done_through_a_server_under_the_token() {
     ask(&["queue", "show", &item]);
     let which = ["--workspace", &workspace, "--yes"];
     let cancelled = ask(&[&["queue", "cancel-all", "--status", "pending"], &which[..]].concat());
-    assert_eq!((&cancelled["matching"], &cancelled["cancelled"]), (&4.into(), &4.into()));
+    assert_eq!(
+        (&cancelled["matching"], &cancelled["cancelled"]),
+        (&4.into(), &4.into())
+    );
     let retried = ask(&[&["queue", "retry-all"], &which[..]].concat());
-    assert_eq!((&retried["matching"], &retried["retried"]), (&4.into(), &4.into()));
+    assert_eq!(
+        (&retried["matching"], &retried["retried"]),
+        (&4.into(), &4.into())
+    );
     ask(&[
         "tokens",
         "create",

@@ -2,6 +2,7 @@
 //! and a small live example.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -69,6 +70,7 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     let receiver = receive_wakes(&mut config).await?;
     let listener = listen(&config).await?;
     let database = Database::new(&url, config.database_pool)?.with_requests(config.http.database_pool);
+    let config = Arc::new(config);
     let running = wiring::start(&config, database, listener).await?;
     // Whoever tries it out wants to see it live.
     events::tell_steps(&running.database, true).await?;

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use stationmaster_client::wire::{Dispatcher, DispatcherQuery, DispatcherState};
 use stationmaster_client::{Client, Result};
 
-use super::Finding;
+use super::{Finding, ok, problem, warning};
 
 const ID: &str = "dispatchers.owners";
 /// Dispatchers that are looked at.
@@ -39,12 +39,12 @@ fn judge(dispatchers: &[Dispatcher], now: Timestamp) -> Finding {
     if !forsaken.is_empty() {
         let seen = format!("nobody owns {}, and signals wait there", names(&forsaken));
         let advice = "Start a server, or look why none takes it: dispatchers.enabled, dispatchers.projects, and the engine";
-        return Finding::problem(ID, seen, advice);
+        return problem(ID, seen, advice);
     }
     if dispatchers.is_empty() {
-        return Finding::ok(ID, "there are no dispatchers yet");
+        return ok(ID, "there are no dispatchers yet");
     }
-    Finding::ok(ID, names(&dispatchers.iter().collect::<Vec<_>>()))
+    ok(ID, names(&dispatchers.iter().collect::<Vec<_>>()))
 }
 
 /// Owners whose lease holds and whose heartbeat does not come.
@@ -63,7 +63,7 @@ fn silent(dispatchers: &[Dispatcher], stale: SignedDuration, now: Timestamp) -> 
     let seen = format!("the heartbeats of {} are old", names(&silent));
     let advice =
         "The leases hold, so nothing is taken from anybody; the log of the owner tells why it does not beat";
-    Some(Finding::warning("dispatchers.heartbeats", seen, advice))
+    Some(warning("dispatchers.heartbeats", seen, advice))
 }
 
 fn names(dispatchers: &[&Dispatcher]) -> String {
@@ -85,7 +85,8 @@ fn names(dispatchers: &[&Dispatcher]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Severity;
+    use stationmaster_client::wire::Severity;
+
     use super::*;
 
     fn dispatcher(state: DispatcherState, waits_for: Option<i64>, beat_ago: i64) -> Dispatcher {

@@ -1,14 +1,22 @@
 //! The database: can it be reached, is it new enough, how is it set, are our tables there, may we use them.
 
+use std::sync::Arc;
+
+use anyhow::Context as _;
 use jiff::SignedDuration;
+use stationmaster_client::Client;
+use stationmaster_client::wire::Severity;
 use stationmaster_core::db::{Database, Error};
 use stationmaster_core::health::{self, Server};
 use stationmaster_core::session::Wall;
 use stationmaster_core::task::chain;
 
-use super::super::Context;
-use super::{Check, Deadline, Finding, REACH, all, owners, server, tables, timeout, within};
+use super::{
+    Check, Deadline, Finding, REACH, all, note, ok, owners, problem, servers, tables, timeout, warning,
+    within, work,
+};
 use crate::config::{Config, Heartbeats};
+use crate::{http, wiring};
 
 /// The oldest PostgreSQL that has what we need.
 const OLDEST: i32 = 150_000;
@@ -17,10 +25,10 @@ const CONNECTIONS: u32 = 8;
 /// Clocks further apart are worth a word.
 const APART: f64 = 2.0;
 
-pub(super) async fn look(config: &Config, context: &Context, deadline: Deadline) -> Vec<Finding> {
+pub(super) async fn look(config: &Arc<Config>, actor: &str, deadline: Deadline) -> Vec<Finding> {
     const ID: &str = "database.reachable";
-    let unreachable = |seen: String, advice: &str| vec![Finding::problem(ID, seen, advice)];
-    let reached = timeout(REACH, context.any_database_with(CONNECTIONS)).await;
+    let unreachable = |seen: String, advice: &str| vec![problem(ID, seen, advice)];
+    let reached = timeout(REACH, reach(config)).await;
     let database = match reached {
         Ok(Ok(database)) => database,
         Ok(Err(error)) => {
@@ -32,7 +40,7 @@ pub(super) async fn look(config: &Config, context: &Context, deadline: Deadline)
             return unreachable("no answer".to_owned(), advice);
         }
     };
-    let client = match context.client_on(&database) {
+    let client = match http::alone(Client::builder(), actor, &database, config) {
         Ok(client) => client,
         Err(error) => {
             let advice = "Mend the settings; nothing else of it was looked at";
@@ -40,7 +48,7 @@ pub(super) async fn look(config: &Config, context: &Context, deadline: Deadline)
         }
     };
     let database = &database;
-    let mut findings = vec![Finding::ok(ID, "it answers")];
+    let mut findings = vec![ok(ID, "it answers"), pooler(config)];
     let mut checks: Vec<Check<'_>> = vec![
         within(
             deadline,
@@ -52,22 +60,53 @@ pub(super) async fn look(config: &Config, context: &Context, deadline: Deadline)
     ];
     let schema = timeout(REACH.min(deadline.left() / 2), schema(database)).await;
     let schema = schema.unwrap_or_else(|_| super::silence("database.schema"));
-    if schema.severity == super::Severity::Ok {
+    if schema.severity == Severity::Ok {
         let owners = owners::look(&client, stale_after(config));
         checks.extend([
             within(deadline, "database.rights", rights(database)),
             within(deadline, "database.wall", wall(database)),
             within(deadline, "database.dead_rows", tables::dead(database)),
-            within(deadline, "servers.alive", server::servers(&client)),
+            within(deadline, "servers.alive", servers::look(&client)),
             within(deadline, "servers.duties", tables::duties(database)),
             within(deadline, "servers.claims", tables::claims(database)),
             within(deadline, "dispatchers.owners", owners),
-            within(deadline, "locks.table", tables::locks(database, context)),
+            within(deadline, "locks.table", tables::locks(database, config)),
+            within(deadline, "work.failures", work::failures(&client)),
+            within(deadline, "work.stuck", work::standstill(database)),
         ]);
     }
     findings.push(schema);
     findings.extend(all(checks).await);
     findings
+}
+
+async fn reach(config: &Config) -> anyhow::Result<Database> {
+    let url = config.database_url.as_ref();
+    let url = url.context("no database is configured: the setting database_url is missing")?;
+    let database = config.database(url, CONNECTIONS)?;
+    wiring::reach(&database).await?;
+    Ok(database)
+}
+
+/// Behind a pooler in transaction mode notifications need a way of their own.
+fn pooler(config: &Config) -> Finding {
+    const ID: &str = "database.pooler";
+    match (&config.database_way.direct_url, config.database_way.prepared) {
+        (Some(_), true) => ok(ID, "through a pooler, with a direct way for notifications"),
+        (Some(_), false) => ok(
+            ID,
+            "through a pooler that keeps no prepared statements, with a direct way for notifications",
+        ),
+        (None, true) => ok(ID, "none is configured"),
+        (None, false) => {
+            let advice = "Where a pooler in transaction mode lies between, set database_direct_url too: without it notifications do not arrive, and work starts by the poll alone";
+            warning(
+                ID,
+                "database_prepared is false, and there is no direct way",
+                advice,
+            )
+        }
+    }
 }
 
 /// When a heartbeat is old; those in Redis are not seen here.
@@ -80,9 +119,9 @@ fn stale_after(config: &Config) -> Option<SignedDuration> {
 async fn schema(database: &Database) -> Finding {
     const ID: &str = "database.schema";
     match database.check_schema().await {
-        Ok(()) => Finding::ok(ID, "the tables are those of this version"),
+        Ok(()) => ok(ID, "the tables are those of this version"),
         Err(Error::Schema { found: 0, .. }) => {
-            Finding::problem(ID, "there are no tables yet", "Run: stationmaster migrate")
+            problem(ID, "there are no tables yet", "Run: stationmaster migrate")
         }
         Err(Error::Schema { found, needed }) => {
             let seen = format!("the tables are at version {found}, this program needs {needed}");
@@ -91,26 +130,26 @@ async fn schema(database: &Database) -> Finding {
             } else {
                 "Use a newer version of this program"
             };
-            Finding::problem(ID, seen, advice)
+            problem(ID, seen, advice)
         }
         Err(Error::Parts(parts)) => {
             let seen = format!(
                 "functions and views are those of another version: {}",
                 parts.join(", ")
             );
-            Finding::problem(ID, seen, "Run: stationmaster migrate")
+            problem(ID, seen, "Run: stationmaster migrate")
         }
-        Err(error @ Error::BeforeRelease) => Finding::problem(
+        Err(error @ Error::BeforeRelease) => problem(
             ID,
             error.to_string(),
             "Use a new database, or drop both schemas and run: stationmaster migrate",
         ),
-        Err(error @ Error::Torn { .. }) => Finding::problem(
+        Err(error @ Error::Torn { .. }) => problem(
             ID,
             error.to_string(),
             "Restore both schemas, or drop the other one too and run: stationmaster migrate",
         ),
-        Err(error) => Finding::problem(ID, chain(&error), "The database's own log may tell more"),
+        Err(error) => problem(ID, chain(&error), "The database's own log may tell more"),
     }
 }
 
@@ -122,14 +161,14 @@ fn judge(server: &Server, config: &Config) -> Vec<Finding> {
     let mut findings = vec![version(server), durability(server)];
     findings.push(if server.setting("autovacuum") == "off" {
         let advice = "Switch autovacuum on: dead rows make every claim slower";
-        Finding::problem("database.autovacuum", "off", advice)
+        problem("database.autovacuum", "off", advice)
     } else {
-        Finding::ok("database.autovacuum", "on")
+        ok("database.autovacuum", "on")
     });
     findings.push(idle(server));
     if server.setting("jit") == "on" {
         let advice = "Our statements are short: `alter role ... set jit = off` spares their planning";
-        findings.push(Finding::note("database.jit", "on", advice));
+        findings.push(note("database.jit", "on", advice));
     }
     findings.push(connections(server, config));
     findings
@@ -139,13 +178,13 @@ fn version(server: &Server) -> Finding {
     const ID: &str = "database.version";
     let seen = format!("PostgreSQL {}", server.version);
     if server.version_number < OLDEST {
-        return Finding::problem(ID, seen, "Use PostgreSQL 15 or newer");
+        return problem(ID, seen, "Use PostgreSQL 15 or newer");
     }
     if server.read_only {
         let advice = "Let the setting database_url name the primary";
-        return Finding::problem(ID, format!("{seen}, a standby that cannot be written to"), advice);
+        return problem(ID, format!("{seen}, a standby that cannot be written to"), advice);
     }
-    Finding::ok(ID, seen)
+    ok(ID, seen)
 }
 
 fn durability(server: &Server) -> Finding {
@@ -154,15 +193,15 @@ fn durability(server: &Server) -> Finding {
         if server.setting(setting) == "off" {
             let advice =
                 format!("Switch {setting} on: after a power cut, acknowledged work may be gone or broken");
-            return Finding::problem(ID, format!("{setting} is off"), advice);
+            return problem(ID, format!("{setting} is off"), advice);
         }
     }
     match server.setting("synchronous_commit") {
         "off" => {
             let advice = "Switch synchronous_commit on: a crash of the database loses what was acknowledged just before";
-            Finding::warning(ID, "synchronous_commit is off", advice)
+            warning(ID, "synchronous_commit is off", advice)
         }
-        value => Finding::ok(ID, format!("synchronous_commit is {value}")),
+        value => ok(ID, format!("synchronous_commit is {value}")),
     }
 }
 
@@ -171,9 +210,9 @@ fn idle(server: &Server) -> Finding {
     match server.number("idle_in_transaction_session_timeout") {
         0 => {
             let advice = "Set idle_in_transaction_session_timeout, such as 5min: a forgotten transaction stops vacuum for all";
-            Finding::note(ID, "sessions may stay idle in a transaction for ever", advice)
+            note(ID, "sessions may stay idle in a transaction for ever", advice)
         }
-        time => Finding::ok(ID, format!("ended after {} s", time / 1000)),
+        time => ok(ID, format!("ended after {} s", time / 1000)),
     }
 }
 
@@ -186,11 +225,9 @@ fn connections(server: &Server, config: &Config) -> Finding {
     let advice =
         "Raise max_connections, lower database_pool or http.database_pool, or put a pooler in between";
     match most - used {
-        free if free < needed => Finding::warning(ID, seen, advice),
-        free if free < needed * 2 => {
-            Finding::note(ID, seen, format!("There is room for one more server. {advice}"))
-        }
-        _ => Finding::ok(ID, seen),
+        free if free < needed => warning(ID, seen, advice),
+        free if free < needed * 2 => note(ID, seen, format!("There is room for one more server. {advice}")),
+        _ => ok(ID, seen),
     }
 }
 
@@ -205,9 +242,9 @@ async fn clock(database: &Database) -> Result<Finding, Error> {
     );
     if clock.ahead.abs() - clock.uncertain.as_secs_f64() > APART {
         let advice = "Let both keep time by NTP: the database's clock decides what is due, this one only what people are told";
-        return Ok(Finding::warning(ID, seen, advice));
+        return Ok(warning(ID, seen, advice));
     }
-    Ok(Finding::ok(ID, seen))
+    Ok(ok(ID, seen))
 }
 
 async fn rights(database: &Database) -> Result<Finding, Error> {
@@ -220,25 +257,25 @@ async fn rights(database: &Database) -> Result<Finding, Error> {
              grant all on all tables in schema stationmaster, stationmaster_internal to {0}",
             rights.role
         );
-        return Ok(Finding::problem(ID, seen, advice));
+        return Ok(problem(ID, seen, advice));
     }
     if !rights.may_migrate {
         let seen = format!("{} may use the tables, and not change them", rights.role);
         let advice = "Let another role run `stationmaster migrate`, and set migrate_at_start = false";
-        return Ok(Finding::note(ID, seen, advice));
+        return Ok(note(ID, seen, advice));
     }
     let seen = format!("{} may use the tables and change them", rights.role);
-    Ok(Finding::ok(ID, seen))
+    Ok(ok(ID, seen))
 }
 
 async fn wall(database: &Database) -> Result<Finding, Error> {
     const ID: &str = "database.wall";
     Ok(match database.raise_wall().await? {
-        Wall::Stands => Finding::ok(ID, "row-level security stands behind the API's own checks"),
+        Wall::Stands => ok(ID, "row-level security stands behind the API's own checks"),
         Wall::Missing(reason) => {
             let seen = format!("row-level security does not stand: {reason}");
             let advice = "Let a role with CREATEROLE run `stationmaster migrate`; until then the API's own checks stand alone";
-            Finding::warning(ID, seen, advice)
+            warning(ID, seen, advice)
         }
     })
 }
@@ -249,7 +286,6 @@ mod tests {
 
     use sqlx::types::Json;
 
-    use super::super::Severity;
     use super::*;
 
     fn seen(settings: &[(&str, &str)]) -> Server {

@@ -1,13 +1,16 @@
 //! What stands in the tables: dead rows, whoever keeps them from being cleaned up, servers and what they hold, locks.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use stationmaster_core::db::{self, Database};
 use stationmaster_core::health::{self, Horizon, Table};
+use stationmaster_core::locks::Locks;
+use stationmaster_core::observe::Metrics;
 
-use super::super::Context;
-use super::Finding;
+use super::{Finding, note, ok, warning};
+use crate::config::Config;
 
 /// A snapshot older than this many transactions, or seconds, holds cleaning up.
 const OLD_TRANSACTIONS: i32 = 1_000_000;
@@ -19,7 +22,7 @@ const RECOVERY: Duration = Duration::from_mins(1);
 
 pub(super) async fn horizon(database: &Database) -> Result<Finding, db::Error> {
     Ok(match health::horizon(database).await? {
-        None => Finding::ok("database.horizon", "nobody holds an old snapshot"),
+        None => ok("database.horizon", "nobody holds an old snapshot"),
         Some(oldest) => judge_horizon(&oldest),
     })
 }
@@ -42,7 +45,7 @@ fn judge_horizon(oldest: &Horizon) -> Finding {
         oldest.kind, oldest.name, oldest.state
     );
     if age < OLD_TRANSACTIONS && seconds < OLD_SECONDS {
-        return Finding::ok(ID, seen);
+        return ok(ID, seen);
     }
     let advice = match oldest.kind.as_str() {
         "session" => format!(
@@ -58,7 +61,7 @@ fn judge_horizon(oldest: &Horizon) -> Finding {
             oldest.name
         ),
     };
-    Finding::warning(ID, seen, advice)
+    warning(ID, seen, advice)
 }
 
 pub(super) async fn dead(database: &Database) -> Result<Vec<Finding>, db::Error> {
@@ -74,14 +77,11 @@ pub(super) async fn dead(database: &Database) -> Result<Vec<Finding>, db::Error>
     let mut findings: Vec<Finding> = tables
         .iter()
         .filter(worth_a_word)
-        .map(|table| Finding::warning(ID, told(table), advice))
+        .map(|table| warning(ID, told(table), advice))
         .collect();
     if findings.is_empty() {
         let most = tables.first();
-        findings.push(Finding::ok(
-            ID,
-            most.map_or_else(|| "no statistics yet".to_owned(), told),
-        ));
+        findings.push(ok(ID, most.map_or_else(|| "no statistics yet".to_owned(), told)));
     }
     Ok(findings)
 }
@@ -95,17 +95,17 @@ pub(super) async fn duties(database: &Database) -> Result<Finding, db::Error> {
     if !orphans.is_empty() {
         let seen = format!("held by servers that are gone: {}", orphans.join(", "));
         let advice = "A living server takes over when the lease ends; look again in a minute";
-        return Ok(Finding::note(ID, seen, advice));
+        return Ok(note(ID, seen, advice));
     }
     if duties.is_empty() {
-        return Ok(Finding::ok(ID, "none yet"));
+        return Ok(ok(ID, "none yet"));
     }
     let told = duties.iter().map(|duty| {
         let by = duty.server.as_deref().unwrap_or("nobody");
         let held = if duty.held { "" } else { ", not held" };
         format!("{} by {by} (epoch {}{held})", duty.name, duty.epoch)
     });
-    Ok(Finding::ok(ID, told.collect::<Vec<_>>().join("; ")))
+    Ok(ok(ID, told.collect::<Vec<_>>().join("; ")))
 }
 
 pub(super) async fn claims(database: &Database) -> Result<Finding, db::Error> {
@@ -114,30 +114,37 @@ pub(super) async fn claims(database: &Database) -> Result<Finding, db::Error> {
     if overdue > 0 {
         let seen = format!("{overdue} claims have run out and nobody has recovered them");
         let advice = "Does a server run? Its log tells why recovery does not: see servers.alive";
-        return Ok(Finding::warning(ID, seen, advice));
+        return Ok(warning(ID, seen, advice));
     }
     let ready = if ready >= 1000 {
         "1000 or more".to_owned()
     } else {
         ready.to_string()
     };
-    Ok(Finding::ok(
-        ID,
-        format!("none is overdue; {ready} items are ready"),
-    ))
+    Ok(ok(ID, format!("none is overdue; {ready} items are ready")))
 }
 
-pub(super) async fn locks(database: &Database, context: &Context) -> Result<Finding> {
+pub(super) async fn locks(database: &Database, config: &Config) -> Result<Finding> {
     const ID: &str = "locks.table";
-    Ok(match context.locks(database)?.problem().await? {
-        None => Finding::ok(ID, "it is there and can be used"),
-        Some(problem) => Finding::warning(ID, problem, "Until then there are no named locks"),
-    })
+    Ok(
+        match Locks::new(
+            database.clone(),
+            config.locks.table.clone(),
+            Arc::new(Metrics::new()),
+        )
+        .problem()
+        .await?
+        {
+            None => ok(ID, "it is there and can be used"),
+            Some(problem) => warning(ID, problem, "Until then there are no named locks"),
+        },
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Severity;
+    use stationmaster_client::wire::Severity;
+
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ use stationmaster_core::id::ExecutionId;
 use stationmaster_temporal::TemporalEngine;
 use tokio::net::TcpStream;
 
-use super::{Deadline, Finding, REACH, all, timeout, within};
+use super::{Deadline, Finding, REACH, all, note, ok, problem, timeout, warning, within};
 use crate::config::{Config, Engine, Heartbeats};
 use crate::wiring;
 
@@ -34,7 +34,7 @@ pub(super) async fn look(config: &Config, deadline: Deadline) -> Vec<Finding> {
 
 fn zones() -> Finding {
     let version = stationmaster_schedule::zone_data_version();
-    Finding::ok(
+    ok(
         "zones.version",
         format!("zone data {version} came with this program"),
     )
@@ -43,26 +43,26 @@ fn zones() -> Finding {
 async fn engine(config: &Config, deadline: Deadline) -> Vec<Finding> {
     const ID: &str = "engine.reachable";
     if config.engine == Engine::Embedded {
-        return vec![Finding::ok(ID, "embedded: it runs inside the servers")];
+        return vec![ok(ID, "embedded: it runs inside the servers")];
     }
     let settings = wiring::temporal(&config.temporal, "doctor");
     let engine = match settings.and_then(|settings| Ok(TemporalEngine::new(&settings)?)) {
         Ok(engine) => engine,
         Err(error) => {
             let advice = "Mend the settings temporal.*";
-            return vec![Finding::problem(ID, format!("{error:#}"), advice)];
+            return vec![problem(ID, format!("{error:#}"), advice)];
         }
     };
     let cluster = match engine.look(REACH).await {
         Ok(cluster) => cluster,
         Err(error) => {
             let advice = "Is Temporal running, and do temporal.address and temporal.namespace name it?";
-            return vec![Finding::problem(ID, error, advice)];
+            return vec![problem(ID, error, advice)];
         }
     };
     let seen = format!("Temporal {} at {}", cluster.version, config.temporal.address);
     vec![
-        Finding::ok(ID, seen),
+        ok(ID, seen),
         retention(cluster.retention, &config.temporal.namespace),
         within_most(deadline, RECORD, on_record(config, &engine)).await,
         within_most(deadline, CLOCK, compare(config, &engine)).await,
@@ -76,7 +76,7 @@ async fn on_record(config: &Config, engine: &TemporalEngine) -> Finding {
         Ok(identity) => identity,
         Err(error) => {
             let advice = "Servers will not work with an engine that does not tell who it is";
-            return Finding::problem(ID, error.reason(), advice);
+            return problem(ID, error.reason(), advice);
         }
     };
     let database = config
@@ -88,15 +88,15 @@ async fn on_record(config: &Config, engine: &TemporalEngine) -> Finding {
         None => None,
     };
     let Some(recorded) = recorded else {
-        return Finding::ok(ID, "without a database there is none to compare with");
+        return ok(ID, "without a database there is none to compare with");
     };
     let is_current = |one: &&Recorded| one.name == engine.name() && one.retired_at.is_none();
     match recorded.iter().find(is_current) {
-        None => Finding::ok(ID, "none yet: the first server puts this one on record"),
+        None => ok(ID, "none yet: the first server puts this one on record"),
         Some(one) if one.identity == identity.key => {
-            Finding::ok(ID, format!("it is the one on record: {}", one.place))
+            ok(ID, format!("it is the one on record: {}", one.place))
         }
-        Some(one) => Finding::problem(
+        Some(one) => problem(
             ID,
             format!("on record is {}, and this is {}", one.place, identity.place),
             "Name the engine on record in temporal.address and temporal.namespace. If the other one is meant, stop all servers and run: stationmaster engine change",
@@ -108,7 +108,7 @@ fn retention(retention: Option<Duration>, namespace: &str) -> Finding {
     const ID: &str = "engine.retention";
     let advice = "Raise the namespace's retention: what it forgets cannot be reconciled, and its id could be started again";
     match retention {
-        None => Finding::note(
+        None => note(
             ID,
             format!("{namespace} does not tell how long it remembers"),
             advice,
@@ -119,9 +119,9 @@ fn retention(retention: Option<Duration>, namespace: &str) -> Finding {
                 time.as_secs() / 3600
             );
             if time < SHORT_RETENTION {
-                Finding::warning(ID, seen, advice)
+                warning(ID, seen, advice)
             } else {
-                Finding::ok(ID, seen)
+                ok(ID, seen)
             }
         }
     }
@@ -141,13 +141,13 @@ async fn within_most(
 async fn compare(config: &Config, engine: &TemporalEngine) -> Finding {
     const ID: &str = CLOCK;
     let Some(apart) = apart(config, engine).await else {
-        return Finding::ok(ID, "no run of ours to compare with");
+        return ok(ID, "no run of ours to compare with");
     };
     let seen = format!("the engine and the database are at most {apart:.3} s apart, by the newest run");
     if apart > APART {
-        return Finding::warning(ID, seen, "Let both keep time by NTP");
+        return warning(ID, seen, "Let both keep time by NTP");
     }
-    Finding::ok(ID, seen)
+    ok(ID, seen)
 }
 
 /// How many seconds, by the newest run.
@@ -171,7 +171,7 @@ async fn apart(config: &Config, engine: &TemporalEngine) -> Option<f64> {
 async fn redis(config: &Config) -> Finding {
     const ID: &str = "redis.reachable";
     let Some(url) = &config.redis_url else {
-        return Finding::ok(ID, "not used");
+        return ok(ID, "not used");
     };
     let ask = async {
         let client = redis::Client::open(url.as_str())?;
@@ -187,7 +187,7 @@ async fn redis(config: &Config) -> Finding {
                 Heartbeats::Postgres => "nothing is kept there: heartbeats = postgres",
             };
             let version = version.unwrap_or("(no version)").trim();
-            return Finding::ok(ID, format!("Redis {version} answers; {used}"));
+            return ok(ID, format!("Redis {version} answers; {used}"));
         }
         // The words of the library may hold the address, and that a password.
         Ok(Err(error)) => error.category().to_owned(),
@@ -197,9 +197,9 @@ async fn redis(config: &Config) -> Finding {
     if config.heartbeats == Heartbeats::Redis {
         let advice =
             format!("{advice} Leases go on without it; the supervisor removes nothing until it is back");
-        Finding::problem(ID, seen, advice)
+        problem(ID, seen, advice)
     } else {
-        Finding::warning(ID, seen, advice)
+        warning(ID, seen, advice)
     }
 }
 
@@ -207,33 +207,33 @@ async fn redis(config: &Config) -> Finding {
 fn signature(config: &Config) -> Finding {
     const ID: &str = "wakes.signature";
     if !config.alarms_enabled {
-        return Finding::ok(ID, "this server would send no wakes: alarms.enabled = false");
+        return ok(ID, "this server would send no wakes: alarms.enabled = false");
     }
     if config.alarms.signing_secret.is_none() {
         let advice =
             "Make one: stationmaster alarms secrets generate; set alarms.signing_secret on every server";
-        return Finding::note(ID, "wakes are sent without a signature", advice);
+        return note(ID, "wakes are sent without a signature", advice);
     }
-    Finding::ok(ID, "wakes are signed")
+    ok(ID, "wakes are signed")
 }
 
 /// A connection and no word: a wake would be work.
 async fn egress(config: &Config) -> Finding {
     const ID: &str = "wakes.egress";
     let Some(router) = &config.alarms.router_url else {
-        return Finding::ok(ID, "no router is configured: alarms name their own targets");
+        return ok(ID, "no router is configured: alarms name their own targets");
     };
     let (Some(host), Some(port)) = (router.host_str(), router.port_or_known_default()) else {
-        return Finding::problem(ID, "alarms.router_url is no address", "Mend the setting");
+        return problem(ID, "alarms.router_url is no address", "Mend the setting");
     };
     let host = host.trim_matches(['[', ']']);
     match TcpStream::connect((host, port)).await {
-        Ok(_) => Finding::ok(ID, format!("{host}:{port} can be reached")),
+        Ok(_) => ok(ID, format!("{host}:{port} can be reached")),
         Err(error) => {
             let advice =
                 "Is the router running, and is the way to it open? Wakes are tried again, up to max_failures";
             let seen = format!("{host}:{port} cannot be reached: {error}");
-            Finding::warning(ID, seen, advice)
+            warning(ID, seen, advice)
         }
     }
 }

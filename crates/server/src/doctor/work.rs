@@ -1,0 +1,86 @@
+//! The work itself: what failed and needs a person, and what waits although it should not.
+
+use anyhow::Result;
+use stationmaster_client::Client;
+use stationmaster_client::wire::{FailureGroup, FailureQuery};
+use stationmaster_core::db::{self, Database};
+use stationmaster_core::health::{self, Standstill};
+
+use super::{Finding, note, ok, problem, warning};
+
+/// Groups that are counted.
+const MOST: u32 = 500;
+/// Workspaces that are named.
+const NAMED: usize = 5;
+
+pub(super) async fn failures(client: &Client) -> Result<Finding> {
+    let query = FailureQuery {
+        limit: Some(MOST),
+        ..FailureQuery::default()
+    };
+    Ok(judge_failures(&client.failures(&query).await?.items))
+}
+
+fn judge_failures(groups: &[FailureGroup]) -> Finding {
+    const ID: &str = "work.failures";
+    let Some(newest) = groups.first() else {
+        return ok(ID, "nothing needs a person");
+    };
+    let count: i64 = groups.iter().map(|group| group.count).sum();
+    let seen = format!(
+        "{count} failures of {} kinds need a person; the newest, at {}: {}",
+        groups.len(),
+        newest.last_at,
+        newest.message
+    );
+    warning(
+        ID,
+        seen,
+        "Look, then retry them or set them aside: stationmaster failures",
+    )
+}
+
+pub(super) async fn standstill(database: &Database) -> Result<Vec<Finding>, db::Error> {
+    Ok(judge(&health::standstill(database).await?))
+}
+
+fn judge(waiting: &[Standstill]) -> Vec<Finding> {
+    let named = |why: &str| {
+        let which: Vec<&Standstill> = waiting.iter().filter(|one| one.why == why).collect();
+        let mut names: Vec<String> = which
+            .iter()
+            .take(NAMED)
+            .map(|one| format!("{} for {} s", one.name, one.seconds))
+            .collect();
+        if which.len() > NAMED {
+            names.push(format!("and {} more", which.len() - NAMED));
+        }
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let mut findings = Vec::new();
+    if let Some(names) = named("stuck") {
+        let seen = format!("items wait although there are free slots: {names}");
+        let advice = "Does a server take work, and does its engine answer? See servers.alive and servers.engine; the log of the servers tells more";
+        findings.push(problem("work.stuck", seen, advice));
+    }
+    if let Some(names) = named("no slots") {
+        let seen = format!("items wait in workspaces that have no slot at all: {names}");
+        findings.push(warning(
+            "work.no_slots",
+            seen,
+            "Give them a limit or another plan: stationmaster workspaces set",
+        ));
+    }
+    if let Some(names) = named("paused") {
+        let seen = format!("items wait in workspaces that are paused: {names}");
+        findings.push(note(
+            "work.paused",
+            seen,
+            "Resume them when it is time: stationmaster workspaces resume",
+        ));
+    }
+    if findings.is_empty() {
+        findings.push(ok("work.stuck", "nothing waits that could run"));
+    }
+    findings
+}
