@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     alarms, audit, bench, completions, config as show_config, contexts, dev, dispatchers, docs, doctor,
-    engine, executions, failures, locks, man, migrate, plans, queue, serve, servers, signals, tokens,
+    engine, executions, failures, locks, man, migrate, plans, queue, serve, servers, signals, tokens, top,
     triggers, workflows, workspaces,
 };
 use crate::config::{Flags, TargetFlags};
@@ -71,6 +71,9 @@ pub(crate) enum Command {
     /// What runs or has run
     #[command(subcommand)]
     Executions(executions::Command),
+
+    /// A live view of everything, with keys to look closer and to act
+    Top(top::TopArgs),
 
     /// What failed and needs a person: look, retry, set aside
     Failures(failures::FailuresArgs),

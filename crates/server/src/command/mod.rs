@@ -39,6 +39,7 @@ pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod signals;
 pub(crate) mod tokens;
+pub(crate) mod top;
 pub(crate) mod triggers;
 mod watch;
 pub(crate) mod workflows;
@@ -64,6 +65,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Failures(args) => failures::run(args, &context).await,
         Command::Alarms(command) => alarms::run(command, &context).await,
         Command::Locks(command) => locks::run(command, &context).await,
+        Command::Top(args) => Box::pin(top::run(args, &context)).await,
         Command::Tokens(command) => tokens::run(command, &context).await,
         Command::Audit(command) => audit::run(command, &context).await,
         Command::Servers(command) => servers::run(&command, &context).await,

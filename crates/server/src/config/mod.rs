@@ -38,7 +38,7 @@ pub(crate) use complaint::{Complaint, Complaints};
 pub(crate) use contexts::{Contexts, Stored};
 pub(crate) use flags::Flags;
 pub(crate) use parse::duration;
-pub(crate) use reference::reference;
+pub(crate) use reference::{reference, template};
 pub(crate) use target::{Target, TargetFlags, no_context, target, token_of_the_environment};
 pub(crate) use value::Effective;
 #[cfg(test)]

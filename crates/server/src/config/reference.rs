@@ -1,4 +1,4 @@
-//! The page docs/configuration.md, made from the table so that it cannot tell anything else.
+//! The page docs/configuration.md and the file that `config init` writes, made from the table so that they cannot tell anything else.
 
 use std::fmt::Write as _;
 
@@ -69,6 +69,49 @@ pub(crate) fn reference() -> String {
     page
 }
 
+const TEMPLATE_HEAD: &str = "\
+# Settings of Stationmaster. Every setting is here, commented out, with its default where it has one. What is said by the environment
+# (STATIONMASTER_EXECUTIONS__BATCH_SIZE) or by a flag (--set executions.batch_size=100) counts more than what is said here.
+#
+# A secret may lie in a file of its own: add _file to its name, as in database_url_file = \"/run/secrets/database_url\".
+# Durations have a unit: 250ms, 5s, 1h 30m, 7d. `stationmaster config show --config FILE` tells what is in force.
+";
+
+/// A file with every setting in it, commented out.
+pub(crate) fn template() -> String {
+    let mut file = TEMPLATE_HEAD.to_owned();
+    for (section, title) in SECTIONS {
+        let _ = write!(file, "\n# {title}\n");
+        if !section.is_empty() {
+            let _ = writeln!(file, "[{section}]");
+        }
+        for setting in SETTINGS.iter().filter(|setting| section_of(setting) == section) {
+            let name = setting.key.rsplit_once('.').map_or(setting.key, |(_, name)| name);
+            let value = setting.default.map(in_toml).unwrap_or_else(|| "\"\"".to_owned());
+            let _ = write!(
+                file,
+                "\n# {}\n# May be {}.\n# {name} = {value}\n",
+                plain(setting.help),
+                plain(&setting.form())
+            );
+        }
+    }
+    file
+}
+
+/// A default as a value of TOML.
+fn in_toml(text: &str) -> String {
+    if matches!(text, "true" | "false") || text.parse::<i64>().is_ok() || text.parse::<f64>().is_ok() {
+        return text.to_owned();
+    }
+    toml::Value::from(text).to_string()
+}
+
+/// Without the marks of the page.
+fn plain(text: &str) -> String {
+    text.replace('`', "")
+}
+
 fn section_of(setting: &Setting) -> &'static str {
     setting.key.split_once('.').map_or("", |(section, _)| section)
 }
@@ -100,6 +143,40 @@ mod tests {
             "docs/configuration.md is not what the table of settings says: \
              cargo run -p stationmaster -- docs configuration > docs/configuration.md"
         );
+    }
+
+    #[test]
+    fn the_file_to_begin_with_says_what_holds_without_it() {
+        let template = template();
+        assert!(
+            template
+                .lines()
+                .all(|line| line.is_empty() || line.starts_with(['#', '[']))
+        );
+        // With every default uncommented it is a file that can be read, and changes nothing.
+        let given: String = template
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(line)
+                    if line.contains(" = ") && !line.ends_with(" = \"\"") && !line.contains("_file = ") =>
+                {
+                    line
+                }
+                _ if line.starts_with('[') => line,
+                _ => "",
+            })
+            .fold(String::new(), |file, line| file + line + "\n");
+        let file: toml::Table = given.parse().unwrap_or_else(|error| panic!("{error}: {given}"));
+        for setting in SETTINGS.iter().filter(|setting| setting.default.is_some()) {
+            let mut place = &toml::Value::Table(file.clone());
+            for part in setting.key.split('.') {
+                place = place
+                    .get(part)
+                    .unwrap_or_else(|| panic!("{} is not in the file", setting.key));
+            }
+            let text = place.as_str().map_or_else(|| place.to_string(), str::to_owned);
+            assert_eq!(Some(text.as_str()), setting.default, "{}", setting.key);
+        }
     }
 
     #[test]

@@ -21,5 +21,6 @@ mod signals;
 mod snapshots;
 mod support;
 mod tables;
+mod top;
 mod walk;
 mod watch;
