@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::command::{
     alarms, audit, bench, completions, config as show_config, contexts, dev, dispatchers, docs, doctor,
@@ -13,7 +13,7 @@ use crate::command::{
 };
 use crate::config::{Flags, TargetFlags};
 use crate::failure;
-use crate::output::Format;
+use crate::output::{Format, Width};
 
 /// Durable dispatch: every piece of work leaves once, in time, and only when there is room
 #[derive(Debug, Parser)]
@@ -22,6 +22,17 @@ pub(crate) struct Cli {
     /// Print JSON instead of tables; errors too
     #[arg(long, global = true)]
     json: bool,
+
+    /// How to print: tables with short ids, wide ones with whole ids, or JSON
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "FORM",
+        default_value = "table",
+        conflicts_with = "json"
+    )]
+    output: Form,
 
     #[command(flatten)]
     pub(crate) target: TargetFlags,
@@ -130,8 +141,32 @@ pub(crate) enum Command {
 impl Cli {
     /// For whom to write.
     pub(crate) fn format(&self) -> Format {
-        if self.json { Format::Json } else { Format::People }
+        if self.json || self.output == Form::Json {
+            Format::Json
+        } else {
+            Format::People
+        }
     }
+
+    /// How much room tables take.
+    pub(crate) fn width(&self) -> Width {
+        if self.output == Form::Wide {
+            Width::Wide
+        } else {
+            Width::Usual
+        }
+    }
+}
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Tables, with as much of each id as tells it from the others
+    Table,
+    /// Tables with whole ids
+    Wide,
+    /// JSON, as by --json
+    Json,
 }
 
 /// Reads the arguments of this process. Help and mistakes are printed here; the code is what to end with.

@@ -13,9 +13,11 @@ use super::double;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct NewAlarm {
+pub struct NewAlarm<Id = Uuid> {
     /// Whose it is.
-    pub workspace_id: Uuid,
+    #[serde(alias = "workspace")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub workspace_id: Id,
     /// What people call it.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(max_length = 200, default = ""))]
@@ -101,6 +103,11 @@ pub struct NewAlarm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
     pub traceparent: Option<String>,
+}
+
+with_ids! {
+    NewAlarm { workspace_id: To }
+    label, fire_at, delay, civil_at, cron_expr, timezone, target_url, user_id, conversation_id, message, payload, idempotency_key, max_failures, misfire, catch_up, misfire_window, overlap, dst, jitter, start_at, end_at, pause_after, traceparent
 }
 
 /// What to change of an alarm. What is left out stays as it is; `null` takes it away. Of `fire_at`, `delay`, `civil_at` and
@@ -287,6 +294,8 @@ pub struct Alarm {
     pub id: Uuid,
     /// Whose it is.
     pub workspace_id: Uuid,
+    /// The name of that workspace; none when it is gone.
+    pub workspace: Option<String>,
     /// What people call it.
     pub label: String,
     /// How often it fires.

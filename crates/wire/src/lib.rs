@@ -9,6 +9,8 @@
 
 #[macro_use]
 pub mod words;
+#[macro_use]
+mod names;
 
 mod alarms;
 mod audit;
@@ -44,6 +46,7 @@ pub use executions::{
 pub use locks::{
     Acquired, ExtendLock, Lock, LockExtended, LockQuery, LockRequest, Locks, Taken, UnlockAnswer,
 };
+pub use names::{NameFound, NameQuery, NamesFound, Noun, Reference, asked};
 pub use occurrences::{
     AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, BackfillItem, Backfilled, FiredByHand,
     NextFires, NextQuery, Occurrence, OccurrenceQuery, OccurrenceStatus, Upcoming,

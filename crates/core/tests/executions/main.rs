@@ -35,6 +35,7 @@ mod isolation;
 mod late_writes;
 mod limits;
 mod listing;
+mod names;
 mod one_owner;
 mod outage;
 mod pause;

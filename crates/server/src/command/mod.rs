@@ -30,6 +30,7 @@ mod inspection;
 pub(crate) mod locks;
 pub(crate) mod man;
 pub(crate) mod migrate;
+mod names;
 mod pages;
 pub(crate) mod plans;
 pub(crate) mod queue;
@@ -46,7 +47,7 @@ pub(crate) use context::Context;
 
 /// Carries out a command.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
-    let context = Context::new(cli.format(), cli.target, cli.flags);
+    let context = Context::new((cli.format(), cli.width()), cli.target, cli.flags);
     match cli.command {
         Command::Serve(args) => serve::run(&args, &context).await,
         Command::Dev(args) => dev::run(&args, &context).await,

@@ -6,14 +6,15 @@ use clap::{Args, Subcommand};
 use futures::TryStreamExt as _;
 use futures::future::ready;
 use jiff::Timestamp;
-use stationmaster_client::wire::{NewToken, Role, Token};
+use stationmaster_client::wire::{NewToken, Reference, Role, Token};
 use stationmaster_client::{Client, Error};
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{duration, id, text, word_of};
+use super::arguments::{duration, text, word_of};
+use super::names::{self, reference};
 use crate::failure::{Kind, Refusal};
-use crate::output::{Column, Described, cell, column, printable, status, time, word};
+use crate::output::{Column, Described, cell, column, id, printable, status, time, word};
 
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
@@ -39,8 +40,8 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_parser = word_of::<Role>(["viewer", "operator", "admin"]))]
     role: Role,
     /// Only in this workspace; may be repeated, and left out for all
-    #[arg(long = "workspace", value_name = "ID", value_parser = id::<Uuid>)]
-    workspaces: Vec<Uuid>,
+    #[arg(long = "workspace", value_name = "NAME", value_parser = reference)]
+    workspaces: Vec<Reference>,
     /// How long it opens the door, as in 90d; for ever when left out
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     expires_in: Option<std::time::Duration>,
@@ -54,10 +55,14 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 .expires_in
                 .map(|time| Timestamp::now().checked_add(time))
                 .transpose()?;
+            let mut workspaces = Vec::with_capacity(args.workspaces.len());
+            for which in &args.workspaces {
+                workspaces.push(names::workspace(&client, which).await?);
+            }
             let new = NewToken {
                 name: args.name,
                 role: args.role,
-                workspaces: (!args.workspaces.is_empty()).then_some(args.workspaces),
+                workspaces: (!workspaces.is_empty()).then_some(workspaces),
                 expires_at,
             };
             let made = client.make_token(&new).await?;
@@ -80,7 +85,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 
 /// By its id, or by the name of one that is not revoked.
 async fn revoke(which: &str, client: &Client) -> Result<Token> {
-    let found = if let Ok(id) = which.parse() {
+    let found = if let Ok(id) = which.parse::<Uuid>() {
         client.token(id).await?
     } else {
         let named = |token: &Token| ready(token.name == which && token.revoked_at.is_none());
@@ -104,7 +109,7 @@ async fn revoke(which: &str, client: &Client) -> Result<Token> {
 
 impl Described for Token {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("ID", |token| cell(token.id)),
+        id("ID", |token| token.id),
         column("NAME", |token| cell(&token.name)),
         column("STATE", |token| status(state(token))),
         column("ROLE", |token| cell(word(&token.role))),

@@ -22,6 +22,7 @@ use super::caller::Visit;
 use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{IdempotencyKey, Json, Path, Query};
+use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::search;
 use super::routes::{Routes, conditional, long, tagged};
@@ -48,7 +49,7 @@ pub(super) fn routes() -> Routes {
 /// Set an alarm
 #[utoipa::path(post, path = "/v1/alarms", operation_id = "set_alarm", tag = "alarms",
     params(("Idempotency-Key" = Option<String>, Header, description = "The same as the field idempotency_key", min_length = 1, max_length = 256, pattern = "^[!-~]+$")),
-    request_body = wire::NewAlarm,
+    request_body = wire::asked::NewAlarm,
     responses((status = 201, description = "It is set", body = wire::AlarmMade, headers(("location" = String, description = "The alarm"))),
               (status = 200, description = "It was set before, by the same request under the same key", body = wire::AlarmMade, headers(("location" = String, description = "The alarm"))),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
@@ -59,10 +60,11 @@ async fn create(
         database,
     }: Visit,
     key: IdempotencyKey,
-    Json(mut request): Json<wire::NewAlarm>,
+    Json(mut request): Json<wire::asked::NewAlarm>,
 ) -> Result<impl IntoResponse> {
     request.idempotency_key = key.or_of_body(request.idempotency_key)?;
-    caller.may_use(request.workspace_id)?;
+    let workspace = names::workspace(&database, &caller, &request.workspace_id).await?;
+    let request = request.with_ids(workspace.0);
     super::check_label(&request.label)?;
     check_target(&state.targets, request.target_url.as_deref())?;
     let set = set::set(&database, &request, &caller.actor).await?;
@@ -89,10 +91,10 @@ async fn list(
     Query(query): Query<wire::AlarmQuery>,
 ) -> Reply<wire::Page<wire::Alarm>> {
     let list = List::new("alarms", &query)?;
-    caller.may_ask(query.workspace_id)?;
+    let workspace = names::asked(&database, &caller, query.workspace_id.as_ref()).await?;
     search(query.search.as_deref())?;
     let before = list.position()?.map(AlarmId);
-    let page = inspect::alarms(&database, &query, before, list.limit()).await?;
+    let page = inspect::alarms(&database, &query, workspace, before, list.limit()).await?;
     Ok(list.ending_at(page.rows, page.next))
 }
 

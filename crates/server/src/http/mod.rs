@@ -50,6 +50,7 @@ mod in_process;
 mod limits;
 mod listener;
 mod locks;
+mod names;
 mod overview;
 mod plans;
 mod problem;
@@ -123,6 +124,7 @@ fn nouns() -> Routes {
         .merge(events::routes())
         .merge(tokens::routes())
         .merge(audit::routes())
+        .merge(names::routes())
 }
 
 /// Serves until `stop`.

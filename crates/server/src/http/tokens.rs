@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::caller::{Caller, Visit};
 use super::cursor::List;
 use super::extract::{Json, Path, Query};
+use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::routes::{Routes, long};
 
@@ -41,13 +42,19 @@ async fn list(
 }
 
 /// Make a token; its secret is in the answer, and nowhere else
-#[utoipa::path(post, path = "/v1/tokens", operation_id = "create_token", tag = "tokens", request_body = wire::NewToken,
+#[utoipa::path(post, path = "/v1/tokens", operation_id = "create_token", tag = "tokens", request_body = wire::asked::NewToken,
     responses((status = 201, description = "It is made", body = wire::TokenMade),
               (status = 409, response = super::ProblemAnswer)))]
 async fn create(
-    Visit { state, caller, .. }: Visit,
-    Json(new): Json<wire::NewToken>,
+    Visit {
+        state,
+        caller,
+        database,
+    }: Visit,
+    Json(new): Json<wire::asked::NewToken>,
 ) -> Result<impl IntoResponse> {
+    let workspaces = names::all(&database, new.workspaces.as_deref()).await?;
+    let new = new.with_ids(workspaces);
     if !caller.scope.covers(&new.workspaces.clone().into()) {
         let words = "a token cannot be for more workspaces than the one that makes it";
         return Err(Problem::new(Kind::Forbidden, words));

@@ -217,7 +217,7 @@ async fn on_this_machine_a_server_without_tokens_lets_nobody_in_unless_it_is_ope
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_makes_none_that_outlives_it() {
     let scene = Scene::new().await;
-    let new = |expires_at: Option<Timestamp>| wire::NewToken {
+    let new = |expires_at: Option<Timestamp>| wire::NewToken::<Uuid> {
         name: Uuid::now_v7().to_string(),
         role: wire::Role::Admin,
         workspaces: None,

@@ -235,7 +235,7 @@ async fn the_catalogue_is_made_changed_paused_and_deleted() {
     assert!(refused.to_string().contains("cycle"), "{refused}");
 
     let query = WorkflowQuery {
-        workspace_id: Some(workspace),
+        workspace_id: Some(workspace.into()),
         ..WorkflowQuery::default()
     };
     assert_eq!(client.workflows(&query).await.unwrap().items.len(), 1);

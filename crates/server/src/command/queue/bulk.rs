@@ -6,11 +6,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{BulkAnswer, BulkCancel, BulkRetry, CancellableStatus, RetriableStatus};
+use stationmaster_client::wire::{
+    BulkAnswer, BulkCancel, BulkRetry, CancellableStatus, Reference, RetriableStatus,
+};
 use uuid::Uuid;
 
 use super::super::Context;
-use super::super::arguments::{Caution, id, instant, word_of};
+use super::super::arguments::{Caution, instant, word_of};
+use super::super::names::{self, reference};
 use crate::output::counted;
 
 /// What to put back; every filter that is given must match.
@@ -18,11 +21,11 @@ use crate::output::counted;
 #[command(mut_arg("dry_run", |flag| flag.help("Only count what would be put back")))]
 pub(crate) struct RetryAllArgs {
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workspace: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Option<Reference>,
     /// Only of this workflow
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workflow: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workflow: Option<Reference>,
     /// Only what ended in this status
     #[arg(long, value_parser = word_of::<RetriableStatus>(["failed", "cancelled", "terminated", "timed_out"]), ignore_case = true)]
     status: Option<RetriableStatus>,
@@ -57,11 +60,11 @@ pub(crate) struct CancelAllArgs {
 #[group(required = true, multiple = true)]
 struct Cancellable {
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workspace: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Option<Reference>,
     /// Only of this workflow
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workflow: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workflow: Option<Reference>,
     /// Only in this status
     #[arg(long, value_parser = word_of::<CancellableStatus>(super::STATUSES[..3].to_vec()), ignore_case = true)]
     status: Option<CancellableStatus>,
@@ -88,16 +91,18 @@ pub(super) async fn retry_one(id: Uuid, client: &Client, context: &Context) -> R
 
 impl RetryAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
+        let client = context.client().await?;
+        let workspace = names::workspace_asked(&client, self.workspace.as_ref()).await?;
+        let workflow = names::workflow_asked(&client, workspace, self.workflow.as_ref()).await?;
         let request = |dry_run| BulkRetry {
-            workspace_id: self.workspace,
-            workflow_definition_id: self.workflow,
+            workspace_id: workspace,
+            workflow_definition_id: workflow,
             status: self.status,
             reason: self.reason.clone(),
             ended_after: self.ended_after,
             ended_before: self.ended_before,
             dry_run,
         };
-        let client = context.client().await?;
         let call = async |dry_run| client.retry_all(&request(dry_run), None).await;
         let question = |items: &str| format!("Put {items} back into the queue?");
         let (matching, retried) = bulk(&self.caution, "Retrying", question, call, context).await?;
@@ -113,16 +118,18 @@ impl RetryAllArgs {
 impl CancelAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let which = &self.which;
+        let client = context.client().await?;
+        let workspace = names::workspace_asked(&client, which.workspace.as_ref()).await?;
+        let workflow = names::workflow_asked(&client, workspace, which.workflow.as_ref()).await?;
         let request = |dry_run| BulkCancel {
-            workspace_id: which.workspace,
-            workflow_definition_id: which.workflow,
+            workspace_id: workspace,
+            workflow_definition_id: workflow,
             status: which.status,
             created_after: which.created_after,
             created_before: which.created_before,
             reason: self.reason.clone(),
             dry_run,
         };
-        let client = context.client().await?;
         let call = async |dry_run| client.cancel_all(&request(dry_run), None).await;
         let question = |items: &str| format!("Cancel {items}?");
         let (matching, cancelled) = bulk(&self.caution, "Cancelling", question, call, context).await?;
