@@ -61,7 +61,7 @@ impl From<db::Error> for Error {
 }
 
 /// Who has the name already, as far as the caller may know.
-fn taken(error: &db::Error) -> String {
+pub(crate) fn taken(error: &db::Error) -> String {
     match error.message() {
         // By an index: whoever has it came at the same moment, or is not to be seen.
         told if told.contains("unique constraint") => "the name is taken".to_owned(),

@@ -133,23 +133,49 @@ pub async fn workflow(
         Reference::Id(id) => return Ok(DefinitionId(*id)),
         Reference::Name(given) => given,
     };
-    let mut found = workflows_named(database, workspace, given).await?;
+    only_one(database, Noun::Workflow, workspace, given)
+        .await
+        .map(DefinitionId)
+}
+
+/// The alarm that is meant: by its name alone where no other workspace has one of that name, else as `workspace.alarm`.
+pub async fn alarm(database: &Database, reference: &Reference) -> Result<AlarmId, Error> {
+    match reference {
+        Reference::Id(id) => Ok(AlarmId(*id)),
+        Reference::Name(given) => only_one(database, Noun::Alarm, None, given).await.map(AlarmId),
+    }
+}
+
+/// The one thing of a workspace that has the name.
+async fn only_one(
+    database: &Database,
+    noun: Noun,
+    workspace: Option<WorkspaceId>,
+    given: &str,
+) -> Result<Uuid, Error> {
+    let mut found = named_within(database, noun, workspace, given).await?;
     match found.len() {
-        0 => Err(unknown(database, Noun::Workflow, given, workspace).await?),
-        1 => Ok(DefinitionId(found.remove(0).id)),
+        0 => Err(unknown(database, noun, given, workspace).await?),
+        1 => Ok(found.remove(0).id),
         _ => Err(Error::Several {
-            name: given.clone(),
+            name: given.to_owned(),
             which: found.iter().map(spelled).collect(),
         }),
     }
 }
 
-/// Workflows of a name, in the workspace or in the one that the name itself tells.
-async fn workflows_named(
+/// Workflows or alarms of a name, in the workspace or in the one that the name itself tells.
+async fn named_within(
     database: &Database,
+    noun: Noun,
     workspace: Option<WorkspaceId>,
     given: &str,
 ) -> Result<Vec<NameFound>, db::Error> {
+    let statement = match noun {
+        Noun::Workflow => statement!("names/workflow"),
+        Noun::Alarm => statement!("names/alarm"),
+        _ => return Ok(Vec::new()),
+    };
     let (within, name) = match given.rsplit_once('.') {
         Some((workspace, name)) => (Some(workspace), name),
         None => (None, given),
@@ -160,7 +186,7 @@ async fn workflows_named(
         Some(Reference::Name(name)) => (None, Some(fold(&name))),
         None => (workspace, None),
     };
-    let query = sqlx::query_as(statement!("names/workflow"))
+    let query = sqlx::query_as(statement)
         .bind(fold(name))
         .bind(workspace)
         .bind(within)
@@ -247,10 +273,11 @@ async fn named(
         return Ok(Vec::new());
     }
     match noun {
-        Noun::Workflow => workflows_named(database, workspace, text).await,
-        Noun::Workspace => {
+        Noun::Workflow | Noun::Alarm => named_within(database, noun, workspace, text).await,
+        Noun::Workspace | Noun::Server => {
             let name = fold(text);
-            let rows = listed(database, noun, Range::ALL, &name, workspace, 1).await?;
+            let most = i64::try_from(TOLD).unwrap_or_default();
+            let rows = listed(database, noun, Range::ALL, &name, workspace, most).await?;
             Ok(rows
                 .into_iter()
                 .filter(|found| found.name.as_deref() == Some(&name))
@@ -311,7 +338,7 @@ async fn beginning(
 ) -> Result<Vec<NameFound>, db::Error> {
     let one = |id, name, workspace| NameFound { id, name, workspace };
     let found: Vec<NameFound> = match noun {
-        Noun::Workspace | Noun::Workflow => {
+        Noun::Workspace | Noun::Workflow | Noun::Server => {
             let most = i64::try_from(TOLD).unwrap_or_default();
             listed(database, noun, range, "", workspace, most).await?
         }
@@ -331,9 +358,10 @@ async fn beginning(
             let before = Some(AlarmId(range.end()));
             let page = alarms::alarms(database, &query, workspace, before, TOLD).await?;
             let rows = page.rows.into_iter();
-            rows.map(|alarm| one(alarm.id, None, alarm.workspace)).collect()
+            rows.map(|alarm| one(alarm.id, alarm.name, alarm.workspace))
+                .collect()
         }
-        Noun::Token | Noun::Server => Vec::new(),
+        Noun::Token => Vec::new(),
     };
     Ok(found.into_iter().filter(|found| range.holds(found.id)).collect())
 }
@@ -359,7 +387,9 @@ async fn listed(
     let statement = match noun {
         Noun::Workspace => statement!("names/workspaces"),
         Noun::Workflow => statement!("names/workflows"),
-        _ => return Ok(Vec::new()),
+        Noun::Alarm => statement!("names/alarms"),
+        Noun::Server => statement!("names/servers"),
+        Noun::Token | Noun::Item | Noun::Execution => return Ok(Vec::new()),
     };
     let query = sqlx::query_as(statement)
         .bind(range.from)
@@ -377,12 +407,34 @@ async fn near(
     text: &str,
     workspace: Option<WorkspaceId>,
 ) -> Result<Vec<String>, db::Error> {
-    let wanted = text.to_ascii_lowercase();
-    let spell = |found: &NameFound| match (noun, workspace) {
-        (Noun::Workflow, None) => spelled(found),
-        _ => found.name.clone().unwrap_or_default(),
-    };
     let known = listed(database, noun, Range::ALL, "", workspace, COMPARED).await?;
+    let with_workspace = matches!(noun, Noun::Workflow | Noun::Alarm) && workspace.is_none();
+    Ok(resembling(&known, with_workspace, text))
+}
+
+/// What a text means among a few things: the one of that name, or those whose ids begin so; and what may have been meant.
+#[must_use]
+pub fn among(known: Vec<NameFound>, text: &str) -> NamesFound {
+    let near = resembling(&known, false, text);
+    let (id, name, range) = (Uuid::try_parse(text).ok(), fold(text), Range::of(text));
+    let is_meant = |one: &NameFound| Some(one.id) == id || one.name.as_deref() == Some(&name);
+    let mut items: Vec<NameFound> = known.iter().filter(|one| is_meant(one)).cloned().collect();
+    if items.is_empty() {
+        let begins = |one: &NameFound| range.is_some_and(|range| range.holds(one.id));
+        items = known.into_iter().filter(begins).take(TOLD).collect();
+    }
+    NamesFound { items, near }
+}
+
+fn resembling(known: &[NameFound], with_workspace: bool, text: &str) -> Vec<String> {
+    let wanted = text.trim().to_ascii_lowercase();
+    let spell = |found: &NameFound| {
+        if with_workspace {
+            spelled(found)
+        } else {
+            found.name.clone().unwrap_or_default()
+        }
+    };
     let known: Vec<(String, &NameFound)> = known.iter().map(|found| (spell(found), found)).collect();
     let begins = |(spelled, found): &&(String, &NameFound)| {
         spelled.starts_with(&wanted)
@@ -398,22 +450,20 @@ async fn near(
         .map(|(spelled, _)| spelled.clone())
         .collect();
     if !begin.is_empty() {
-        return Ok(begin);
+        return begin;
     }
-    let mut alike: Vec<(f64, &String)> = known
-        .iter()
-        .map(|(spelled, found)| {
-            let name = found.name.as_deref().unwrap_or_default();
-            let whole = strsim::normalized_damerau_levenshtein(&wanted, spelled);
-            (
-                whole.max(strsim::normalized_damerau_levenshtein(&wanted, name)),
-                spelled,
-            )
-        })
-        .filter(|(likeness, _)| *likeness >= RESEMBLES)
-        .collect();
+    let likeness = |(spelled, found): &(String, &NameFound)| {
+        let name = found.name.as_deref().unwrap_or_default();
+        let whole = strsim::normalized_damerau_levenshtein(&wanted, spelled);
+        (
+            whole.max(strsim::normalized_damerau_levenshtein(&wanted, name)),
+            spelled.clone(),
+        )
+    };
+    let mut alike: Vec<(f64, String)> = known.iter().map(likeness).collect();
+    alike.retain(|(likeness, _)| *likeness >= RESEMBLES);
     alike.sort_by(|one, other| other.0.total_cmp(&one.0));
-    Ok(alike.into_iter().take(5).map(|(_, name)| name.clone()).collect())
+    alike.into_iter().take(5).map(|(_, name)| name).collect()
 }
 
 #[cfg(test)]

@@ -228,6 +228,9 @@ pub struct Step {
     pub event: String,
     /// Who: a server, the engine, the reconciler, a token, or a person.
     pub actor: String,
+    /// The name of that server, when it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// Which execution, when it was about one.
     pub execution_id: Option<Uuid>,
     /// More words.

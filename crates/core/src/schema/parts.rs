@@ -30,7 +30,7 @@ macro_rules! parts {
 }
 
 /// In the order in which they are applied: a view comes after what it asks, a grant after what it is about.
-pub(super) static PARTS: [Part; 25] = parts![
+pub(super) static PARTS: [Part; 26] = parts![
     "servers/ring",
     "catalogue/names",
     "catalogue/functions",
@@ -54,6 +54,7 @@ pub(super) static PARTS: [Part; 25] = parts![
     "signals/comments",
     "locks/comments",
     "access/comments",
+    "servers/names",
     "servers/timeline",
     "servers/comments",
 ];

@@ -205,3 +205,69 @@ async fn work_is_enqueued_by_names_in_sql() {
         assert_eq!((code.as_str(), told.as_str()), ("23503", words));
     }
 }
+
+#[tokio::test]
+async fn two_servers_of_one_name_are_told_apart_and_histories_know_them_when_they_are_gone() {
+    let bed = Testbed::new().await;
+    let tenant = bed.tenant(2, NOOP).await;
+    let (one, other) = (
+        bed.server(crate::common::brisk()).await,
+        bed.server(crate::common::brisk()).await,
+    );
+    let query = "select name from stationmaster_internal.servers order by name";
+    let called: Vec<String> = sqlx::query_scalar(query).fetch_all(bed.pool()).await.unwrap();
+    assert_eq!(called.len(), 2);
+    assert_eq!(called[1], format!("{}-2", called[0]));
+    let item = bed.enqueue(tenant).await;
+    bed.reaches(item, "COMPLETED").await;
+    one.stop().await;
+    other.stop().await;
+    assert_eq!(bed.count("servers").await, 0, "they are gone");
+    let steps = stationmaster_core::executions::inspect::history(&bed.database, item)
+        .await
+        .unwrap();
+    let claimed = steps
+        .iter()
+        .find(|step| step.event == "claimed")
+        .expect("it was claimed");
+    assert!(
+        claimed.server.as_ref().is_some_and(|name| called.contains(name)),
+        "{claimed:?}"
+    );
+}
+
+#[tokio::test]
+async fn alarms_are_set_and_cancelled_by_names_in_sql() {
+    let bed = Testbed::new().await;
+    let (shop, _) = make(&bed, Some("shop")).await.unwrap();
+    let set = "select stationmaster.set_alarm('Shop', cron_expr => '30 2 * * *', name => 'Nightly Import')";
+    let alarm: Uuid = sqlx::query_scalar(set).fetch_one(bed.pool()).await.unwrap();
+    let seen: (Uuid, String, String) =
+        sqlx::query_as("select workspace_id, name, workspace from stationmaster.alarms where id = $1")
+            .bind(alarm)
+            .fetch_one(bed.pool())
+            .await
+            .unwrap();
+    assert_eq!(seen, (shop, "nightly-import".to_owned(), "shop".to_owned()));
+    let again = sqlx::query_scalar::<_, Uuid>(set).fetch_one(bed.pool()).await;
+    let (code, words) = refusal(again.unwrap_err());
+    assert_eq!(code, "23505");
+    assert!(
+        words.contains("nightly-import") && words.contains(&alarm.to_string()),
+        "{words}"
+    );
+    // By id as before, also written as a text.
+    for by_id in [
+        format!("select stationmaster.set_alarm('{shop}'::uuid, delay => '1 hour')"),
+        format!("select stationmaster.set_alarm('{shop}', delay => '1 hour')"),
+        format!("select stationmaster.set_alarm(workspace_id => '{shop}', delay => '1 hour')"),
+    ] {
+        bed.run(&by_id).await;
+    }
+    let cancel = "select stationmaster.cancel_alarm('shop', 'nightly-import')";
+    let status: String = sqlx::query_scalar(cancel).fetch_one(bed.pool()).await.unwrap();
+    assert_eq!(status, "cancelled");
+    // One that has ended gives its name up to the next.
+    let next: Uuid = sqlx::query_scalar(set).fetch_one(bed.pool()).await.unwrap();
+    assert_ne!(next, alarm);
+}

@@ -30,7 +30,10 @@ impl Described for Step {
     const COLUMNS: &'static [Column<Self>] = &[
         column("AT", |step| cell(moment(step.at))),
         column("EVENT", |step| cell(&step.event)),
-        column("BY", |step| cell(&step.actor)),
+        column("BY", |step| {
+            let server = step.server.as_ref().map(|name| format!("server {name}"));
+            cell(server.unwrap_or_else(|| step.actor.clone()))
+        }),
         column("DETAIL", |step| maybe(step.detail.as_ref())),
     ];
 }

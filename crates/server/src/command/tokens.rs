@@ -4,16 +4,13 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use futures::TryStreamExt as _;
-use futures::future::ready;
 use jiff::Timestamp;
-use stationmaster_client::wire::{NewToken, Reference, Role, Token};
+use stationmaster_client::wire::{NewToken, Noun, Reference, Role, Token};
 use stationmaster_client::{Client, Error};
-use uuid::Uuid;
 
 use super::Context;
 use super::arguments::{duration, text, word_of};
 use super::names::{self, reference};
-use crate::failure::{Kind, Refusal};
 use crate::output::{Column, Described, cell, column, id, printable, status, time, word};
 
 /// What to do with tokens.
@@ -25,8 +22,9 @@ pub(crate) enum Command {
     List,
     /// Let a token open no door any more; every server knows within five seconds
     Revoke {
-        /// The token: its id or its name
-        token: String,
+        /// The token
+        #[arg(value_parser = reference)]
+        token: Reference,
     },
 }
 
@@ -83,19 +81,11 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     }
 }
 
-/// By its id, or by the name of one that is not revoked.
-async fn revoke(which: &str, client: &Client) -> Result<Token> {
-    let found = if let Ok(id) = which.parse::<Uuid>() {
-        client.token(id).await?
-    } else {
-        let named = |token: &Token| ready(token.name == which && token.revoked_at.is_none());
-        let mut found = std::pin::pin!(client.all_tokens().try_filter(named));
-        let missing = || {
-            let advice = "See which there are: stationmaster tokens list";
-            Refusal::new(Kind::NotFound, format!("there is no token {which}"), advice)
-        };
-        found.try_next().await?.ok_or_else(missing)?
-    };
+/// By its name, its id, or the beginning of that.
+async fn revoke(which: &Reference, client: &Client) -> Result<Token> {
+    let found = client
+        .token(names::one(client, Noun::Token, None, which).await?)
+        .await?;
     client.revoke_token(found.id).await?;
     match client.token(found.id).await {
         // A token that revoked itself is told no more.

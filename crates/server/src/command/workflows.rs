@@ -8,6 +8,7 @@ use stationmaster_client::wire::{
     ItemStatus, NewVersion, QueueQuery, Reference, Workflow, WorkflowChange, WorkflowQuery,
 };
 use stationmaster_core::graph::Graph;
+use stationmaster_core::names::fold;
 use uuid::Uuid;
 
 use super::Context;
@@ -199,21 +200,29 @@ impl How {
 
 async fn create(args: CreateArgs, client: &Client, context: &Context) -> Result<()> {
     let id = args.id.unwrap_or_else(Uuid::now_v7);
-    if args.id.is_some() && client.workflow(id).await.is_ok() {
-        return Err(already_there("workflow", id).into());
+    let workspace = names::workspace(client, &args.workspace).await?;
+    let named = format!("{workspace}.{}", fold(&args.name));
+    for known in [args.id.map(Reference::from), Some(named.into())] {
+        if let Some(known) = known
+            && let Ok(there) = client.workflow(known).await
+        {
+            let name = format!("{}.{}", there.workspace, there.name);
+            return Err(already_there("workflow", &name).into());
+        }
     }
     // Looked at before anything is stored, so that a bad graph leaves no workflow behind.
     let graph = args.graph.as_deref().map(version).transpose()?;
-    let workspace = names::workspace(client, &args.workspace).await?;
     let change = args.how.change(workspace, Some(args.name));
     client.put_workflow(id, &change, None).await?;
     if let Some(graph) = &graph {
         client.add_version(id, graph, None).await?;
     }
-    say("Created", &client.workflow(id).await?, context)?;
+    let made = client.workflow(id).await?;
+    say("Created", &made, context)?;
     if graph.is_none() {
+        let name = format!("{}.{}", made.workspace, made.name);
         context.hint(&format!(
-            "It cannot run yet. Add a version: stationmaster workflows add-version {id} --graph FILE"
+            "It cannot run yet. Add a version: stationmaster workflows add-version {name} --graph FILE"
         ));
     }
     Ok(())

@@ -128,8 +128,12 @@ fn say(what: &str, workspace: &Workspace, context: &Context) -> Result<()> {
 
 async fn create(args: CreateArgs, client: &Client) -> Result<Workspace> {
     let id = args.id.unwrap_or_else(Uuid::now_v7);
-    if args.id.is_some() && client.workspace(id).await.is_ok() {
-        return Err(already_there("workspace", id).into());
+    for known in [args.id.map(Reference::from), Some(args.name.as_str().into())] {
+        if let Some(known) = known
+            && let Ok(there) = client.workspace(known).await
+        {
+            return Err(already_there("workspace", &there.name).into());
+        }
     }
     let change = WorkspaceChange {
         name: Some(args.name),

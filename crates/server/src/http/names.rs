@@ -4,7 +4,7 @@ use axum::Json as Answer;
 use stationmaster_client::wire::{self, Reference};
 use stationmaster_core::access::Role;
 use stationmaster_core::db::Database;
-use stationmaster_core::id::{DefinitionId, WorkspaceId};
+use stationmaster_core::id::{AlarmId, DefinitionId, WorkspaceId};
 use stationmaster_core::names;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -13,6 +13,7 @@ use super::caller::{Caller, Visit};
 use super::extract::Query;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::routes::{Routes, long};
+use super::tokens;
 
 pub(super) fn routes() -> Routes {
     Routes::of("name").viewer(long(routes!(find)))
@@ -23,7 +24,11 @@ pub(super) fn routes() -> Routes {
     responses((status = 200, description = "What was found, and what may have been meant", body = wire::NamesFound),
               (status = 404, response = super::ProblemAnswer)))]
 async fn find(
-    Visit { caller, database, .. }: Visit,
+    Visit {
+        state,
+        caller,
+        database,
+    }: Visit,
     Query(query): Query<wire::NameQuery>,
 ) -> Reply<wire::NamesFound> {
     if query.text.chars().count() > 200 {
@@ -34,7 +39,10 @@ async fn find(
         return Err(Problem::new(Kind::Forbidden, words));
     }
     let workspace = asked(&database, &caller, query.workspace_id.as_ref()).await?;
-    let found = names::find(&database, query.noun, &query.text, workspace).await?;
+    let mut found = names::find(&database, query.noun, &query.text, workspace).await?;
+    if query.noun == wire::Noun::Token {
+        found = tokens::seen(&state, &caller, &query.text).await?;
+    }
     Ok(Answer(found))
 }
 
@@ -116,4 +124,9 @@ pub(super) fn given(field: &str, name: Option<&str>) -> Result<()> {
         Some(Err(error)) => Err(Problem::field(field, error.to_string())),
         _ => Ok(()),
     }
+}
+
+/// The alarm that an address names.
+pub(super) async fn alarm(database: &Database, reference: &Reference) -> Result<AlarmId> {
+    Ok(names::alarm(database, reference).await?)
 }

@@ -83,6 +83,7 @@ impl Things {
         let path = path.replace("{project}", &self.project);
         let path = match operation.id.as_str() {
             "preview_fires" => format!("{path}?expr=@daily"),
+            "find_names" => format!("{path}?noun=workspace&text=w"),
             _ => path,
         };
         assert!(!path.contains('{'), "no value for a part of {path}");

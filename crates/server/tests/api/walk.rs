@@ -19,7 +19,7 @@ fn raw(json: &str) -> Box<RawValue> {
 async fn make_tenant(client: &Client, limit: i32, graph: &str) -> (Uuid, Uuid) {
     let (workspace, workflow) = (Uuid::now_v7(), Uuid::now_v7());
     let change = WorkspaceChange {
-        name: Some("north".to_owned()),
+        name: Some(format!("north {}", workspace.simple())),
         max_concurrent: Some(Some(limit)),
         ..WorkspaceChange::default()
     };

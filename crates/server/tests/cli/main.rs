@@ -10,6 +10,7 @@ mod doctor;
 mod errors;
 mod languages;
 mod locks;
+mod names;
 mod remote;
 mod remote_lanes;
 mod remote_locks;

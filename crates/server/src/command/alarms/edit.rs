@@ -59,6 +59,7 @@ impl EditArgs {
             cron_expr: when.cron_expr,
             timezone: when.timezone,
             target_url: self.wake.target.map(Some),
+            name: self.wake.name.map(Some),
             user_id: self.wake.user.map(Some),
             conversation_id: self.wake.conversation.map(Some),
             message: self.wake.message.map(Some),

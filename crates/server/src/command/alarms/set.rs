@@ -46,6 +46,7 @@ impl SetArgs {
             cron_expr: when.cron_expr,
             timezone: when.timezone,
             label: self.wake.label.unwrap_or_default(),
+            name: self.wake.name,
             target_url: self.wake.target,
             user_id: self.wake.user,
             conversation_id: self.wake.conversation,

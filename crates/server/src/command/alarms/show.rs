@@ -118,6 +118,7 @@ impl Described for Alarm {
     const COLUMNS: &'static [Column<Self>] = &[
         id("ID", |alarm| alarm.id),
         column("STATUS", |alarm| status(&word(&alarm.status))),
+        column("NAME", |alarm| maybe(alarm.name.as_ref())),
         long("LABEL", |alarm| Some(&alarm.label)),
         named("WORKSPACE", |alarm| {
             (alarm.workspace.as_deref(), alarm.workspace_id)
