@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    alarms, audit, bench, completions, config as show_config, contexts, dev, dispatchers, docs, doctor,
-    engine, executions, locks, man, migrate, plans, queue, serve, servers, signals, tokens, triggers,
+    alarms, apply, audit, bench, completions, config as show_config, contexts, dev, dispatchers, docs,
+    doctor, engine, executions, locks, man, migrate, plans, queue, serve, servers, signals, tokens, triggers,
     workflows, workspaces,
 };
 use crate::config::{Flags, TargetFlags};
@@ -62,6 +62,9 @@ pub(crate) enum Command {
 
     /// Look at everything that Stationmaster stands on, and say what to do; exit code 1 when there is a problem
     Doctor(doctor::DoctorArgs),
+
+    /// Make everything as a file says: plans, workspaces, workflows, triggers, alarms
+    Apply(apply::ApplyArgs),
 
     /// Tenants, their plans and limits
     #[command(subcommand)]

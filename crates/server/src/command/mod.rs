@@ -11,6 +11,7 @@
 use crate::cli::{Cli, Command};
 
 pub(crate) mod alarms;
+pub(crate) mod apply;
 mod arguments;
 pub(crate) mod audit;
 pub(crate) mod bench;
@@ -54,6 +55,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Bench(command) => bench::run(command, &context).await,
         Command::Migrate(args) => migrate::run(&args, &context).await,
         Command::Doctor(args) => doctor::run(&args, &context).await,
+        Command::Apply(args) => Box::pin(apply::run(args, &context)).await,
         Command::Workspaces(command) => workspaces::run(command, &context).await,
         Command::Plans(command) => plans::run(command, &context).await,
         Command::Workflows(command) => workflows::run(command, &context).await,

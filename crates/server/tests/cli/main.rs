@@ -4,6 +4,7 @@
 
 mod alarm_walk;
 mod alarms;
+mod apply;
 mod bench;
 mod contexts;
 mod doctor;
