@@ -284,7 +284,7 @@ async fn a_migration_that_has_to_wait_for_a_table_holds_nobody_else_up_for_long(
         )
         .await;
     let mut long = testbed.pool().begin().await.unwrap();
-    let insert = "insert into stationmaster.workspaces (name) values ('north')";
+    let insert = "insert into stationmaster.workspaces default values";
     sqlx::query(insert).execute(&mut *long).await.unwrap();
     let waits = "select count(*) from pg_locks l join pg_stat_activity a using (pid)
                  where not l.granted and l.relation = 'stationmaster.workspaces'::regclass and a.datname = current_database()";

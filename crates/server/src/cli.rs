@@ -23,16 +23,18 @@ pub(crate) struct Cli {
     #[arg(long, global = true)]
     json: bool,
 
-    /// How to print: tables with short ids, wide ones with whole ids, or JSON
+    /// How to print: table (short ids), wide (whole ids) or json
     #[arg(
-        short,
-        long,
+        short = 'o',
+        long = "format",
         global = true,
         value_name = "FORM",
         default_value = "table",
+        hide_default_value = true,
+        hide_possible_values = true,
         conflicts_with = "json"
     )]
-    output: Form,
+    form: Form,
 
     #[command(flatten)]
     pub(crate) target: TargetFlags,
@@ -144,7 +146,7 @@ pub(crate) enum Command {
 impl Cli {
     /// For whom to write.
     pub(crate) fn format(&self) -> Format {
-        if self.json || self.output == Form::Json {
+        if self.json || self.form == Form::Json {
             Format::Json
         } else {
             Format::People
@@ -153,7 +155,7 @@ impl Cli {
 
     /// How much room tables take.
     pub(crate) fn width(&self) -> Width {
-        if self.output == Form::Wide {
+        if self.form == Form::Wide {
             Width::Wide
         } else {
             Width::Usual
@@ -164,11 +166,9 @@ impl Cli {
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// Tables, with as much of each id as tells it from the others
+    // Told in the help of the flag: a text for each would make every page of help a long one.
     Table,
-    /// Tables with whole ids
     Wide,
-    /// JSON, as by --json
     Json,
 }
 

@@ -158,3 +158,8 @@ comment on function stationmaster.cancel_execution is
 
 comment on function stationmaster.enqueue is
     'Enqueues by the names of a workspace and of a workflow in it (ids are taken too), inside the caller''s transaction, and answers the id of the item; the rest is as of enqueue_execution()';
+
+comment on column stationmaster.workflow_execution_queue.workspace is 'The name of its workspace; null when that is gone. Only read';
+comment on column stationmaster.workflow_execution_queue.workflow is 'The name of its definition; null when that is gone. Only read';
+comment on column stationmaster.workflow_executions.workspace is 'The name of its workspace; null when that is gone';
+comment on column stationmaster.workflow_executions.workflow is 'The name of its definition; null when that is gone';

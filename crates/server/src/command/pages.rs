@@ -23,7 +23,7 @@ pub(crate) struct Newest<const MOST: i64 = 1_000> {
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=MOST))]
     limit: u32,
     /// Go on where the list before ended: what it said, with --json as `next_cursor` on stderr
-    #[arg(long, value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE", allow_hyphen_values = true)]
     before: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct InOrder {
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     /// Go on where the list before ended: what it said, with --json as `next_cursor` on stderr
-    #[arg(long, value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE", allow_hyphen_values = true)]
     after: Option<String>,
 }
 

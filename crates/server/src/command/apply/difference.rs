@@ -394,6 +394,7 @@ impl Step {
         let fields: Vec<String> = self
             .fields
             .iter()
+            .filter(|(_, values)| self.act == Act::Change || !values["to"].is_null())
             .map(|(field, values)| match (self.act, field.as_str()) {
                 (_, "graph" | "payload_schema" | "payload" | "message") => field.clone(),
                 (Act::Make, _) => format!("{field} {}", plain(&values["to"])),
