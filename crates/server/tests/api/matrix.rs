@@ -151,7 +151,7 @@ async fn things(scene: &Scene) -> Things {
     .await;
     let item = admin.enqueue(&request).await.unwrap().id;
     let new = wire::NewToken {
-        name: Uuid::now_v7().to_string(),
+        name: format!("t-{}", Uuid::now_v7()),
         role: wire::Role::Viewer,
         workspaces: Some(vec![tenant.workspace]),
         expires_at: None,

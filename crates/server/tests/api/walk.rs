@@ -208,8 +208,8 @@ async fn the_catalogue_is_made_changed_paused_and_deleted() {
     };
     let changed = client.put_workspace(workspace, &change, None).await.unwrap();
     assert_eq!(
-        (changed.limit, changed.max_concurrent, changed.name.as_str()),
-        (7, None, "north")
+        (changed.limit, changed.max_concurrent, changed.name),
+        (7, None, format!("north-{}", workspace.simple()))
     );
 
     let version = NewVersion {
