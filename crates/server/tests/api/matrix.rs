@@ -110,7 +110,7 @@ impl Things {
             "acquire_lock" => json!({ "at_most": 60 }),
             "extend_lock" => json!({ "token": 1, "at_most": 60 }),
             "create_token" => {
-                json!({ "name": Uuid::now_v7().to_string(), "role": "viewer", "workspaces": [self.tenant.workspace] })
+                json!({ "name": format!("t-{}", Uuid::now_v7()), "role": "viewer", "workspaces": [self.tenant.workspace] })
             }
             "set_alarm" => json!({ "workspace_id": self.tenant.workspace, "cron_expr": "@daily" }),
             "change_alarm" => json!({ "label": "changed" }),
