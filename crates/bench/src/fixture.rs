@@ -43,16 +43,15 @@ pub async fn make_workspaces(database: &Database, load: &Load) -> Result<()> {
     let graph = serde_json::json!({"nodes": [node]}).to_string();
     let mut transaction = database.pool().begin().await?;
     sqlx::query(
-        "insert into stationmaster.workspaces (id, name, plan, max_concurrent)
-         select id, 'bench-' || n, 'ENTERPRISE', l
-         from unnest($1::uuid[], $2::integer[]) with ordinality as w (id, l, n)",
+        "insert into stationmaster.workspaces (id, plan, max_concurrent)
+         select id, 'ENTERPRISE', l from unnest($1::uuid[], $2::integer[]) as w (id, l)",
     )
     .bind(&ids)
     .bind(&load.limits)
     .execute(&mut *transaction)
     .await?;
     sqlx::query(
-        "insert into stationmaster.workflow_definitions (workspace_id, name) select unnest($1::uuid[]), 'bench'",
+        "insert into stationmaster.workflow_definitions (workspace_id) select unnest($1::uuid[])",
     )
     .bind(&ids)
     .execute(&mut *transaction)

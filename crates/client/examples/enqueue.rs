@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde_json::value::to_raw_value;
-use stationmaster_client::wire::{Enqueue, Execution, ExecutionStatus};
+use stationmaster_client::wire::{Enqueue, Execution, ExecutionStatus, Reference};
 use stationmaster_client::{Client, wire};
 use uuid::Uuid;
 
@@ -17,24 +17,20 @@ async fn main() -> Result<()> {
     if let Ok(token) = std::env::var("STATIONMASTER_TOKEN") {
         builder = builder.token(token);
     }
-    let mut ids = std::env::args().skip(1);
-    let mut id = || {
-        ids.next()
-            .context("WORKSPACE and WORKFLOW")?
-            .parse()
-            .context("an id")
-    };
-    let execution = run(&builder.build(&url)?, id()?, id()?).await?;
+    // Names, or ids.
+    let mut arguments = std::env::args().skip(1).map(Reference::from);
+    let mut next = || arguments.next().context("WORKSPACE and WORKFLOW");
+    let execution = run(&builder.build(&url)?, next()?, next()?).await?;
     println!("{:?}: {:?}", execution.status, execution.output);
     Ok(())
 }
 
 /// Enqueues, listens, and answers with the execution when it has ended.
-pub(crate) async fn run(client: &Client, workspace: Uuid, workflow: Uuid) -> Result<Execution> {
+pub(crate) async fn run(client: &Client, workspace: Reference, workflow: Reference) -> Result<Execution> {
     // From before the request on, so that nothing is missed.
     let mut events = client.listen(
         wire::EventQuery {
-            workspace_id: Some(workspace),
+            workspace_id: Some(workspace.clone()),
             family: None,
         },
         None,

@@ -30,20 +30,25 @@ create table stationmaster.plans (
 insert into stationmaster.plans (name, max_concurrent, weight)
 values ('FREE', 1, 1), ('PRO', 5, 2), ('ENTERPRISE', 20, 4);
 
+-- Names are slugs, and no id looks like one. What is given becomes one by trigger (schema/catalogue/names.sql).
 create table stationmaster.workspaces (
     id             uuid primary key default stationmaster.new_id(),
-    name           text not null check (name <> ''),
+    name           text not null,
     plan           text not null default 'FREE' references stationmaster.plans (name) on update cascade,
     max_concurrent integer check (max_concurrent >= 0),
     paused         boolean not null default false,
     created_at     timestamptz not null default now(),
-    updated_at     timestamptz not null default now()
+    updated_at     timestamptz not null default now(),
+    constraint the_name_is_a_slug check (name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'
+           and name !~ '^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$')
 );
+
+create unique index workspaces_by_name on stationmaster.workspaces (name);
 
 create table stationmaster.workflow_definitions (
     id                 uuid primary key default stationmaster.new_id(),
     workspace_id       uuid not null references stationmaster.workspaces (id) on delete cascade,
-    name               text not null check (name <> ''),
+    name               text not null,
     task_queue         text check (task_queue <> ''),
     workflow_type      text check (workflow_type <> ''),
     max_attempts       integer check (max_attempts >= 1),
@@ -51,8 +56,11 @@ create table stationmaster.workflow_definitions (
     current_version_id uuid,
     paused             boolean not null default false,
     created_at         timestamptz not null default now(),
-    updated_at         timestamptz not null default now()
+    updated_at         timestamptz not null default now(),
+    constraint the_name_is_a_slug check (name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'
+           and name !~ '^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$')
 );
+create unique index workflow_definitions_by_name on stationmaster.workflow_definitions (name, workspace_id);
 create index workflow_definitions_by_workspace on stationmaster.workflow_definitions (workspace_id);
 create index workflow_definitions_paused on stationmaster.workflow_definitions (id) where paused;
 

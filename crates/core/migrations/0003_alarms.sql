@@ -15,6 +15,7 @@ create table stationmaster_internal.alarm_definitions (
     id              uuid primary key default stationmaster.new_id(),
     workspace_id    uuid not null,
     label           text not null default '',
+    name            text,
     kind            text not null check (kind in ('once', 'cron')),
     fire_at         timestamptz,
     civil_at        timestamp,
@@ -42,6 +43,8 @@ create table stationmaster_internal.alarm_definitions (
     created_at      timestamptz not null default now(),
     updated_at      timestamptz not null default now(),
     constraint the_label_has_at_most_200_characters check (length(label) <= 200),
+    constraint the_name_is_a_slug check (name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'
+        and name !~ '^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$'),
     constraint a_cron_alarm_has_an_expression_and_a_time_zone
         check (kind <> 'cron' or (cron_expr is not null and timezone is not null and fire_at is null and civil_at is null)),
     constraint an_alarm_for_once_has_an_instant_or_a_civil_time_with_its_zone
@@ -70,6 +73,7 @@ create table stationmaster_internal.alarm_definitions (
     constraint the_idempotency_key_has_1_to_256_characters check (length(idempotency_key) between 1 and 256),
     constraint the_trace_context_has_at_most_256_characters check (length(traceparent) <= 256)
 );
+create unique index alarm_definitions_by_name on stationmaster_internal.alarm_definitions (name, workspace_id) where name is not null;
 create unique index alarm_definitions_idempotency on stationmaster_internal.alarm_definitions (workspace_id, idempotency_key)
     where idempotency_key is not null;
 

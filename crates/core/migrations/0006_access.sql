@@ -2,7 +2,7 @@
 
 create table stationmaster_internal.tokens (
     id           uuid primary key default stationmaster.new_id(),
-    name         text not null check (name <> '' and length(name) <= 100),
+    name         text not null check (name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'),
     hash         bytea not null unique check (octet_length(hash) = 32),
     hint         text not null,
     role         text not null check (role in ('viewer', 'operator', 'admin')),

@@ -13,6 +13,12 @@ create table stationmaster_internal.servers (
     lease_until timestamptz not null
 ) with (fillfactor = 50);
 
+create table stationmaster_internal.server_names (
+    id    uuid primary key,
+    name  text not null,
+    since timestamptz not null default now()
+);
+
 create table stationmaster_internal.duties (
     name        text primary key,
     holder      uuid,

@@ -13,10 +13,11 @@ use crate::db::{self, Database, Write as _, statement, within};
 use crate::id::WorkspaceId;
 use crate::pages::{Page, Window};
 
-/// Lines that match, newest first, below a place.
+/// Lines that match, of the workspace that the query names; newest first, below a place.
 pub async fn list(
     database: &Database,
     query: &AuditQuery,
+    workspace: Option<WorkspaceId>,
     before: Option<i64>,
     limit: usize,
 ) -> Result<Page<AuditEntry, i64>, db::Error> {
@@ -24,7 +25,7 @@ pub async fn list(
     let window = Window::new(limit, plain);
     let mut session = database.session().await?;
     let candidates = sqlx::query_scalar(statement!("audit/candidates"))
-        .bind(database.among(query.workspace_id.map(WorkspaceId)))
+        .bind(database.among(workspace))
         .bind(before.unwrap_or(i64::MAX))
         .bind(window.candidates())
         .persistent(false);

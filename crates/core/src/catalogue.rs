@@ -36,6 +36,9 @@ pub enum Error {
     /// A value is out of its range.
     #[error("{0}")]
     Invalid(String),
+    /// The name is another one's.
+    #[error("{0}")]
+    Taken(String),
     /// It is not as the caller expects it to be.
     #[error("it was changed meanwhile, or is not there: look again")]
     Unexpected,
@@ -51,8 +54,18 @@ impl From<db::Error> for Error {
             Some(code) if code == "23514" || code.starts_with("22") || code.starts_with("54") => {
                 Self::Invalid(error.message())
             }
+            Some("23505") => Self::Taken(taken(&error)),
             _ => Self::Database(error),
         }
+    }
+}
+
+/// Who has the name already, as far as the caller may know.
+pub(crate) fn taken(error: &db::Error) -> String {
+    match error.message() {
+        // By an index: whoever has it came at the same moment, or is not to be seen.
+        told if told.contains("unique constraint") => "the name is taken".to_owned(),
+        told => told,
     }
 }
 

@@ -18,7 +18,7 @@
 //! * what became of it: [`failures`] (what needs a person, of whatever lane), [`bulk`] (the same done to everything that matches)
 //! * outside: [`engine`], [`wake`]
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
-//! * the rest: [`catalogue`], [`pages`] (of long lists), [`db`], [`schema`] (versions and parts), [`health`] (what
+//! * the rest: [`catalogue`], [`names`] (which thing is meant), [`pages`] (of long lists), [`db`], [`schema`] (versions and parts), [`health`] (what
 //!   can be seen of the database), [`retention`], [`observe`], and [`station`], which puts the lanes together on what it lends them,
 //!   `surroundings`
 
@@ -44,6 +44,7 @@ pub mod id;
 mod lane;
 mod listen;
 pub mod locks;
+pub mod names;
 pub mod observe;
 pub mod pages;
 mod pipeline;

@@ -4,16 +4,16 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    alarms, audit, bench, completions, config as show_config, contexts, dev, dispatchers, docs, doctor,
-    engine, executions, failures, locks, man, migrate, plans, queue, serve, servers, signals, tokens, top,
-    triggers, workflows, workspaces,
+    alarms, apply, audit, bench, completions, config as show_config, contexts, dev, dispatchers, docs,
+    doctor, engine, executions, failures, locks, man, migrate, plans, queue, serve, servers, signals, tokens,
+    top, triggers, workflows, workspaces,
 };
 use crate::config::{Flags, TargetFlags};
 use crate::failure;
-use crate::output::Format;
+use crate::output::{Format, Width};
 
 /// Durable dispatch: every piece of work leaves once, in time, and only when there is room
 #[derive(Debug, Parser)]
@@ -22,6 +22,19 @@ pub(crate) struct Cli {
     /// Print JSON instead of tables; errors too
     #[arg(long, global = true)]
     json: bool,
+
+    /// How to print: table (short ids), wide (whole ids) or json
+    #[arg(
+        short = 'o',
+        long = "format",
+        global = true,
+        value_name = "FORM",
+        default_value = "table",
+        hide_default_value = true,
+        hide_possible_values = true,
+        conflicts_with = "json"
+    )]
+    form: Form,
 
     #[command(flatten)]
     pub(crate) target: TargetFlags,
@@ -51,6 +64,9 @@ pub(crate) enum Command {
 
     /// Look at everything that Stationmaster stands on, and say what to do; exit code 1 when there is a problem
     Doctor(doctor::DoctorArgs),
+
+    /// Make everything as a file says: plans, workspaces, workflows, triggers, alarms
+    Apply(apply::ApplyArgs),
 
     /// Tenants, their plans and limits
     #[command(subcommand)]
@@ -136,8 +152,30 @@ pub(crate) enum Command {
 impl Cli {
     /// For whom to write.
     pub(crate) fn format(&self) -> Format {
-        if self.json { Format::Json } else { Format::People }
+        if self.json || self.form == Form::Json {
+            Format::Json
+        } else {
+            Format::People
+        }
     }
+
+    /// How much room tables take.
+    pub(crate) fn width(&self) -> Width {
+        if self.form == Form::Wide {
+            Width::Wide
+        } else {
+            Width::Usual
+        }
+    }
+}
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    // Told in the help of the flag: a text for each would make every page of help a long one.
+    Table,
+    Wide,
+    Json,
 }
 
 /// Reads the arguments of this process. Help and mistakes are printed here; the code is what to end with.

@@ -13,7 +13,7 @@ use serde::Serialize;
 mod columns;
 
 pub(crate) use columns::{
-    Column, Described, Names, column, details, in_details, in_table, long, named_rows, rows, time, workflow,
+    Column, Described, Width, column, details, id, in_details, in_table, long, named, rows, rows_in, time,
 };
 
 /// For whom to write.

@@ -13,13 +13,19 @@ use super::double;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct NewAlarm {
+pub struct NewAlarm<Id = Uuid> {
     /// Whose it is.
-    pub workspace_id: Uuid,
-    /// What people call it.
+    #[serde(alias = "workspace")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub workspace_id: Id,
+    /// What people call it, in any words.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(max_length = 200, default = ""))]
     pub label: String,
+    /// A name by which it can be referred to; it is kept as a slug, unique among the alarms of the workspace that have not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
+    pub name: Option<String>,
     /// Once, at this instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fire_at: Option<Timestamp>,
@@ -103,16 +109,25 @@ pub struct NewAlarm {
     pub traceparent: Option<String>,
 }
 
+with_ids! {
+    NewAlarm { workspace_id: To }
+    label, name, fire_at, delay, civil_at, cron_expr, timezone, target_url, user_id, conversation_id, message, payload, idempotency_key, max_failures, misfire, catch_up, misfire_window, overlap, dst, jitter, start_at, end_at, pause_after, traceparent
+}
+
 /// What to change of an alarm. What is left out stays as it is; `null` takes it away. Of `fire_at`, `delay`, `civil_at` and
 /// `cron_expr` at most one is given.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AlarmChange {
-    /// What people call it.
+    /// What people call it, in any words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 200))]
     pub label: Option<String>,
+    /// A name by which it can be referred to; `null` takes it away.
+    #[serde(default, deserialize_with = "double", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, min_length = 1, max_length = 200))]
+    pub name: Option<Option<String>>,
     /// Once, at this instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fire_at: Option<Timestamp>,
@@ -287,7 +302,11 @@ pub struct Alarm {
     pub id: Uuid,
     /// Whose it is.
     pub workspace_id: Uuid,
-    /// What people call it.
+    /// The name of that workspace; none when it is gone.
+    pub workspace: Option<String>,
+    /// Its name, if it was given one: a slug, unique in its workspace.
+    pub name: Option<String>,
+    /// What people call it, in any words.
     pub label: String,
     /// How often it fires.
     pub kind: AlarmKind,

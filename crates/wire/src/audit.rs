@@ -4,6 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::Reference;
+
 /// One line of the audit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -20,6 +22,8 @@ pub struct AuditEntry {
     pub action: String,
     /// In which workspace, when it was in one.
     pub workspace_id: Option<Uuid>,
+    /// The name of that workspace; none when it is gone.
+    pub workspace: Option<String>,
     /// To which thing.
     pub subject: String,
     /// More, such as the values before and after.
@@ -33,8 +37,9 @@ pub struct AuditEntry {
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct AuditQuery {
     /// Of this workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<Uuid>,
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workspace_id: Option<Reference>,
     /// By this actor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(max_length = 200))]

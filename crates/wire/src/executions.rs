@@ -5,15 +5,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::Reference;
+
 /// A request to run a workflow.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Enqueue {
+pub struct Enqueue<Id = Uuid> {
     /// For whom.
-    pub workspace_id: Uuid,
+    #[serde(alias = "workspace")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub workspace_id: Id,
     /// What.
-    pub workflow_definition_id: Uuid,
+    #[serde(alias = "workflow")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub workflow_definition_id: Id,
     /// With what; any JSON, `{}` when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
@@ -39,10 +45,23 @@ pub struct Enqueue {
     pub correlation_id: Option<String>,
 }
 
-impl Enqueue {
+with_ids! {
+    Enqueue { workspace_id: To, workflow_definition_id: To }
+    input, priority, run_at, idempotency_key, traceparent, correlation_id
+}
+
+impl Enqueue<Reference> {
+    /// A request by names, with nothing special about it.
+    #[must_use]
+    pub fn named(workspace: impl Into<Reference>, workflow: impl Into<Reference>) -> Self {
+        Self::new(workspace.into(), workflow.into())
+    }
+}
+
+impl<Id> Enqueue<Id> {
     /// A request with nothing special about it.
     #[must_use]
-    pub fn new(workspace_id: Uuid, workflow_definition_id: Uuid) -> Self {
+    pub fn new(workspace_id: Id, workflow_definition_id: Id) -> Self {
         Self {
             workspace_id,
             workflow_definition_id,
@@ -70,10 +89,10 @@ pub struct Enqueued {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BulkEnqueue {
+pub struct BulkEnqueue<Id = Uuid> {
     /// The requests.
-    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
-    pub items: Vec<Enqueue>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<super::asked::Enqueue>, min_items = 1, max_items = 1000))]
+    pub items: Vec<Enqueue<Id>>,
 }
 
 /// What became of many requests, in their order.
@@ -118,8 +137,12 @@ pub struct Execution {
     pub queue_item_id: Uuid,
     /// Whose it is.
     pub workspace_id: Uuid,
+    /// Its name; none when the workspace is gone.
+    pub workspace: Option<String>,
     /// What it runs.
     pub workflow_definition_id: Uuid,
+    /// Its name; none when the workflow is gone.
+    pub workflow: Option<String>,
     /// Which version of it.
     pub workflow_definition_version_id: Option<Uuid>,
     /// Where it stands.
@@ -169,11 +192,13 @@ pub struct Execution {
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct ExecutionQuery {
     /// Of this workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<Uuid>,
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workspace_id: Option<Reference>,
     /// Of this workflow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workflow_definition_id: Option<Uuid>,
+    #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workflow_definition_id: Option<Reference>,
     /// In this status. What ended badly and was followed by a retry is left out, unless `superseded` asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(inline))]

@@ -4,6 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::Reference;
+
 words! {
     /// What it is that failed.
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -30,8 +32,12 @@ pub struct FailureGroup {
     pub kind: FailureKind,
     /// Whose; none for signals of a project that belongs to nobody.
     pub workspace_id: Option<Uuid>,
+    /// The name of the workspace, while there is one.
+    pub workspace: Option<String>,
     /// What was to run; none for alarms and signals.
     pub workflow_definition_id: Option<Uuid>,
+    /// The name of the workflow, while there is one.
+    pub workflow: Option<String>,
     /// The alarm, when occurrences failed.
     pub alarm_id: Option<Uuid>,
     /// How many there are; counted up to 10,000, and 10,001 when there are more.
@@ -66,8 +72,12 @@ pub struct Failure {
     pub kind: FailureKind,
     /// Whose; none for a signal of a project that belongs to nobody.
     pub workspace_id: Option<Uuid>,
+    /// The name of the workspace, while there is one.
+    pub workspace: Option<String>,
     /// What was to run; none for alarms and signals.
     pub workflow_definition_id: Option<Uuid>,
+    /// The name of the workflow, while there is one.
+    pub workflow: Option<String>,
     /// When it ended.
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub at: Timestamp,
@@ -99,11 +109,13 @@ pub struct Failure {
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct FailureQuery {
     /// Of this workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<Uuid>,
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workspace_id: Option<Reference>,
     /// Of this workflow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workflow_definition_id: Option<Uuid>,
+    #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workflow_definition_id: Option<Reference>,
     /// Of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(inline))]
@@ -130,19 +142,21 @@ pub struct FailureQuery {
 
 /// Retries failures that match, or sets them aside, or stops trying what fails like them; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "Id: Deserialize<'de>"))]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BulkFailures {
+pub struct BulkFailures<Id = Uuid> {
     /// Of this group, or of the only one whose id begins so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_length = 4, max_length = 15))]
     pub group: Option<String>,
     /// Of this workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<Uuid>,
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub workspace_id: Option<Id>,
     /// Of this workflow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workflow_definition_id: Option<Uuid>,
+    #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub workflow_definition_id: Option<Id>,
     /// Of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<FailureKind>,
@@ -165,4 +179,9 @@ pub struct BulkFailures {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(default = false))]
     pub dry_run: bool,
+}
+
+with_ids! {
+    BulkFailures { workspace_id: Option<To>, workflow_definition_id: Option<To> }
+    group, kind, before, note, after, all, dry_run
 }

@@ -9,6 +9,8 @@
 
 #[macro_use]
 pub mod words;
+#[macro_use]
+mod names;
 
 mod alarms;
 mod audit;
@@ -50,6 +52,7 @@ pub use failures::{BulkFailures, Failure, FailureGroup, FailureKind, FailureQuer
 pub use locks::{
     Acquired, ExtendLock, Lock, LockExtended, LockQuery, LockRequest, Locks, Taken, UnlockAnswer,
 };
+pub use names::{NameFound, NameQuery, NamesFound, Noun, Reference, asked};
 pub use occurrences::{
     AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, BackfillItem, Backfilled, FiredByHand,
     NextFires, NextQuery, Occurrence, OccurrenceQuery, OccurrenceStatus, Upcoming,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use stationmaster_schedule::Fire;
 use uuid::Uuid;
 
+use super::Reference;
 use super::alarms::{Alarm, AlarmKind, AlarmStatus, Dst};
 
 /// A fire to come.
@@ -60,8 +61,9 @@ pub struct AlarmMade {
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct AlarmQuery {
     /// Of this workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<Uuid>,
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workspace_id: Option<Reference>,
     /// In this status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(inline))]

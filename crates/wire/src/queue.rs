@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::ExecutionStatus;
+use super::{ExecutionStatus, Reference};
 
 words! {
     /// Where an item stands.
@@ -33,8 +33,12 @@ pub struct QueueItem {
     pub id: Uuid,
     /// Whose it is.
     pub workspace_id: Uuid,
+    /// Its name; none when the workspace is gone.
+    pub workspace: Option<String>,
     /// What it runs.
     pub workflow_definition_id: Uuid,
+    /// Its name; none when the workflow is gone.
+    pub workflow: Option<String>,
     /// Its execution, once there is one.
     pub execution_id: Option<Uuid>,
     /// Where it stands.
@@ -133,11 +137,13 @@ pub enum Waiting {
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct QueueQuery {
     /// Of this workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<Uuid>,
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workspace_id: Option<Reference>,
     /// Of this workflow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workflow_definition_id: Option<Uuid>,
+    #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workflow_definition_id: Option<Reference>,
     /// In this status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(inline))]
@@ -224,6 +230,9 @@ pub struct Step {
     pub event: String,
     /// Who: a server, the engine, the reconciler, a token, or a person.
     pub actor: String,
+    /// The name of that server, when it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// Which execution, when it was about one.
     pub execution_id: Option<Uuid>,
     /// More words.
@@ -232,15 +241,17 @@ pub struct Step {
 
 /// Retries everything that ended badly and matches; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "Id: Deserialize<'de>"))]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BulkRetry {
+pub struct BulkRetry<Id = Uuid> {
     /// Of this workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<Uuid>,
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub workspace_id: Option<Id>,
     /// Of this workflow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workflow_definition_id: Option<Uuid>,
+    #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub workflow_definition_id: Option<Id>,
     /// That ended so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<RetriableStatus>,
@@ -268,6 +279,11 @@ pub struct BulkRetry {
     pub dry_run: bool,
 }
 
+with_ids! {
+    BulkRetry { workspace_id: Option<To>, workflow_definition_id: Option<To> }
+    status, end_reason, ended_after, ended_before, after, all, dry_run
+}
+
 words! {
     /// How something can have ended that can be retried.
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -285,15 +301,17 @@ words! {
 
 /// Cancels everything that waits or runs and matches; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "Id: Deserialize<'de>"))]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BulkCancel {
+pub struct BulkCancel<Id = Uuid> {
     /// Of this workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<Uuid>,
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub workspace_id: Option<Id>,
     /// Of this workflow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workflow_definition_id: Option<Uuid>,
+    #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub workflow_definition_id: Option<Id>,
     /// In this status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<CancellableStatus>,
@@ -321,6 +339,11 @@ pub struct BulkCancel {
     pub dry_run: bool,
 }
 
+with_ids! {
+    BulkCancel { workspace_id: Option<To>, workflow_definition_id: Option<To> }
+    status, created_after, created_before, reason, after, all, dry_run
+}
+
 words! {
     /// In which status something can be cancelled.
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -336,15 +359,17 @@ words! {
 
 /// Changes the priority of everything that waits and matches; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "Id: Deserialize<'de>"))]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BulkPriority {
+pub struct BulkPriority<Id = Uuid> {
     /// Of this workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<Uuid>,
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub workspace_id: Option<Id>,
     /// Of this workflow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workflow_definition_id: Option<Uuid>,
+    #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub workflow_definition_id: Option<Id>,
     /// Enqueued at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_after: Option<Timestamp>,
@@ -365,4 +390,9 @@ pub struct BulkPriority {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(default = false))]
     pub dry_run: bool,
+}
+
+with_ids! {
+    BulkPriority { workspace_id: Option<To>, workflow_definition_id: Option<To> }
+    created_after, created_before, priority, after, all, dry_run
 }

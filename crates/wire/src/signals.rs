@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::Reference;
+
 /// A signal to be sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,12 +86,13 @@ pub struct BulkSent {
 
 /// Puts every dead letter back that matches; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "Id: Deserialize<'de>"))]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BulkReplay {
+pub struct BulkReplay<Id = Uuid> {
     /// Of projects of this workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<Uuid>,
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub workspace_id: Option<Id>,
     /// Of this project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 200))]
@@ -121,6 +124,11 @@ pub struct BulkReplay {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(default = false))]
     pub dry_run: bool,
+}
+
+with_ids! {
+    BulkReplay { workspace_id: Option<To> }
+    project, task_queue, name, reason, before, after, all, dry_run
 }
 
 words! {
@@ -225,8 +233,12 @@ pub struct Trigger {
     pub name: String,
     /// What it starts.
     pub workflow_definition_id: Uuid,
+    /// Its name; none when the workflow is gone.
+    pub workflow: Option<String>,
     /// Whose project it is.
     pub workspace_id: Uuid,
+    /// Its name; none when the workspace is gone.
+    pub workspace: Option<String>,
     /// What the payload must look like, as a JSON schema.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeJson"))]
@@ -245,9 +257,11 @@ pub struct Trigger {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct TriggerChange {
+pub struct TriggerChange<Id = Uuid> {
     /// What it starts.
-    pub workflow_definition_id: Uuid,
+    #[serde(alias = "workflow")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub workflow_definition_id: Id,
     /// What the payload must look like, as a JSON schema; anything when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
@@ -258,14 +272,20 @@ pub struct TriggerChange {
     pub priority: i32,
 }
 
+with_ids! {
+    TriggerChange { workflow_definition_id: To }
+    payload_schema, priority
+}
+
 /// Which triggers; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct TriggerQuery {
     /// Of projects of this workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<Uuid>,
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workspace_id: Option<Reference>,
     /// Of this project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(max_length = 200))]

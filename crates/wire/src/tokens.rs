@@ -56,9 +56,9 @@ pub struct Token {
 
 /// A token to make.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "Id: Deserialize<'de>"))]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct NewToken {
+pub struct NewToken<Id = Uuid> {
     /// What people call it; unique among tokens that are not revoked.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 100))]
     pub name: String,
@@ -66,11 +66,16 @@ pub struct NewToken {
     pub role: Role,
     /// Where; all workspaces when left out. No more than the token that makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
-    pub workspaces: Option<Vec<Uuid>>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 1000))]
+    pub workspaces: Option<Vec<Id>>,
     /// When it ends; never when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+}
+
+with_ids! {
+    NewToken { workspaces: Option<Vec<To>> }
+    name, role, expires_at
 }
 
 /// A token that was made. The secret is told this once.

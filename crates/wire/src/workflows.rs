@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::Reference;
+
 /// A workflow definition.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -14,7 +16,9 @@ pub struct Workflow {
     pub id: Uuid,
     /// Whose it is.
     pub workspace_id: Uuid,
-    /// What people call it.
+    /// The name of that workspace.
+    pub workspace: String,
+    /// What people call it: a slug, unique in its workspace.
     pub name: String,
     /// The task queue that its workers poll; none: the server's setting.
     pub task_queue: Option<String>,
@@ -44,10 +48,12 @@ pub struct Workflow {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct WorkflowChange {
+pub struct WorkflowChange<Id = Uuid> {
     /// Whose it is. A workflow never moves to another workspace.
-    pub workspace_id: Uuid,
-    /// What people call it; its id when left out.
+    #[serde(alias = "workspace")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub workspace_id: Id,
+    /// What people call it; it is kept as a slug. One made of its id when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
     pub name: Option<String>,
@@ -72,10 +78,15 @@ pub struct WorkflowChange {
     pub paused: Option<bool>,
 }
 
-impl WorkflowChange {
+with_ids! {
+    WorkflowChange { workspace_id: To }
+    name, task_queue, workflow_type, max_attempts, published_version, paused
+}
+
+impl<Id> WorkflowChange<Id> {
     /// A change of a workflow of this workspace that changes nothing yet.
     #[must_use]
-    pub fn of(workspace_id: Uuid) -> Self {
+    pub fn of(workspace_id: Id) -> Self {
         Self {
             workspace_id,
             name: None,
@@ -94,8 +105,9 @@ impl WorkflowChange {
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct WorkflowQuery {
     /// Of this workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<Uuid>,
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workspace_id: Option<Reference>,
     /// How many at most; 50 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500))]

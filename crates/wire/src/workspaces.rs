@@ -13,7 +13,7 @@ use super::double;
 pub struct Workspace {
     /// Its id.
     pub id: Uuid,
-    /// What people call it.
+    /// What people call it: a slug, and the only one of that name.
     pub name: String,
     /// Its plan.
     pub plan: String,
@@ -43,7 +43,7 @@ pub struct Workspace {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkspaceChange {
-    /// What people call it; its id when left out.
+    /// What people call it; it is kept as a slug. One made of its id when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
     pub name: Option<String>,

@@ -113,7 +113,7 @@ async fn load(database: &Database, burst: Burst, receivers: &[Receiver]) -> Resu
         .iter()
         .map(|receiver| format!("http://{}/wake", receiver.address))
         .collect();
-    let workspace = "insert into stationmaster.workspaces (name) values ('bench') returning id";
+    let workspace = "insert into stationmaster.workspaces default values returning id";
     let workspace: uuid::Uuid = sqlx::query_scalar(workspace).fetch_one(database.pool()).await?;
     let ahead = Duration::from_secs(5) + Duration::from_micros(200) * u32::try_from(burst.alarms)?;
     let began = Instant::now();

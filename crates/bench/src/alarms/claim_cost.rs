@@ -58,7 +58,7 @@ async fn timed(database: &Database, url: &str, stored: usize) -> Result<Percenti
                 select w.id, 'once', case when n <= $2 then now() - interval '1 second'
                                           else now() + interval '1 day' + n * interval '1 second' end, 'bench'
                 from (select id from stationmaster.workspaces limit 1) w, generate_series(1, $1 + $2) n";
-    sqlx::query("insert into stationmaster.workspaces (name) values ('bench')")
+    sqlx::query("insert into stationmaster.workspaces default values")
         .execute(database.pool())
         .await?;
     sqlx::query(load)

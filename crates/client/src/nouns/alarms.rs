@@ -1,18 +1,18 @@
 //! Alarms and their occurrences.
 
 use reqwest::Method;
-use uuid::Uuid;
+use serde::Serialize;
 
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
     Alarm, AlarmChange, AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, Backfilled, FiredByHand,
-    NewAlarm, NextFires, NextQuery, Occurrence, OccurrenceQuery, Page, PageQuery,
+    NewAlarm, NextFires, NextQuery, Occurrence, OccurrenceQuery, Page, PageQuery, Reference,
 };
 
 impl Client {
     /// Sets an alarm. With an idempotency key in the request, a repeat gives the first alarm.
-    pub async fn set_alarm(&self, request: &NewAlarm) -> Result<AlarmMade> {
+    pub async fn set_alarm<Id: Serialize + Sync>(&self, request: &NewAlarm<Id>) -> Result<AlarmMade> {
         let mut call = self.post(&["alarms"]);
         if request.idempotency_key.is_some() {
             call = call.named_by_its_body();
@@ -26,55 +26,76 @@ impl Client {
     }
 
     /// One alarm and its coming fires.
-    pub async fn alarm(&self, id: Uuid) -> Result<AlarmDetails> {
-        self.get(&["alarms", &id.to_string()]).send().await
+    pub async fn alarm(&self, which: impl Into<Reference>) -> Result<AlarmDetails> {
+        self.get(&["alarms", &which.into().to_string()]).send().await
     }
 
     /// Changes an alarm; with a tag, only if it is still the one that was seen.
     pub async fn change_alarm(
         &self,
-        id: Uuid,
+        which: impl Into<Reference>,
         change: &AlarmChange,
         if_match: Option<&str>,
     ) -> Result<AlarmDetails> {
-        self.change(Method::PATCH, &["alarms", &id.to_string()], change, if_match)
-            .await
+        self.change(
+            Method::PATCH,
+            &["alarms", &which.into().to_string()],
+            change,
+            if_match,
+        )
+        .await
     }
 
     /// Cancels an alarm for good.
-    pub async fn cancel_alarm(&self, id: Uuid) -> Result<()> {
-        self.remove(&["alarms", &id.to_string()]).await
+    pub async fn cancel_alarm(&self, which: impl Into<Reference>) -> Result<()> {
+        self.remove(&["alarms", &which.into().to_string()]).await
     }
 
     /// Fires nothing more of an alarm.
-    pub async fn pause_alarm(&self, id: Uuid) -> Result<Alarm> {
-        self.post(&["alarms", &id.to_string(), "pause"]).send().await
+    pub async fn pause_alarm(&self, which: impl Into<Reference>) -> Result<Alarm> {
+        self.post(&["alarms", &which.into().to_string(), "pause"])
+            .send()
+            .await
     }
 
     /// Fires again, from the next instant on.
-    pub async fn resume_alarm(&self, id: Uuid) -> Result<Alarm> {
-        self.post(&["alarms", &id.to_string(), "resume"]).send().await
+    pub async fn resume_alarm(&self, which: impl Into<Reference>) -> Result<Alarm> {
+        self.post(&["alarms", &which.into().to_string(), "resume"])
+            .send()
+            .await
     }
 
     /// Fires an alarm now, beside its schedule.
-    pub async fn fire_alarm(&self, id: Uuid) -> Result<FiredByHand> {
-        self.post(&["alarms", &id.to_string(), "fire"]).send().await
+    pub async fn fire_alarm(&self, which: impl Into<Reference>) -> Result<FiredByHand> {
+        self.post(&["alarms", &which.into().to_string(), "fire"])
+            .send()
+            .await
     }
 
     /// The occurrences of an alarm, newest first.
-    pub async fn occurrences(&self, id: Uuid, query: &OccurrenceQuery) -> Result<Page<Occurrence>> {
-        self.read(&["alarms", &id.to_string(), "occurrences"], query)
+    pub async fn occurrences(
+        &self,
+        which: impl Into<Reference>,
+        query: &OccurrenceQuery,
+    ) -> Result<Page<Occurrence>> {
+        self.read(&["alarms", &which.into().to_string(), "occurrences"], query)
             .await
     }
 
     /// What was done to an alarm, newest first.
-    pub async fn alarm_history(&self, id: Uuid, query: &PageQuery) -> Result<Page<AlarmEvent>> {
-        self.read(&["alarms", &id.to_string(), "history"], query).await
+    pub async fn alarm_history(
+        &self,
+        which: impl Into<Reference>,
+        query: &PageQuery,
+    ) -> Result<Page<AlarmEvent>> {
+        self.read(&["alarms", &which.into().to_string(), "history"], query)
+            .await
     }
 
     /// Fires occurrences of the past, or tells which.
-    pub async fn backfill(&self, id: Uuid, range: &Backfill) -> Result<Backfilled> {
-        self.ask(&["alarms", &id.to_string(), "backfill"], range).await
+    pub async fn backfill(&self, which: impl Into<Reference>, range: &Backfill) -> Result<Backfilled> {
+        self.ask(&["alarms", &which.into().to_string(), "backfill"], range)
+            .await
     }
 
     /// When an expression would fire.

@@ -1,13 +1,13 @@
 //! Workspaces, plans, workflows and their versions.
 
 use reqwest::Method;
-use uuid::Uuid;
+use serde::Serialize;
 
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    NewVersion, Page, PageQuery, Plan, PlanChange, Plans, Version, VersionMade, Workflow, WorkflowChange,
-    WorkflowQuery, Workspace, WorkspaceChange,
+    NewVersion, Page, PageQuery, Plan, PlanChange, Plans, Reference, Version, VersionMade, Workflow,
+    WorkflowChange, WorkflowQuery, Workspace, WorkspaceChange,
 };
 
 impl Client {
@@ -17,34 +17,43 @@ impl Client {
     }
 
     /// One workspace.
-    pub async fn workspace(&self, id: Uuid) -> Result<Workspace> {
-        self.get(&["workspaces", &id.to_string()]).send().await
+    pub async fn workspace(&self, which: impl Into<Reference>) -> Result<Workspace> {
+        self.get(&["workspaces", &which.into().to_string()]).send().await
     }
 
     /// Makes a workspace or changes it; with a tag, only if it is still the one that was seen.
     pub async fn put_workspace(
         &self,
-        id: Uuid,
+        which: impl Into<Reference>,
         change: &WorkspaceChange,
         if_match: Option<&str>,
     ) -> Result<Workspace> {
-        self.change(Method::PUT, &["workspaces", &id.to_string()], change, if_match)
-            .await
+        self.change(
+            Method::PUT,
+            &["workspaces", &which.into().to_string()],
+            change,
+            if_match,
+        )
+        .await
     }
 
     /// Deletes a workspace and its workflows.
-    pub async fn delete_workspace(&self, id: Uuid) -> Result<()> {
-        self.remove(&["workspaces", &id.to_string()]).await
+    pub async fn delete_workspace(&self, which: impl Into<Reference>) -> Result<()> {
+        self.remove(&["workspaces", &which.into().to_string()]).await
     }
 
     /// Starts nothing more for a workspace.
-    pub async fn pause_workspace(&self, id: Uuid) -> Result<Workspace> {
-        self.post(&["workspaces", &id.to_string(), "pause"]).send().await
+    pub async fn pause_workspace(&self, which: impl Into<Reference>) -> Result<Workspace> {
+        self.post(&["workspaces", &which.into().to_string(), "pause"])
+            .send()
+            .await
     }
 
     /// Starts again.
-    pub async fn resume_workspace(&self, id: Uuid) -> Result<Workspace> {
-        self.post(&["workspaces", &id.to_string(), "resume"]).send().await
+    pub async fn resume_workspace(&self, which: impl Into<Reference>) -> Result<Workspace> {
+        self.post(&["workspaces", &which.into().to_string(), "resume"])
+            .send()
+            .await
     }
 
     /// The plans there are.
@@ -64,50 +73,63 @@ impl Client {
     }
 
     /// One workflow.
-    pub async fn workflow(&self, id: Uuid) -> Result<Workflow> {
-        self.get(&["workflows", &id.to_string()]).send().await
+    pub async fn workflow(&self, which: impl Into<Reference>) -> Result<Workflow> {
+        self.get(&["workflows", &which.into().to_string()]).send().await
     }
 
     /// Makes a workflow or changes it; with a tag, only if it is still the one that was seen.
-    pub async fn put_workflow(
+    pub async fn put_workflow<Id: Serialize + Sync>(
         &self,
-        id: Uuid,
-        change: &WorkflowChange,
+        which: impl Into<Reference>,
+        change: &WorkflowChange<Id>,
         if_match: Option<&str>,
     ) -> Result<Workflow> {
-        self.change(Method::PUT, &["workflows", &id.to_string()], change, if_match)
-            .await
+        self.change(
+            Method::PUT,
+            &["workflows", &which.into().to_string()],
+            change,
+            if_match,
+        )
+        .await
     }
 
     /// Deletes a workflow.
-    pub async fn delete_workflow(&self, id: Uuid) -> Result<()> {
-        self.remove(&["workflows", &id.to_string()]).await
+    pub async fn delete_workflow(&self, which: impl Into<Reference>) -> Result<()> {
+        self.remove(&["workflows", &which.into().to_string()]).await
     }
 
     /// Starts nothing more of a workflow.
-    pub async fn pause_workflow(&self, id: Uuid) -> Result<Workflow> {
-        self.post(&["workflows", &id.to_string(), "pause"]).send().await
+    pub async fn pause_workflow(&self, which: impl Into<Reference>) -> Result<Workflow> {
+        self.post(&["workflows", &which.into().to_string(), "pause"])
+            .send()
+            .await
     }
 
     /// Starts again.
-    pub async fn resume_workflow(&self, id: Uuid) -> Result<Workflow> {
-        self.post(&["workflows", &id.to_string(), "resume"]).send().await
+    pub async fn resume_workflow(&self, which: impl Into<Reference>) -> Result<Workflow> {
+        self.post(&["workflows", &which.into().to_string(), "resume"])
+            .send()
+            .await
     }
 
     /// Adds a version, once for its key; without one, once for this call.
     pub async fn add_version(
         &self,
-        id: Uuid,
+        which: impl Into<Reference>,
         version: &NewVersion,
         key: Option<&str>,
     ) -> Result<VersionMade> {
-        self.ask_once(&["workflows", &id.to_string(), "versions"], key, version)
-            .await
+        self.ask_once(
+            &["workflows", &which.into().to_string(), "versions"],
+            key,
+            version,
+        )
+        .await
     }
 
     /// The versions of a workflow, newest first.
-    pub async fn versions(&self, id: Uuid, query: &PageQuery) -> Result<Page<Version>> {
-        self.read(&["workflows", &id.to_string(), "versions"], query)
+    pub async fn versions(&self, which: impl Into<Reference>, query: &PageQuery) -> Result<Page<Version>> {
+        self.read(&["workflows", &which.into().to_string(), "versions"], query)
             .await
     }
 }

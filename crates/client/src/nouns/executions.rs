@@ -1,6 +1,7 @@
 //! Executions and the queue.
 
 use reqwest::Method;
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::Client;
@@ -13,7 +14,7 @@ use crate::wire::{
 
 impl Client {
     /// Asks for a workflow to run, once for the key of the request; without one, once for this call.
-    pub async fn enqueue(&self, request: &Enqueue) -> Result<Enqueued> {
+    pub async fn enqueue<Id: Serialize + Sync>(&self, request: &Enqueue<Id>) -> Result<Enqueued> {
         let mut call = self.post(&["executions"]);
         if request.idempotency_key.is_some() {
             call = call.named_by_its_body();
@@ -22,7 +23,10 @@ impl Client {
     }
 
     /// Asks for many at once, all or none.
-    pub async fn enqueue_all(&self, requests: Vec<Enqueue>) -> Result<Vec<Enqueued>> {
+    pub async fn enqueue_all<Id: Serialize + Sync>(
+        &self,
+        requests: Vec<Enqueue<Id>>,
+    ) -> Result<Vec<Enqueued>> {
         let request = BulkEnqueue { items: requests };
         let answer: BulkEnqueued = self.ask(&["executions", "bulk"], &request).await?;
         Ok(answer.items)
@@ -85,12 +89,20 @@ impl Client {
     }
 
     /// Puts everything back that ended badly and matches. Once for its key; without one, once for this call.
-    pub async fn retry_all(&self, filter: &BulkRetry, key: Option<&str>) -> Result<BulkAnswer> {
+    pub async fn retry_all<Id: Serialize + Sync>(
+        &self,
+        filter: &BulkRetry<Id>,
+        key: Option<&str>,
+    ) -> Result<BulkAnswer> {
         self.ask_once(&["queue", "retry"], key, filter).await
     }
 
     /// Cancels everything that waits or runs and matches. Once for its key; without one, once for this call.
-    pub async fn cancel_all(&self, filter: &BulkCancel, key: Option<&str>) -> Result<BulkAnswer> {
+    pub async fn cancel_all<Id: Serialize + Sync>(
+        &self,
+        filter: &BulkCancel<Id>,
+        key: Option<&str>,
+    ) -> Result<BulkAnswer> {
         self.ask_once(&["queue", "cancel"], key, filter).await
     }
 

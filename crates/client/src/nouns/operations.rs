@@ -1,17 +1,17 @@
-//! Tokens, audit, overview, servers.
+//! Tokens, audit, overview, servers, names.
 
-use uuid::Uuid;
+use serde::Serialize;
 
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    AuditEntry, AuditQuery, Examination, NewToken, Overview, OverviewQuery, Page, PageQuery, Server, Servers,
-    Token, TokenMade,
+    AuditEntry, AuditQuery, Examination, NameQuery, NamesFound, NewToken, Overview, OverviewQuery, Page,
+    PageQuery, Reference, Server, Servers, Token, TokenMade,
 };
 
 impl Client {
     /// Makes a token. Its secret is in the answer, and nowhere else.
-    pub async fn make_token(&self, token: &NewToken) -> Result<TokenMade> {
+    pub async fn make_token<Id: Serialize + Sync>(&self, token: &NewToken<Id>) -> Result<TokenMade> {
         self.post(&["tokens"]).unkept().json(token).send().await
     }
 
@@ -21,8 +21,8 @@ impl Client {
     }
 
     /// One token.
-    pub async fn token(&self, id: Uuid) -> Result<Token> {
-        self.get(&["tokens", &id.to_string()]).send().await
+    pub async fn token(&self, which: impl Into<Reference>) -> Result<Token> {
+        self.get(&["tokens", &which.into().to_string()]).send().await
     }
 
     /// The token that this client comes in with.
@@ -31,8 +31,8 @@ impl Client {
     }
 
     /// Revokes a token; every server forgets it within five seconds.
-    pub async fn revoke_token(&self, id: Uuid) -> Result<()> {
-        self.remove(&["tokens", &id.to_string()]).await
+    pub async fn revoke_token(&self, which: impl Into<Reference>) -> Result<()> {
+        self.remove(&["tokens", &which.into().to_string()]).await
     }
 
     /// Lines of the audit, newest first.
@@ -53,6 +53,11 @@ impl Client {
     /// What the server sees of everything that it stands on.
     pub async fn doctor(&self) -> Result<Examination> {
         self.get(&["doctor"]).send().await
+    }
+
+    /// What a text means: a name, an id, or the beginning of one.
+    pub async fn names(&self, query: &NameQuery) -> Result<NamesFound> {
+        self.read(&["names"], query).await
     }
 
     /// The servers that share the work.

@@ -1,6 +1,7 @@
 //! Signals, triggers, dispatchers.
 
 use reqwest::Method;
+use serde::Serialize;
 
 use crate::Client;
 use crate::error::Result;
@@ -39,7 +40,11 @@ impl Client {
     }
 
     /// Puts every dead letter back that matches. Once for its key; without one, once for this call.
-    pub async fn replay_all(&self, filter: &BulkReplay, key: Option<&str>) -> Result<BulkAnswer> {
+    pub async fn replay_all<Id: Serialize + Sync>(
+        &self,
+        filter: &BulkReplay<Id>,
+        key: Option<&str>,
+    ) -> Result<BulkAnswer> {
         self.ask_once(&["signals", "replay"], key, filter).await
     }
 
@@ -54,12 +59,12 @@ impl Client {
     }
 
     /// Makes a trigger or changes it.
-    pub async fn put_trigger(
+    pub async fn put_trigger<Id: Serialize + Sync>(
         &self,
         project: &str,
         name: &str,
         place: &TriggerPlace,
-        change: &TriggerChange,
+        change: &TriggerChange<Id>,
     ) -> Result<Trigger> {
         let call = self.call(Method::PUT, &["triggers", project, name]);
         call.query(place).json(change).send().await

@@ -92,7 +92,7 @@ async fn a_key_of_the_callers_own_is_used_as_it_is() {
         ..Enqueue::new(Uuid::now_v7(), Uuid::now_v7())
     };
     script.client.enqueue(&request).await.unwrap();
-    let filter = BulkCancel {
+    let filter: BulkCancel = BulkCancel {
         dry_run: true,
         ..BulkCancel::default()
     };

@@ -29,7 +29,7 @@ begin
     grant select on stationmaster_internal.occurrence_tries, stationmaster_internal.dispatcher_servers, stationmaster_internal.dispatcher_heartbeats,
         stationmaster.dispatcher_events, stationmaster_internal.events, stationmaster_internal.event_inbox to stationmaster_api;
     -- Without a policy, and nothing of a tenant in them: who serves, who looks, and how far events are numbered.
-    grant select on stationmaster_internal.servers, stationmaster_internal.duties, stationmaster_internal.attention, stationmaster_internal.event_sequence
+    grant select on stationmaster_internal.servers, stationmaster_internal.server_names, stationmaster_internal.duties, stationmaster_internal.attention, stationmaster_internal.event_sequence
         to stationmaster_api;
     grant select on stationmaster.workflow_execution_queue, stationmaster.workflow_executions, stationmaster.execution_history,
         stationmaster_internal.active_by_item, stationmaster_internal.finished_by_item, stationmaster.alarms, stationmaster.alarm_occurrences,

@@ -145,8 +145,16 @@ comment on table stationmaster_internal.zone_data is
 'Under which release of the time zone data the stored instants were computed.
 Room: alarms. Written by: the planner.';
 
-comment on function stationmaster.set_alarm is
+comment on function stationmaster.set_alarm(uuid, text, timestamptz, interval, timestamp, text, text, text, text, json, text, text, text, integer, text, integer, interval, text, text, interval, timestamptz, timestamptz, integer, text, text, uuid, text) is
     'Sets an alarm inside the caller''s transaction and answers its id. Of fire_at, delay, civil_at (with timezone) and cron_expr (with timezone, UTC when left out) exactly one is given. A server reads an expression or a civil time once the transaction is committed: then next_fire_at is there, or the alarm is failed and last_error says why. The same idempotency key with the same request gives the first alarm again; with another request it is an error (unique_violation)';
 
-comment on function stationmaster.cancel_alarm is
+comment on function stationmaster.cancel_alarm(uuid, text) is
     'Cancels an alarm inside the caller''s transaction. Answers its status: cancelled, or the one in which it had ended before';
+
+comment on function stationmaster.set_alarm(text, text, timestamptz, interval, timestamp, text, text, text, text, json, text, text, text, integer, text, integer, interval, text, text, interval, timestamptz, timestamptz, integer, text, text, uuid, text) is
+    'Sets an alarm of the workspace of this name (its id is taken too); the rest is as of set_alarm by id';
+comment on function stationmaster.cancel_alarm(text, text, text) is
+    'Cancels the alarm of this name in the workspace of that name (ids are taken too); the rest is as of cancel_alarm by id';
+comment on column stationmaster.alarms.name is 'Its name, if it was given one: a slug, unique in its workspace; one that has ended gives it up to the next';
+comment on column stationmaster.alarms.workspace is 'The name of its workspace; null when that is gone';
+comment on index stationmaster_internal.alarm_definitions_by_name is 'A name is one alarm''s in its workspace';

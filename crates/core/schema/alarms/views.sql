@@ -9,7 +9,8 @@ select d.id, d.workspace_id, d.label, d.kind, d.cron_expr, d.timezone, d.civil_a
        d.dst, d.misfire, d.catch_up, d.misfire_window, d.overlap, d.jitter, d.start_at, d.end_at, d.target_url, d.user_id,
        d.conversation_id, d.message, d.payload, d.max_failures, d.pause_after, d.idempotency_key, d.traceparent, d.set_by,
        d.created_at, d.updated_at,
-       exists (select from stationmaster_internal.alarm_unplanned u where u.alarm_id = d.id) as unplanned
+       exists (select from stationmaster_internal.alarm_unplanned u where u.alarm_id = d.id) as unplanned, d.name,
+       (select w.name from stationmaster.workspaces w where w.id = d.workspace_id) as workspace
 from stationmaster_internal.alarm_definitions d
 join stationmaster_internal.alarm_standings s on s.alarm_id = d.id;
 

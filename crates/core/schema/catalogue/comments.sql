@@ -15,7 +15,8 @@ comment on table stationmaster.workspaces is
 'A tenant. Deleting one cancels its alarms and fails what waits.
 Room: catalogue. Written by: people.';
 comment on column stationmaster.workspaces.id is 'The id; a new one when left out';
-comment on column stationmaster.workspaces.name is 'What people call it';
+comment on column stationmaster.workspaces.name is
+    'What people call it: a slug, unique. What is written is folded (stationmaster.slug); one made of the id when left out';
 comment on column stationmaster.workspaces.plan is 'Its plan, which gives its limit and its share';
 comment on column stationmaster.workspaces.max_concurrent is 'Its own limit; null: the plan''s';
 comment on column stationmaster.workspaces.paused is 'True: nothing of it is started until it is resumed';
@@ -27,7 +28,8 @@ comment on table stationmaster.workflow_definitions is
 Room: catalogue. Written by: people.';
 comment on column stationmaster.workflow_definitions.id is 'The id; a new one when left out';
 comment on column stationmaster.workflow_definitions.workspace_id is 'Whose it is';
-comment on column stationmaster.workflow_definitions.name is 'What people call it';
+comment on column stationmaster.workflow_definitions.name is
+    'What people call it: a slug, unique in its workspace. What is written is folded (stationmaster.slug); one made of the id when left out';
 comment on column stationmaster.workflow_definitions.task_queue is 'The task queue on Temporal; null: the server''s setting';
 comment on column stationmaster.workflow_definitions.workflow_type is
     'The workflow type on Temporal; null: the server''s setting';
@@ -60,3 +62,11 @@ comment on table stationmaster_internal.schema_parts is
 Room: catalogue. Written by: migrations.';
 
 comment on function stationmaster.new_id is 'A new id: a UUID of version 7, which grows with time. The default of every id';
+
+comment on index stationmaster.workspaces_by_name is 'A name is one workspace''s';
+comment on index stationmaster.workflow_definitions_by_name is 'A name is one workflow''s in its workspace; also the way from a name to all that have it';
+
+comment on function stationmaster.slug is
+    'What is given, as a name: lower case, every run of characters other than a-z, 0-9, - and _ one dash, at most 63 characters. Empty when nothing is left';
+comment on function stationmaster.workspace_id is 'The id of the workspace of this name; an id is answered as it is';
+comment on function stationmaster.workflow_id is 'The id of the workflow of this name in the workspace of that name; an id is answered as it is';

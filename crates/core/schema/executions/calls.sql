@@ -87,3 +87,19 @@ begin
     raise exception 'there is no execution or queue item %', cancel_execution.id using errcode = 'no_data_found';
 end
 $$;
+
+-- Enqueues by names (ids are taken too), inside the caller's transaction; the rest is as of enqueue_execution.
+create or replace function stationmaster.enqueue(
+    workspace text,
+    workflow text,
+    input jsonb default '{}',
+    priority integer default 0,
+    run_at timestamptz default null,
+    idempotency_key text default null,
+    traceparent text default null,
+    correlation_id text default null,
+    enqueued_by text default null
+) returns uuid language sql as $$
+    select stationmaster.enqueue_execution(stationmaster.workspace_id(workspace), stationmaster.workflow_id(workspace, workflow),
+                                           input, priority, run_at, idempotency_key, traceparent, correlation_id, enqueued_by)
+$$;

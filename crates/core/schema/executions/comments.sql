@@ -157,3 +157,11 @@ comment on function stationmaster.enqueue_execution is
 
 comment on function stationmaster.cancel_execution is
     'Cancels by the id of an execution or of a queue item, inside the caller''s transaction: at once while it waits, by way of the engine once it holds a slot. Answers CANCELLED, CANCELLING, or the status in which it had ended before';
+
+comment on function stationmaster.enqueue is
+    'Enqueues by the names of a workspace and of a workflow in it (ids are taken too), inside the caller''s transaction, and answers the id of the item; the rest is as of enqueue_execution()';
+
+comment on column stationmaster.workflow_execution_queue.workspace is 'The name of its workspace; null when that is gone. Only read';
+comment on column stationmaster.workflow_execution_queue.workflow is 'The name of its definition; null when that is gone. Only read';
+comment on column stationmaster.workflow_executions.workspace is 'The name of its workspace; null when that is gone';
+comment on column stationmaster.workflow_executions.workflow is 'The name of its definition; null when that is gone';

@@ -17,14 +17,18 @@ select p.item_id as id, p.workspace_id, p.workflow_definition_id, p.workflow_def
        (-p.rank)::integer as priority, coalesce(p.run_at, i.run_at) as run_at, i.idempotency_key::text, p.execution_id,
        'PENDING'::text as status, p.attempts as attempt_count, p.recoveries as recovery_count, i.created_at,
        null::timestamptz as claimed_at, null::timestamptz as dispatched_at, p.last_error, i.traceparent::text, i.correlation_id::text,
-       i.enqueued_by, null::text as outcome
+       i.enqueued_by,
+       (select w.name from stationmaster.workspaces w where w.id = p.workspace_id) as workspace,
+       (select d.name from stationmaster.workflow_definitions d where d.id = p.workflow_definition_id) as workflow, null::text as outcome
 from stationmaster_internal.queue_pending p
 left join stationmaster_internal.queue_items i on i.id = p.item_id
 union all
 select a.of_item, a.workspace_id, a.workflow_definition_id, a.workflow_definition_version_id, i.input,
        (-a.rank)::integer, i.run_at, i.idempotency_key, a.execution_id,
        case a.state when 'STARTING' then 'CLAIMED' else 'DISPATCHED' end, a.attempts, a.recoveries, i.created_at,
-       a.claimed_at, a.dispatched_at, null, i.traceparent, i.correlation_id, i.enqueued_by, null
+       a.claimed_at, a.dispatched_at, null, i.traceparent, i.correlation_id, i.enqueued_by,
+       (select w.name from stationmaster.workspaces w where w.id = a.workspace_id),
+       (select d.name from stationmaster.workflow_definitions d where d.id = a.workflow_definition_id), null
 from stationmaster_internal.active_by_item a
 left join stationmaster_internal.queue_items i on i.id = a.of_item
 union all
@@ -35,7 +39,9 @@ select f.of_item, f.workspace_id, f.workflow_definition_id, f.workflow_definitio
        case when coalesce(f.status, f.item_status) in ('FAILED', 'TERMINATED', 'TIMED_OUT')
             then stationmaster_internal.words_of_end(f.last_error, f.error, f.reason, coalesce(f.status, f.item_status))
             else f.last_error end,
-       i.traceparent, i.correlation_id, i.enqueued_by, f.status
+       i.traceparent, i.correlation_id, i.enqueued_by,
+       (select w.name from stationmaster.workspaces w where w.id = f.workspace_id),
+       (select d.name from stationmaster.workflow_definitions d where d.id = f.workflow_definition_id), f.status
 from stationmaster_internal.finished_by_item f
 left join stationmaster_internal.queue_items i on i.id = f.of_item
 where f.superseded_at is null;
@@ -57,7 +63,9 @@ values (new.id, new.workspace_id, new.workflow_definition_id,
         new.correlation_id, coalesce(new.enqueued_by, session_user))
 returning id, workspace_id, workflow_definition_id, workflow_definition_version_id, input::jsonb, priority, run_at::timestamptz,
           idempotency_key::text, null::uuid, 'PENDING'::text, 0, 0, created_at, null::timestamptz, null::timestamptz, null::text,
-          traceparent::text, correlation_id::text, enqueued_by, null::text;
+          traceparent::text, correlation_id::text, enqueued_by,
+          (select w.name from stationmaster.workspaces w where w.id = workspace_id),
+          (select d.name from stationmaster.workflow_definitions d where d.id = workflow_definition_id), null::text;
 
 -- COPY does not know rules; it comes in row by row, and each row goes by the rule.
 create or replace function stationmaster_internal.enqueue_row() returns trigger language plpgsql as $$
@@ -73,19 +81,25 @@ create or replace view stationmaster.workflow_executions with (security_invoker 
 select a.execution_id as id, a.of_item as queue_item_id, a.workspace_id, a.workflow_definition_id,
        a.workflow_definition_version_id, a.state as status, a.dispatched_at as started_at, null::timestamptz as completed_at,
        null::jsonb as error, i.input::jsonb, null::jsonb as output, a.claimed_at, a.engine, a.run_id, a.holder, null::text as reason,
-       a.attempts, a.recoveries, null::timestamptz as closed_at, null::timestamptz as superseded_at
+       a.attempts, a.recoveries, null::timestamptz as closed_at,
+       (select w.name from stationmaster.workspaces w where w.id = a.workspace_id) as workspace,
+       (select d.name from stationmaster.workflow_definitions d where d.id = a.workflow_definition_id) as workflow, null::timestamptz as superseded_at
 from stationmaster_internal.active_by_item a
 left join stationmaster_internal.queue_items i on i.id = a.of_item
 union all
 select p.execution_id, p.item_id, p.workspace_id, p.workflow_definition_id, p.workflow_definition_version_id,
-       'PENDING', null, null, null, i.input, null, null, null, null, null, null, p.attempts, p.recoveries, null, null
+       'PENDING', null, null, null, i.input, null, null, null, null, null, null, p.attempts, p.recoveries, null,
+       (select w.name from stationmaster.workspaces w where w.id = p.workspace_id),
+       (select d.name from stationmaster.workflow_definitions d where d.id = p.workflow_definition_id), null
 from stationmaster_internal.queue_pending p
 left join stationmaster_internal.queue_items i on i.id = p.item_id
 where p.execution_id is not null
 union all
 select f.execution_id, f.of_item, f.workspace_id, f.workflow_definition_id, f.workflow_definition_version_id,
        f.status, f.dispatched_at, f.finished_at, f.error, i.input, f.output, f.claimed_at, f.engine, f.run_id, f.holder,
-       f.reason, f.attempts, f.recoveries, f.closed_at, f.superseded_at
+       f.reason, f.attempts, f.recoveries, f.closed_at,
+       (select w.name from stationmaster.workspaces w where w.id = f.workspace_id),
+       (select d.name from stationmaster.workflow_definitions d where d.id = f.workflow_definition_id), f.superseded_at
 from stationmaster_internal.finished_by_item f
 left join stationmaster_internal.queue_items i on i.id = f.of_item
 where f.status is not null;

@@ -58,3 +58,7 @@ Room: servers. Written by: the numbering.';
 
 comment on function stationmaster.tell_steps is
     'Begins (true) or ends (false) to tell of the ordinary steps of executions in event_feed, for all servers; for the owner of the tables. It costs the statements that take the steps a few microseconds each. Answers what holds now';
+
+comment on table stationmaster_internal.server_names is
+'What servers are called, also those that are gone: histories name them by their ids.
+Room: servers. Written by: servers, when they register.';

@@ -2,7 +2,7 @@
 -- filter. Index: alarm_definitions_pkey, alarm_standings_pkey.
 -- $1 candidates, $2 status, $3 kind (null: any), $4 only of these workspaces, $5 a text in the label or the last error (null: any),
 -- $6 how many.
-select id, workspace_id, label, kind, cron_expr, timezone, to_char(civil_at, 'YYYY-MM-DD"T"HH24:MI:SS') as civil_at, fire_at,
+select id, workspace_id, (select w.name from stationmaster.workspaces w where w.id = workspace_id) as workspace, name, label, kind, cron_expr, timezone, to_char(civil_at, 'YYYY-MM-DD"T"HH24:MI:SS') as civil_at, fire_at,
        next_fire_at, status, failure_count, failed_in_a_row, last_error, last_fired_at, dst, misfire, catch_up,
        extract(epoch from misfire_window)::double precision as misfire_window, overlap,
        extract(epoch from jitter)::double precision as jitter, start_at, end_at, target_url, user_id, conversation_id, message,

@@ -5,4 +5,4 @@ select now() as now, stationmaster.set_alarm(
     cron_expr => $6, timezone => $7, target_url => $8, message => $9, payload => $10::text::json, user_id => $11,
     conversation_id => $12, idempotency_key => $13, max_failures => $14, misfire => $15, catch_up => $16,
     misfire_window => make_interval(secs => $17), overlap => $18, dst => $19, jitter => make_interval(secs => $20),
-    start_at => $21, end_at => $22, pause_after => $23, traceparent => $24, set_by => $25, id => $26) as alarm
+    start_at => $21, end_at => $22, pause_after => $23, traceparent => $24, set_by => $25, id => $26, name => $27) as alarm

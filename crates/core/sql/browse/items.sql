@@ -1,6 +1,7 @@
 -- The rows of a page of items, from its candidates; or one of them alone. Locks nothing. Index: the primary keys, executions_active_again, executions_finished_again.
 -- $1 candidates, $2 definition, $3 status, $4 pattern in input or last error (null: any), $5 how many.
-select id, workspace_id, workflow_definition_id, execution_id, status, priority, run_at, attempt_count, recovery_count,
+select id, workspace_id, (select w.name from stationmaster.workspaces w where w.id = workspace_id) as workspace, workflow_definition_id,
+       (select d.name from stationmaster.workflow_definitions d where d.id = workflow_definition_id) as workflow, execution_id, status, priority, run_at, attempt_count, recovery_count,
        created_at, claimed_at, dispatched_at, last_error, idempotency_key, correlation_id, enqueued_by, input::text as input, outcome
 from stationmaster.workflow_execution_queue
 where id = any ($1)

@@ -3,7 +3,7 @@
 -- $1 id, $2 workspace, $3 name, $4 task queue, $5 workflow type, $6 attempts, $7 published version, $8 paused.
 insert into stationmaster.workflow_definitions as d
     (id, workspace_id, name, task_queue, workflow_type, max_attempts, published_version, paused)
-values ($1, $2, coalesce($3, $1::text), $4, $5, $6, $7, coalesce($8, false))
+values ($1, $2, $3, $4, $5, $6, $7, coalesce($8, false))
 on conflict (id) do update
     set name = coalesce($3, d.name),
         task_queue = coalesce($4, d.task_queue),

@@ -45,7 +45,8 @@ with recursive spaces (workspace_id) as (
     limit $7
 )
 select lpad(to_hex(g.group_id), 15, '0') as id, newest.kind, nullif(g.workspace_id, '00000000-0000-0000-0000-000000000000') as workspace_id,
-       newest.workflow_definition_id, newest.alarm_id, counted.count, oldest.at as first_at, newest.at as last_at, newest.message,
+       (select w.name from stationmaster.workspaces w where w.id = g.workspace_id) as workspace, newest.workflow_definition_id,
+       (select d.name from stationmaster.workflow_definitions d where d.id = newest.workflow_definition_id) as workflow, newest.alarm_id, counted.count, oldest.at as first_at, newest.at as last_at, newest.message,
        newest.item_id as queue_item_id, newest.execution_id, newest.scheduled_for, newest.signal_id
 from groups g
 cross join lateral (

@@ -7,7 +7,9 @@
 -- $1 id, $2 name, $3 version, $4 engine, $5 engine answers, $6 claims, $7 lease in seconds.
 with beaten as (
     insert into stationmaster_internal.servers (id, name, version, engine, engine_up, claiming, lease_until)
-    values ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))
+    values ($1, case when exists (select from stationmaster_internal.servers s where s.id = $1) then $2
+                     else stationmaster_internal.register_server($1, $2) end,
+            $3, $4, $5, $6, now() + make_interval(secs => $7))
     on conflict (id) do update
         set seen_at = now(), lease_until = excluded.lease_until, engine_up = excluded.engine_up, claiming = excluded.claiming
         where servers.lease_until > clock_timestamp()

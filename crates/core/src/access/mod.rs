@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::db::{self, Database, Read as _, Write as _, statement, within};
 use crate::id::TokenId;
+use crate::names;
 
 pub mod answers;
 pub mod secret;
@@ -33,12 +34,7 @@ pub enum Error {
 
 /// Makes a token. The secret is in the answer, and nowhere else.
 pub async fn create(database: &Database, new: &NewToken, by: &str) -> Result<(Token, Secret), Error> {
-    let length = new.name.chars().count();
-    if new.name.trim().is_empty() || length > 100 || new.name.contains(char::is_control) {
-        return Err(Error::Invalid(
-            "a token's name has 1 to 100 characters, none of them a control character".to_owned(),
-        ));
-    }
+    let name = names::name(&new.name).map_err(|error| Error::Invalid(error.to_string()))?;
     if let Some(workspaces) = &new.workspaces
         && !(1..=1000).contains(&workspaces.len())
     {
@@ -49,7 +45,7 @@ pub async fn create(database: &Database, new: &NewToken, by: &str) -> Result<(To
     let secret = Secret::generate();
     let mut transaction = acting(database, by).await?;
     let query = sqlx::query_as(statement!("access/create"))
-        .bind(&new.name)
+        .bind(&name)
         .bind(secret.hash().to_vec())
         .bind(secret.hint())
         .bind(new.role)
@@ -62,7 +58,7 @@ pub async fn create(database: &Database, new: &NewToken, by: &str) -> Result<(To
             within(transaction.commit()).await?;
             Ok((token, secret))
         }
-        Err(error) if error.code().as_deref() == Some("23505") => Err(Error::NameTaken(new.name.clone())),
+        Err(error) if error.code().as_deref() == Some("23505") => Err(Error::NameTaken(name)),
         Err(error) => Err(error.into()),
     }
 }
@@ -85,12 +81,18 @@ pub async fn token(database: &Database, id: TokenId) -> Result<Option<Token>, db
     query.maybe(&database.own()).await
 }
 
+/// The token of this name, of those that are not revoked.
+pub async fn named(database: &Database, name: &str) -> Result<Option<Token>, db::Error> {
+    let query = sqlx::query_as(statement!("access/named")).bind(name);
+    query.maybe(&database.own()).await
+}
+
 /// Revokes a token by its id or by its name; every server forgets it within seconds. Revoking it again changes nothing.
 pub async fn revoke(database: &Database, which: &str, by: &str) -> Result<Token, Error> {
     let mut transaction = acting(database, by).await?;
     let query = sqlx::query_as(statement!("access/revoke"))
         .bind(which.parse::<Uuid>().ok())
-        .bind(which)
+        .bind(names::fold(which))
         .bind(by);
     let token = within(query.fetch_optional(&mut *transaction)).await?;
     within(transaction.commit()).await?;

@@ -19,6 +19,7 @@ use super::when::{When, seconds};
 use crate::catalogue::Expectation;
 use crate::db::{self, Database, statement, within};
 use crate::id::{AlarmId, WorkspaceId};
+use crate::names;
 
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -131,6 +132,10 @@ fn put_when(alarm: &mut Alarm, when: When, now: Timestamp) -> Result<(), Wrong> 
 
 fn put_rest(alarm: &mut Alarm, change: &AlarmChange) -> Result<(), Wrong> {
     put(&mut alarm.label, change.label.as_ref());
+    if let Some(name) = &change.name {
+        let kept = name.as_deref().map(names::name).transpose();
+        alarm.name = kept.map_err(|error| Wrong::of("name", error.to_string()))?;
+    }
     put(&mut alarm.target_url, change.target_url.as_ref());
     put(&mut alarm.user_id, change.user_id.as_ref());
     put(&mut alarm.conversation_id, change.conversation_id.as_ref());
@@ -215,7 +220,8 @@ async fn write(transaction: &mut sqlx::PgConnection, alarm: &Alarm) -> Result<()
         .bind(stamp(alarm.start_at))
         .bind(stamp(alarm.end_at))
         .bind(alarm.pause_after)
-        .bind(alarm.kind);
+        .bind(alarm.kind)
+        .bind(&alarm.name);
     within(query.execute(transaction))
         .await
         .map_err(|error| set::Error::of(error, WorkspaceId(alarm.workspace_id)))?;

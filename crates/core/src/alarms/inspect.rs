@@ -64,14 +64,15 @@ pub fn details(alarm: Alarm) -> AlarmDetails {
     AlarmDetails { alarm, upcoming }
 }
 
-/// Alarms in scope that match, newest first, older than an id.
+/// Alarms in scope, or of the workspace that the query names, that match; newest first, older than an id.
 pub async fn alarms(
     database: &Database,
     query: &AlarmQuery,
+    workspace: Option<WorkspaceId>,
     before: Option<AlarmId>,
     limit: usize,
 ) -> Result<Page<Alarm>, db::Error> {
-    let among = database.among(query.workspace_id.map(WorkspaceId));
+    let among = database.among(workspace);
     let few = query
         .status
         .filter(|status| matches!(status, AlarmStatus::Paused | AlarmStatus::Failed));

@@ -58,6 +58,9 @@ pub enum Error {
     /// The key was used for something else.
     #[error("the idempotency key was used in this workspace with another request")]
     Conflict,
+    /// The name is another one's.
+    #[error("{0}")]
+    NameTaken(String),
     /// The workspace is not there.
     #[error("there is no workspace {0}")]
     UnknownWorkspace(WorkspaceId),
@@ -82,6 +85,9 @@ impl Error {
         };
         match (error.code().as_deref(), constraint) {
             (Some("23503"), _) => Self::UnknownWorkspace(workspace),
+            (Some("23505"), Some(name)) if name == "alarm_definitions_by_name" => {
+                Self::NameTaken(crate::catalogue::taken(&error))
+            }
             (Some("23505"), _) => Self::Conflict,
             (Some("23514"), Some(name)) => Self::Invalid(demanded(&name)),
             _ if error.is_of(&["22", "23514", "54"]) => Self::Invalid(Wrong::with(error.message())),
@@ -94,6 +100,7 @@ impl Error {
 fn demanded(constraint: &str) -> Wrong {
     let fields = [
         ("the_label", "label"),
+        ("the_name", "name"),
         ("the_target", "target_url"),
         ("the_expression", "cron_expr"),
         ("the_time_zone", "timezone"),
@@ -204,7 +211,8 @@ async fn insert(
         .bind(request.pause_after.map(small))
         .bind(&request.traceparent)
         .bind(by)
-        .bind(id);
+        .bind(id)
+        .bind(&request.name);
     let answer: Result<(jiff_sqlx::Timestamp, AlarmId), _> = within(query.fetch_one(transaction)).await;
     let (now, alarm) = answer.map_err(|error| Error::of(error, WorkspaceId(request.workspace_id)))?;
     Ok((now.to_jiff(), alarm))

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use stationmaster_wire::{BulkAnswer, BulkCancel, CancellableStatus};
-pub use stationmaster_wire::{BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery};
+pub use stationmaster_wire::{BulkFailures, Failure, FailureGroup, FailureKind};
 use uuid::Uuid;
 
 use crate::alarms::{self, backfill};
@@ -20,7 +20,7 @@ use crate::bulk::{self, Pages, count, walk};
 use crate::columns::MaybeAt;
 use crate::db::{self, Database, Read as _, statement};
 use crate::executions::operate;
-use crate::id::{AlarmId, ItemId, WorkspaceId};
+use crate::id::{AlarmId, DefinitionId, ItemId, WorkspaceId};
 use crate::pages::like;
 use crate::signals::replay;
 
@@ -96,29 +96,46 @@ pub async fn find(database: &Database, text: &str) -> Result<GroupId, Error> {
     }
 }
 
+/// Which groups; every field that is given must match.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of this workspace.
+    pub workspace: Option<WorkspaceId>,
+    /// Of this definition.
+    pub definition: Option<DefinitionId>,
+    /// Of this kind.
+    pub kind: Option<FailureKind>,
+    /// In which something ended at this time or later.
+    pub after: Option<Timestamp>,
+    /// In which something ended before this time.
+    pub before: Option<Timestamp>,
+    /// With this text in the message of the last.
+    pub text: Option<String>,
+}
+
 /// The groups there are, the one with the newest failure first. At most 5,000 are looked at.
-pub async fn groups(database: &Database, query: &FailureQuery) -> Result<Vec<FailureGroup>, db::Error> {
-    ask(database, query, None).await
+pub async fn groups(database: &Database, filter: &Filter) -> Result<Vec<FailureGroup>, db::Error> {
+    ask(database, filter, None).await
 }
 
 /// One group; `None` when nothing of it needs a person any more.
 pub async fn group(database: &Database, group: GroupId) -> Result<Option<FailureGroup>, db::Error> {
-    let found = ask(database, &FailureQuery::default(), Some(group)).await?;
+    let found = ask(database, &Filter::default(), Some(group)).await?;
     Ok(found.into_iter().next())
 }
 
 async fn ask(
     database: &Database,
-    query: &FailureQuery,
+    filter: &Filter,
     group: Option<GroupId>,
 ) -> Result<Vec<FailureGroup>, db::Error> {
     sqlx::query_as(statement!("failures/groups"))
-        .bind(database.among(query.workspace_id.map(WorkspaceId)))
-        .bind(query.kind)
-        .bind(query.workflow_definition_id)
-        .bind(query.after.map(jiff_sqlx::Timestamp::from))
-        .bind(query.before.map(jiff_sqlx::Timestamp::from))
-        .bind(query.search.as_deref().map(like))
+        .bind(database.among(filter.workspace))
+        .bind(filter.kind)
+        .bind(filter.definition)
+        .bind(filter.after.map(jiff_sqlx::Timestamp::from))
+        .bind(filter.before.map(jiff_sqlx::Timestamp::from))
+        .bind(filter.text.as_deref().map(like))
         .bind(GROUPS)
         .bind(COUNTED)
         .bind(group.map(|group| group.0))

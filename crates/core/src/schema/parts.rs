@@ -30,8 +30,9 @@ macro_rules! parts {
 }
 
 /// In the order in which they are applied: a view comes after what it asks, a grant after what it is about.
-pub(super) static PARTS: [Part; 27] = parts![
+pub(super) static PARTS: [Part; 29] = parts![
     "servers/ring",
+    "catalogue/names",
     "catalogue/functions",
     "executions/functions",
     "executions/views",
@@ -56,6 +57,7 @@ pub(super) static PARTS: [Part; 27] = parts![
     "failures/comments",
     "locks/comments",
     "access/comments",
+    "servers/names",
     "servers/timeline",
     "servers/comments",
 ];

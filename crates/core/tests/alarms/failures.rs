@@ -1,6 +1,6 @@
 //! Occurrences that failed need a person, who tries them again under their old ids.
 
-use stationmaster_core::failures::{self, BulkFailures, FailureKind, FailureQuery};
+use stationmaster_core::failures::{self, BulkFailures, FailureKind, Filter};
 
 use crate::bed::Bed;
 use crate::common::receiver::Reply;
@@ -14,7 +14,7 @@ async fn a_failed_occurrence_is_a_failure_and_a_retry_fires_it_under_its_old_id(
     bed.until(id, "failed").await;
     let database = &bed.testbed.database;
     let groups = async || {
-        failures::groups(database, &FailureQuery::default())
+        failures::groups(database, &Filter::default())
             .await
             .unwrap()
     };
@@ -98,7 +98,7 @@ async fn what_a_cancelled_alarm_failed_to_deliver_is_not_tried_again_and_can_be_
     assert_eq!(failures::retry(database, &all, "alice").await.unwrap().items, 0);
     let aside = failures::set_aside(database, &all, "alice").await.unwrap();
     assert!(aside.items > 0, "{aside:?}");
-    let left = failures::groups(database, &FailureQuery::default())
+    let left = failures::groups(database, &Filter::default())
         .await
         .unwrap();
     assert_eq!(left.len(), 0, "{left:?}");

@@ -36,6 +36,7 @@ mod isolation;
 mod late_writes;
 mod limits;
 mod listing;
+mod names;
 mod one_owner;
 mod outage;
 mod pause;

@@ -10,7 +10,6 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use uuid::Uuid;
 
 use super::Context;
 use crate::config;
@@ -45,9 +44,13 @@ impl Caution {
 }
 
 /// What was to be made is there.
-pub(super) fn already_there(noun: &str, id: Uuid) -> Refusal {
-    let advice = format!("Change it: stationmaster {noun}s set {id}");
-    Refusal::new(Kind::Conflict, format!("there is a {noun} {id} already"), advice)
+pub(super) fn already_there(noun: &str, name: &str) -> Refusal {
+    let advice = format!("Change it: stationmaster {noun}s set {name}");
+    Refusal::new(
+        Kind::Conflict,
+        format!("there is a {noun} {name} already"),
+        advice,
+    )
 }
 
 /// One of these words, which mean what they mean on the wire; there some are written in capitals.

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use stationmaster_client::Client;
-use stationmaster_client::wire::{AuditEntry, AuditQuery};
-use uuid::Uuid;
+use stationmaster_client::wire::{AuditEntry, AuditQuery, Reference};
 
 use super::Context;
-use super::arguments::{id, text};
+use super::arguments::text;
+use super::names::{self, reference};
 use super::pages::Newest;
 use crate::output::{Column, Described, cell, column, maybe, moment, short};
 
@@ -22,8 +22,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workspace: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Option<Reference>,
     /// Only by this actor, as lists show it
     #[arg(long, value_parser = text)]
     actor: Option<String>,
@@ -39,14 +39,15 @@ pub(crate) struct ListArgs {
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     let Command::List(args) = command;
+    let client = context.client().await?;
+    let workspace = names::workspace_asked(&client, args.workspace.as_ref()).await?;
     let query = AuditQuery {
-        workspace_id: args.workspace,
+        workspace_id: workspace.map(Reference::from),
         actor: args.actor,
         action: args.action,
         subject: args.subject,
         ..AuditQuery::default()
     };
-    let client = context.client().await?;
     context.list(&client, args.part, query, Client::audit).await
 }
 
@@ -56,7 +57,10 @@ impl Described for AuditEntry {
         column("BY", |line| cell(&line.actor)),
         column("ACTION", |line| cell(&line.action)),
         column("SUBJECT", |line| cell(&line.subject)),
-        column("WORKSPACE", |line| maybe(line.workspace_id)),
+        column("WORKSPACE", |line| {
+            let id = line.workspace_id.map(|id| id.to_string());
+            maybe(line.workspace.clone().or(id))
+        }),
         column("DETAIL", |line| short(Some(&line.detail.to_string()))),
     ];
 }

@@ -86,8 +86,8 @@ async fn measure(requests: usize, record: &Record, all: &Client, scoped: &Client
         ("queue_pending", all, status(ItemStatus::Pending)),
         ("queue_failed", all, status(ItemStatus::Failed)),
         ("queue_dispatched", all, status(ItemStatus::Dispatched)),
-        ("queue_of_large_workspace", all, of(record.large)),
-        ("queue_of_small_workspace", all, of(record.small)),
+        ("queue_of_large_workspace", all, of(record.large.into())),
+        ("queue_of_small_workspace", all, of(record.small.into())),
         (
             "queue_search",
             all,
@@ -125,7 +125,7 @@ async fn measure(requests: usize, record: &Record, all: &Client, scoped: &Client
             "executions_of_small_workspace",
             all,
             ExecutionQuery {
-                workspace_id: Some(record.small),
+                workspace_id: Some(record.small.into()),
                 ..executions()
             },
         ),

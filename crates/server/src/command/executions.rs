@@ -6,20 +6,20 @@ use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
-    Complete, CompleteStatus, Execution, ExecutionQuery, ExecutionStatus, Step,
+    Complete, CompleteStatus, Execution, ExecutionQuery, ExecutionStatus, Noun, Reference, Step,
 };
-use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{id, instant, json, json_given, word_of};
+use super::arguments::{instant, json, json_given, word_of};
 use super::follow::{self, FollowArgs};
 use super::inspection::{Page, history, json_cell};
+use super::names::{self, reference};
 use super::queue::cancel::{CancelArgs, cancel};
 use super::watch::WatchArgs;
 use crate::failure::Refusal;
 use crate::output::{
-    Column, Described, cell, column, details, fields, in_details, in_table, long, maybe, status, time, word,
-    workflow,
+    Column, Described, cell, column, details, fields, id, in_details, in_table, long, maybe, named, status,
+    time, word,
 };
 
 /// What to do with executions.
@@ -30,8 +30,8 @@ pub(crate) enum Command {
     /// One execution, with its history
     Show {
         /// The execution
-        #[arg(value_parser = id::<Uuid>)]
-        id: Uuid,
+        #[arg(value_parser = reference)]
+        id: Reference,
     },
     /// Print each step of an execution as it comes, until it has ended; exit code 1 when it ended badly
     Watch(FollowArgs),
@@ -74,8 +74,8 @@ const STATUSES: [&str; 8] = [
 #[derive(Debug, Args)]
 pub(crate) struct CompleteArgs {
     /// The execution
-    #[arg(value_parser = id::<Uuid>)]
-    id: Uuid,
+    #[arg(value_parser = reference)]
+    id: Reference,
     /// How it ended; completed when left out, failed when there is an error
     #[arg(long, value_parser = word_of::<CompleteStatus>(STATUSES[3..].to_vec()), ignore_case = true)]
     status: Option<CompleteStatus>,
@@ -90,7 +90,7 @@ pub(crate) struct CompleteArgs {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::List(args) => list(args, context).await,
-        Command::Show { id } => show(id, &context.client().await?, context).await,
+        Command::Show { id } => show(&id, &context.client().await?, context).await,
         Command::Watch(args) => follow::run(&args, context).await,
         Command::Cancel(args) => cancel(&args, &context.client().await?, context).await,
         Command::Complete(args) => complete(args, context).await,
@@ -98,10 +98,12 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 }
 
 async fn list(args: ListArgs, context: &Context) -> Result<()> {
-    let (workspace, page) = (args.page.workspace, args.page);
+    let (client, page) = (context.client().await?, args.page);
+    let workspace = names::workspace_asked(&client, page.workspace.as_ref()).await?;
+    let workflow = names::workflow_asked(&client, workspace, page.workflow.as_ref()).await?;
     let query = ExecutionQuery {
-        workspace_id: workspace,
-        workflow_definition_id: page.workflow,
+        workspace_id: workspace.map(Reference::from),
+        workflow_definition_id: workflow.map(Reference::from),
         status: args.status,
         completed_after: args.ended_after,
         completed_before: args.ended_before,
@@ -110,7 +112,7 @@ async fn list(args: ListArgs, context: &Context) -> Result<()> {
     };
     let watch = args.watch;
     watch
-        .list(context, workspace, page.part, query, Client::executions)
+        .list(context, &client, workspace, page.part, query, Client::executions)
         .await
 }
 
@@ -121,7 +123,8 @@ struct Shown {
     history: Vec<Step>,
 }
 
-async fn show(id: Uuid, client: &Client, context: &Context) -> Result<()> {
+async fn show(id: &Reference, client: &Client, context: &Context) -> Result<()> {
+    let id = names::one(client, Noun::Execution, None, id).await?;
     let execution = client.execution(id).await?;
     let history = client.queue_history(execution.queue_item_id).await?.items;
     context.print(&Shown { execution, history }, |shown| {
@@ -132,12 +135,16 @@ async fn show(id: Uuid, client: &Client, context: &Context) -> Result<()> {
 
 impl Described for Execution {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("ID", |execution| cell(execution.id)),
+        id("ID", |execution| execution.id),
         column("STATUS", |execution| status(&word(&execution.status))),
         in_details(long("REASON", |execution| execution.reason.as_deref())),
         in_details(column("QUEUE ITEM", |execution| cell(execution.queue_item_id))),
-        in_details(column("WORKSPACE", |execution| cell(execution.workspace_id))),
-        workflow("WORKFLOW", |execution| execution.workflow_definition_id),
+        named("WORKSPACE", |execution| {
+            (execution.workspace.as_deref(), execution.workspace_id)
+        }),
+        named("WORKFLOW", |execution| {
+            (execution.workflow.as_deref(), execution.workflow_definition_id)
+        }),
         in_details(column("VERSION ID", |execution| {
             maybe(execution.workflow_definition_version_id)
         })),
@@ -179,7 +186,9 @@ async fn complete(args: CompleteArgs, context: &Context) -> Result<()> {
         output: json_given("the output", args.output, None)?,
         error: error.transpose()?,
     };
-    context.client().await?.complete(args.id, &completion).await?;
-    let words = format!("Execution {} is {}.", args.id, word(&status));
-    context.say(&serde_json::json!({ "id": args.id, "status": status }), words)
+    let client = context.client().await?;
+    let id = names::one(&client, Noun::Execution, None, &args.id).await?;
+    client.complete(id, &completion).await?;
+    let words = format!("Execution {id} is {}.", word(&status));
+    context.say(&serde_json::json!({ "id": id, "status": status }), words)
 }

@@ -5,12 +5,13 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery, PageQuery};
+use stationmaster_client::wire::{BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery, PageQuery, Reference};
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{Caution, explained, id, instant, text, word_of};
+use super::arguments::{Caution, explained, instant, text, word_of};
 use super::bulk::{self, Words};
+use super::names::{self, reference};
 use super::pages::Newest;
 use super::queue::CANCELS;
 use crate::output::{
@@ -53,11 +54,11 @@ enum Command {
 #[derive(Debug, Args)]
 struct ListArgs {
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workspace: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Option<Reference>,
     /// Only of this workflow
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workflow: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workflow: Option<Reference>,
     /// Only of this kind
     #[arg(long, value_parser = word_of::<FailureKind>(explained(&KINDS)), ignore_case = true)]
     kind: Option<FailureKind>,
@@ -112,11 +113,11 @@ struct Which {
     #[arg(value_parser = text)]
     group: Option<String>,
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workspace: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Option<Reference>,
     /// Only of this workflow
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workflow: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workflow: Option<Reference>,
     /// Only of this kind
     #[arg(long, value_parser = word_of::<FailureKind>(explained(&KINDS)), ignore_case = true)]
     kind: Option<FailureKind>,
@@ -150,15 +151,17 @@ pub(crate) async fn run(args: FailuresArgs, context: &Context) -> Result<()> {
 }
 
 async fn list(args: ListArgs, context: &Context) -> Result<()> {
+    let client = context.client().await?;
+    let workspace = names::workspace_asked(&client, args.workspace.as_ref()).await?;
+    let workflow = names::workflow_asked(&client, workspace, args.workflow.as_ref()).await?;
     let query = FailureQuery {
-        workspace_id: args.workspace,
-        workflow_definition_id: args.workflow,
+        workspace_id: workspace.map(Reference::from),
+        workflow_definition_id: workflow.map(Reference::from),
         kind: args.kind,
         after: args.after,
         search: args.search,
         ..FailureQuery::default()
     };
-    let client = context.client().await?;
     context.list(&client, args.part, query, Client::failures).await
 }
 
@@ -186,17 +189,37 @@ async fn show(group: &str, context: &Context) -> Result<()> {
     })
 }
 
+/// What is meant, by ids.
+struct Meant<'a> {
+    which: &'a Which,
+    workspace: Option<Uuid>,
+    workflow: Option<Uuid>,
+    note: Option<&'a String>,
+}
+
 impl Which {
-    fn request(&self, step: bulk::Step, note: Option<&String>) -> BulkFailures {
+    async fn meant<'a>(&'a self, client: &Client, note: Option<&'a String>) -> Result<Meant<'a>> {
+        let workspace = names::workspace_asked(client, self.workspace.as_ref()).await?;
+        Ok(Meant {
+            which: self,
+            workspace,
+            workflow: names::workflow_asked(client, workspace, self.workflow.as_ref()).await?,
+            note,
+        })
+    }
+}
+
+impl Meant<'_> {
+    fn request(&self, step: bulk::Step) -> BulkFailures {
         BulkFailures {
-            group: self.group.clone(),
+            group: self.which.group.clone(),
             workspace_id: self.workspace,
             workflow_definition_id: self.workflow,
-            kind: self.kind,
+            kind: self.which.kind,
             before: step.as_of,
-            note: note.cloned(),
+            note: self.note.cloned(),
             after: step.after,
-            all: self.all,
+            all: self.which.all,
             dry_run: step.dry_run,
         }
     }
@@ -204,7 +227,8 @@ impl Which {
 
 async fn retry(args: ActArgs, context: &Context) -> Result<()> {
     let client = context.client().await?;
-    let call = async |step| client.retry_failures(&args.which.request(step, None), None).await;
+    let meant = args.which.meant(&client, None).await?;
+    let call = async |step| client.retry_failures(&meant.request(step), None).await;
     let words = Words {
         doing: "Retrying",
         noun: "failure",
@@ -221,10 +245,8 @@ async fn retry(args: ActArgs, context: &Context) -> Result<()> {
 
 async fn set_aside(args: SetAsideArgs, context: &Context) -> Result<()> {
     let client = context.client().await?;
-    let call = async |step| {
-        let request = args.which.request(step, args.note.as_ref());
-        client.set_failures_aside(&request, None).await
-    };
+    let meant = args.which.meant(&client, args.note.as_ref()).await?;
+    let call = async |step| client.set_failures_aside(&meant.request(step), None).await;
     let words = Words {
         doing: "Setting aside",
         noun: "failure",
@@ -266,8 +288,17 @@ impl Described for FailureGroup {
                 group.count.to_string()
             })
         }),
-        in_details(column("WORKSPACE", |group| maybe(group.workspace_id))),
-        in_details(column("WORKFLOW", |group| maybe(group.workflow_definition_id))),
+        column("WORKSPACE", |group| {
+            maybe(group.workspace.clone().or(group.workspace_id.map(|id| id.to_string())))
+        }),
+        column("WORKFLOW", |group| {
+            maybe(
+                group
+                    .workflow
+                    .clone()
+                    .or(group.workflow_definition_id.map(|id| id.to_string())),
+            )
+        }),
         in_details(column("ALARM", |group| maybe(group.alarm_id))),
         time("FIRST", |group| Some(group.first_at)),
         time("LAST", |group| Some(group.last_at)),

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use stationmaster_client::wire::{Execution, ExecutionStatus, Step};
-use uuid::Uuid;
+use stationmaster_client::wire::{Execution, ExecutionStatus, Noun, Reference, Step};
 
 use super::Context;
-use super::arguments::{duration, id};
+use super::arguments::duration;
+use super::names::{self, reference};
 use super::watch::Pulse;
 use crate::failure::{Kind, Refusal};
 use crate::output::{Format, printable, word};
@@ -18,8 +18,8 @@ use crate::output::{Format, printable, word};
 #[derive(Debug, Args)]
 pub(crate) struct FollowArgs {
     /// The execution
-    #[arg(value_parser = id::<Uuid>)]
-    id: Uuid,
+    #[arg(value_parser = reference)]
+    id: Reference,
     /// Look again after this long at the latest
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     every: Duration,
@@ -28,12 +28,13 @@ pub(crate) struct FollowArgs {
 /// Prints each step as it comes. A bad end is a failure, so that a script may go on only after a good one.
 pub(super) async fn run(args: &FollowArgs, context: &Context) -> Result<()> {
     let client = context.client().await?;
-    let first = client.execution(args.id).await?;
+    let id = names::one(&client, Noun::Execution, None, &args.id).await?;
+    let first = client.execution(id).await?;
     let mut pulse = Pulse::new(&client, Some(first.workspace_id), args.every);
     let mut told = 0;
     loop {
         // The state first: whatever ends in between has its last step in the history then.
-        let execution = client.execution(args.id).await?;
+        let execution = client.execution(id).await?;
         let steps = client.queue_history(execution.queue_item_id).await?.items;
         for step in steps.iter().skip(told) {
             put(step, context.format)?;

@@ -3,10 +3,10 @@
 use clap::Args;
 use comfy_table::Cell;
 use serde_json::value::RawValue;
-use stationmaster_client::wire::Step;
-use uuid::Uuid;
+use stationmaster_client::wire::{Reference, Step};
 
-use super::arguments::{id, text};
+use super::arguments::text;
+use super::names::reference;
 use super::pages::Newest;
 use crate::output::{Column, Described, cell, column, maybe, moment, rows};
 
@@ -14,11 +14,11 @@ use crate::output::{Column, Described, cell, column, maybe, moment, rows};
 #[derive(Debug, Args)]
 pub(super) struct Page {
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    pub(super) workspace: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    pub(super) workspace: Option<Reference>,
     /// Only of this workflow
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    pub(super) workflow: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    pub(super) workflow: Option<Reference>,
     /// Only with this text in the input or in the error, in whatever case
     #[arg(long, value_name = "TEXT", value_parser = text)]
     pub(super) search: Option<String>,
@@ -30,7 +30,10 @@ impl Described for Step {
     const COLUMNS: &'static [Column<Self>] = &[
         column("AT", |step| cell(moment(step.at))),
         column("EVENT", |step| cell(&step.event)),
-        column("BY", |step| cell(&step.actor)),
+        column("BY", |step| {
+            let server = step.server.as_ref().map(|name| format!("server {name}"));
+            cell(server.unwrap_or_else(|| step.actor.clone()))
+        }),
         column("DETAIL", |step| maybe(step.detail.as_ref())),
     ];
 }

@@ -11,6 +11,7 @@
 use crate::cli::{Cli, Command};
 
 pub(crate) mod alarms;
+pub(crate) mod apply;
 mod arguments;
 pub(crate) mod audit;
 pub(crate) mod bench;
@@ -32,6 +33,7 @@ mod inspection;
 pub(crate) mod locks;
 pub(crate) mod man;
 pub(crate) mod migrate;
+mod names;
 mod pages;
 pub(crate) mod plans;
 pub(crate) mod queue;
@@ -49,13 +51,14 @@ pub(crate) use context::Context;
 
 /// Carries out a command.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
-    let context = Context::new(cli.format(), cli.target, cli.flags);
+    let context = Context::new((cli.format(), cli.width()), cli.target, cli.flags);
     match cli.command {
         Command::Serve(args) => serve::run(&args, &context).await,
         Command::Dev(args) => dev::run(&args, &context).await,
         Command::Bench(command) => bench::run(command, &context).await,
         Command::Migrate(args) => migrate::run(&args, &context).await,
         Command::Doctor(args) => doctor::run(&args, &context).await,
+        Command::Apply(args) => Box::pin(apply::run(args, &context)).await,
         Command::Workspaces(command) => workspaces::run(command, &context).await,
         Command::Plans(command) => plans::run(command, &context).await,
         Command::Workflows(command) => workflows::run(command, &context).await,

@@ -1,7 +1,6 @@
 //! Lists: as many things as were asked for, page after page, and where they go on. Every list is shown the same way; what is
 //! seen of a thing is told by its columns.
 
-use std::collections::hash_map::Entry;
 use std::io::{self, Write as _};
 
 use anyhow::Result;
@@ -9,10 +8,10 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 use stationmaster_client::wire::Page;
-use stationmaster_client::{Client, Error, Paged};
+use stationmaster_client::{Client, Paged};
 
 use super::Context;
-use crate::output::{Described, Format, Names, details, fields, named_rows, rows};
+use crate::output::{Described, Format, details, fields, rows_in};
 
 /// Things on one page of the API, at most.
 const PAGE: u32 = 500;
@@ -24,7 +23,7 @@ pub(crate) struct Newest<const MOST: i64 = 1_000> {
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=MOST))]
     limit: u32,
     /// Go on where the list before ended: what it said, with --json as `next_cursor` on stderr
-    #[arg(long, value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE", allow_hyphen_values = true)]
     before: Option<String>,
 }
 
@@ -35,7 +34,7 @@ pub(crate) struct InOrder {
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     /// Go on where the list before ended: what it said, with --json as `next_cursor` on stderr
-    #[arg(long, value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE", allow_hyphen_values = true)]
     after: Option<String>,
 }
 
@@ -130,36 +129,13 @@ pub(super) async fn view<Q: Paged, T: Described + Serialize>(
     part: &Part,
     query: Q,
     read: impl AsyncFn(&Client, &Q) -> stationmaster_client::Result<Page<T>>,
-    (format, again): (Format, bool),
+    (context, again): (&Context, bool),
 ) -> Result<View> {
     let Listed { rows: things, next } = listed(client, part, query, read).await?;
-    let names = match format {
-        Format::Json => Names::new(),
-        Format::People => names(client, &things).await?,
-    };
-    let text = format.view(&things[..], again, |things| named_rows(things, &names))?;
+    let text = context
+        .format
+        .view(&things[..], again, |things| rows_in(things, context.width))?;
     Ok(View { text, next })
-}
-
-/// The names of the workflows in a table. A table names few of them, so they are asked for one by one.
-async fn names<T: Described>(client: &Client, things: &[T]) -> Result<Names> {
-    let mut names = Names::new();
-    let workflows = |thing| {
-        T::COLUMNS
-            .iter()
-            .filter_map(move |column| column.workflow_of(thing))
-    };
-    for id in things.iter().flat_map(workflows) {
-        if let Entry::Vacant(place) = names.entry(id) {
-            let name = match client.workflow(id).await {
-                Ok(workflow) => workflow.name,
-                Err(Error::NotFound(_)) => "(deleted)".to_owned(),
-                Err(error) => return Err(error.into()),
-            };
-            place.insert(name);
-        }
-    }
-    Ok(names)
 }
 
 impl Context {
@@ -172,7 +148,7 @@ impl Context {
         read: impl AsyncFn(&Client, &Q) -> stationmaster_client::Result<Page<T>>,
     ) -> Result<()> {
         let part = part.into();
-        let View { text, next } = view(client, &part, query, read, (self.format, false)).await?;
+        let View { text, next } = view(client, &part, query, read, (self, false)).await?;
         writeln!(io::stdout().lock(), "{text}")?;
         part.say_where_it_ends(next.as_deref(), self.format);
         Ok(())
@@ -180,7 +156,7 @@ impl Context {
 
     /// Shows a whole list.
     pub(super) fn show_all<T: Described + Serialize>(&self, things: &[T]) -> Result<()> {
-        self.format.print(things, rows)
+        self.format.print(things, |things| rows_in(things, self.width))
     }
 
     /// Shows one thing.

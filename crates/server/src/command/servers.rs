@@ -5,7 +5,7 @@ use clap::Subcommand;
 use stationmaster_client::wire::Server;
 
 use super::Context;
-use crate::output::{Column, Described, age, cell, column, status};
+use crate::output::{Column, Described, age, cell, column, id, status};
 
 /// What to do with servers.
 #[derive(Debug, Subcommand)]
@@ -22,7 +22,7 @@ pub(crate) async fn run(command: &Command, context: &Context) -> Result<()> {
 
 impl Described for Server {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("ID", |server| cell(server.id)),
+        id("ID", |server| server.id),
         column("NAME", |server| cell(&server.name)),
         column("STATE", |server| status(state(server))),
         column("ENGINE", |server| cell(&server.engine)),

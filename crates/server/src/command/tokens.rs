@@ -4,16 +4,14 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use futures::TryStreamExt as _;
-use futures::future::ready;
 use jiff::Timestamp;
-use stationmaster_client::wire::{NewToken, Role, Token};
+use stationmaster_client::wire::{NewToken, Noun, Reference, Role, Token};
 use stationmaster_client::{Client, Error};
-use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{duration, id, text, word_of};
-use crate::failure::{Kind, Refusal};
-use crate::output::{Column, Described, cell, column, printable, status, time, word};
+use super::arguments::{duration, text, word_of};
+use super::names::{self, reference};
+use crate::output::{Column, Described, cell, column, id, printable, status, time, word};
 
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
@@ -24,8 +22,9 @@ pub(crate) enum Command {
     List,
     /// Let a token open no door any more; every server knows within five seconds
     Revoke {
-        /// The token: its id or its name
-        token: String,
+        /// The token
+        #[arg(value_parser = reference)]
+        token: Reference,
     },
 }
 
@@ -39,8 +38,8 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_parser = word_of::<Role>(["viewer", "operator", "admin"]))]
     role: Role,
     /// Only in this workspace; may be repeated, and left out for all
-    #[arg(long = "workspace", value_name = "ID", value_parser = id::<Uuid>)]
-    workspaces: Vec<Uuid>,
+    #[arg(long = "workspace", value_name = "NAME", value_parser = reference)]
+    workspaces: Vec<Reference>,
     /// How long it opens the door, as in 90d; for ever when left out
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     expires_in: Option<std::time::Duration>,
@@ -54,10 +53,14 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 .expires_in
                 .map(|time| Timestamp::now().checked_add(time))
                 .transpose()?;
+            let mut workspaces = Vec::with_capacity(args.workspaces.len());
+            for which in &args.workspaces {
+                workspaces.push(names::workspace(&client, which).await?);
+            }
             let new = NewToken {
                 name: args.name,
                 role: args.role,
-                workspaces: (!args.workspaces.is_empty()).then_some(args.workspaces),
+                workspaces: (!workspaces.is_empty()).then_some(workspaces),
                 expires_at,
             };
             let made = client.make_token(&new).await?;
@@ -78,19 +81,11 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     }
 }
 
-/// By its id, or by the name of one that is not revoked.
-async fn revoke(which: &str, client: &Client) -> Result<Token> {
-    let found = if let Ok(id) = which.parse() {
-        client.token(id).await?
-    } else {
-        let named = |token: &Token| ready(token.name == which && token.revoked_at.is_none());
-        let mut found = std::pin::pin!(client.all_tokens().try_filter(named));
-        let missing = || {
-            let advice = "See which there are: stationmaster tokens list";
-            Refusal::new(Kind::NotFound, format!("there is no token {which}"), advice)
-        };
-        found.try_next().await?.ok_or_else(missing)?
-    };
+/// By its name, its id, or the beginning of that.
+async fn revoke(which: &Reference, client: &Client) -> Result<Token> {
+    let found = client
+        .token(names::one(client, Noun::Token, None, which).await?)
+        .await?;
     client.revoke_token(found.id).await?;
     match client.token(found.id).await {
         // A token that revoked itself is told no more.
@@ -104,7 +99,7 @@ async fn revoke(which: &str, client: &Client) -> Result<Token> {
 
 impl Described for Token {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("ID", |token| cell(token.id)),
+        id("ID", |token| token.id),
         column("NAME", |token| cell(&token.name)),
         column("STATE", |token| status(state(token))),
         column("ROLE", |token| cell(word(&token.role))),

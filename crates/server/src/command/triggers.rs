@@ -4,13 +4,13 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{Trigger, TriggerChange, TriggerPlace, TriggerQuery};
-use uuid::Uuid;
+use stationmaster_client::wire::{Reference, Trigger, TriggerChange, TriggerPlace, TriggerQuery};
 
 use super::Context;
-use super::arguments::{id, json_given, text};
+use super::arguments::{json_given, text};
+use super::names::{self, reference};
 use super::pages::{Part, listed};
-use crate::output::{Column, Described, age, cell, column, maybe};
+use crate::output::{Column, Described, age, cell, column, maybe, named};
 
 /// What to do with triggers.
 #[derive(Debug, Subcommand)]
@@ -23,8 +23,8 @@ pub(crate) enum Command {
         #[arg(long, value_parser = text)]
         project: Option<String>,
         /// Only of projects of this workspace
-        #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-        workspace: Option<Uuid>,
+        #[arg(long, value_name = "NAME", value_parser = reference)]
+        workspace: Option<Reference>,
         /// At most so many
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
@@ -64,8 +64,8 @@ pub(crate) struct SetArgs {
     #[command(flatten)]
     which: Which,
     /// What it starts
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workflow: Uuid,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workflow: Reference,
     /// The file that holds the JSON schema of the payload; - for the standard input
     #[arg(long, value_name = "FILE")]
     schema: Option<String>,
@@ -90,12 +90,13 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             workspace,
             limit,
         } => {
+            let client = context.client().await?;
+            let workspace = names::workspace_asked(&client, workspace.as_ref()).await?;
             let query = TriggerQuery {
-                workspace_id: workspace,
+                workspace_id: workspace.map(Reference::from),
                 project,
                 ..TriggerQuery::default()
             };
-            let client = context.client().await?;
             let found = listed(&client, &Part::first(limit), query, Client::triggers).await?;
             context.show_all(&found.rows)?;
             if found.next.is_some() {
@@ -125,19 +126,24 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 }
 
 async fn set(args: SetArgs, context: &Context) -> Result<()> {
+    let schema = json_given("the schema", None, args.schema.as_deref())?;
+    let (which, client) = (args.which, context.client().await?);
     let change = TriggerChange {
-        workflow_definition_id: args.workflow,
-        payload_schema: json_given("the schema", None, args.schema.as_deref())?,
+        workflow_definition_id: names::workflow(&client, None, &args.workflow).await?,
+        payload_schema: schema,
         priority: args.priority,
     };
-    let (which, client) = (args.which, context.client().await?);
     let set = client
         .put_trigger(&which.project, &which.name, &which.place(), &change)
         .await?;
     context.print(&set, |set| {
         format!(
             "Signals {:?} of project {:?} start workflow {}.",
-            set.name, set.project, set.workflow_definition_id
+            set.name,
+            set.project,
+            set.workflow
+                .clone()
+                .unwrap_or_else(|| set.workflow_definition_id.to_string())
         )
     })
 }
@@ -149,7 +155,12 @@ impl Described for Trigger {
             cell(trigger.task_queue.as_deref().unwrap_or("(every)"))
         }),
         column("SIGNAL", |trigger| cell(&trigger.name)),
-        column("WORKFLOW", |trigger| cell(trigger.workflow_definition_id)),
+        named("WORKSPACE", |trigger| {
+            (trigger.workspace.as_deref(), trigger.workspace_id)
+        }),
+        named("WORKFLOW", |trigger| {
+            (trigger.workflow.as_deref(), trigger.workflow_definition_id)
+        }),
         column("SCHEMA", |trigger| {
             maybe(trigger.payload_schema.as_ref().map(|_| "yes"))
         }),

@@ -37,19 +37,20 @@ impl WatchArgs {
     pub(super) async fn list<Q: Paged + Clone, T: Described + Serialize>(
         &self,
         context: &Context,
+        client: &Client,
         workspace: Option<Uuid>,
         part: impl Into<Part>,
         query: Q,
         read: impl AsyncFn(&Client, &Q) -> stationmaster_client::Result<Page<T>>,
     ) -> Result<()> {
-        let (client, format) = (context.client().await?, context.format);
+        let format = context.format;
         if !self.watch {
-            return context.list(&client, part, query, read).await;
+            return context.list(client, part, query, read).await;
         }
         let part = part.into();
-        let draw = async || view(&client, &part, query.clone(), &read, (format, true)).await;
+        let draw = async || view(client, &part, query.clone(), &read, (context, true)).await;
         let mut text = draw().await?.text;
-        let mut pulse = Pulse::new(&client, workspace, self.every);
+        let mut pulse = Pulse::new(client, workspace, self.every);
         let mut shown = String::new();
         loop {
             if text != shown {
@@ -94,7 +95,7 @@ pub(super) struct Pulse {
 impl Pulse {
     pub(super) fn new(client: &Client, workspace: Option<Uuid>, every: Duration) -> Self {
         let query = EventQuery {
-            workspace_id: workspace,
+            workspace_id: workspace.map(Into::into),
             family: None,
         };
         Self {

@@ -5,16 +5,21 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
-    ItemStatus, NewVersion, QueueQuery, Workflow, WorkflowChange, WorkflowQuery,
+    ItemStatus, NewVersion, QueueQuery, Reference, Workflow, WorkflowChange, WorkflowQuery,
 };
 use stationmaster_core::graph::Graph;
+use stationmaster_core::names::fold;
 use uuid::Uuid;
 
 use super::Context;
 use super::arguments::{Caution, already_there, id, read, text};
+use super::names::{self, reference};
 use super::pages::{InOrder, Part, listed};
 use crate::failure::Refusal;
-use crate::output::{Column, Described, cell, column, in_details, in_table, maybe, printable, status, time};
+use crate::output::{
+    Column, Described, cell, column, id as id_column, in_details, in_table, maybe, named, printable, status,
+    time,
+};
 
 /// What to do with workflows.
 #[derive(Debug, Subcommand)]
@@ -24,8 +29,8 @@ pub(crate) enum Command {
     /// The workflows there are
     List {
         /// Only of this workspace
-        #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-        workspace: Option<Uuid>,
+        #[arg(long, value_name = "NAME", value_parser = reference)]
+        workspace: Option<Reference>,
         #[command(flatten)]
         part: InOrder,
     },
@@ -71,8 +76,14 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct One {
     /// The workflow
-    #[arg(value_parser = id::<Uuid>)]
-    id: Uuid,
+    #[arg(value_parser = reference)]
+    id: Reference,
+}
+
+impl One {
+    async fn meant(&self, client: &Client) -> Result<Uuid> {
+        names::workflow(client, None, &self.id).await
+    }
 }
 
 /// A new workflow.
@@ -82,8 +93,8 @@ pub(crate) struct CreateArgs {
     #[arg(value_parser = text)]
     name: String,
     /// Whose it is
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workspace: Uuid,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Reference,
     /// Its id; a new one when left out
     #[arg(long, value_parser = id::<Uuid>)]
     id: Option<Uuid>,
@@ -125,28 +136,49 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::Create(args) => create(args, &client, context).await,
         Command::List { workspace, part } => {
+            let workspace = names::workspace_asked(&client, workspace.as_ref()).await?;
             let query = WorkflowQuery {
-                workspace_id: workspace,
+                workspace_id: workspace.map(Reference::from),
                 ..WorkflowQuery::default()
             };
             context.list(&client, part, query, Client::workflows).await
         }
-        Command::Show(One { id }) => context.show(&client.workflow(id).await?),
+        Command::Show(one) => context.show(&client.workflow(one.meant(&client).await?).await?),
         Command::Set { one, change } => {
             let change = |workspace| change.how.change(workspace, change.name);
-            say("Changed", &alter(one.id, change, &client).await?, context)
+            say(
+                "Changed",
+                &alter(one.meant(&client).await?, change, &client).await?,
+                context,
+            )
         }
         Command::Publish { one, version } => {
             let change = |workspace| WorkflowChange {
                 published_version: Some(version),
                 ..WorkflowChange::of(workspace)
             };
-            say("Published", &alter(one.id, change, &client).await?, context)
+            say(
+                "Published",
+                &alter(one.meant(&client).await?, change, &client).await?,
+                context,
+            )
         }
-        Command::AddVersion { one, graph } => add_version(one.id, &graph, &client, context).await,
-        Command::Pause(One { id }) => say("Paused", &client.pause_workflow(id).await?, context),
-        Command::Resume(One { id }) => say("Resumed", &client.resume_workflow(id).await?, context),
-        Command::Delete { one, caution } => delete(one.id, &caution, &client, context).await,
+        Command::AddVersion { one, graph } => {
+            let id = one.meant(&client).await?;
+            add_version(id, &graph, &client, context).await
+        }
+        Command::Pause(one) => {
+            let id = one.meant(&client).await?;
+            say("Paused", &client.pause_workflow(id).await?, context)
+        }
+        Command::Resume(one) => {
+            let id = one.meant(&client).await?;
+            say("Resumed", &client.resume_workflow(id).await?, context)
+        }
+        Command::Delete { one, caution } => {
+            let id = one.meant(&client).await?;
+            delete(id, &caution, &client, context).await
+        }
     }
 }
 
@@ -168,20 +200,29 @@ impl How {
 
 async fn create(args: CreateArgs, client: &Client, context: &Context) -> Result<()> {
     let id = args.id.unwrap_or_else(Uuid::now_v7);
-    if args.id.is_some() && client.workflow(id).await.is_ok() {
-        return Err(already_there("workflow", id).into());
+    let workspace = names::workspace(client, &args.workspace).await?;
+    let named = format!("{workspace}.{}", fold(&args.name));
+    for known in [args.id.map(Reference::from), Some(named.into())] {
+        if let Some(known) = known
+            && let Ok(there) = client.workflow(known).await
+        {
+            let name = format!("{}.{}", there.workspace, there.name);
+            return Err(already_there("workflow", &name).into());
+        }
     }
     // Looked at before anything is stored, so that a bad graph leaves no workflow behind.
     let graph = args.graph.as_deref().map(version).transpose()?;
-    let change = args.how.change(args.workspace, Some(args.name));
+    let change = args.how.change(workspace, Some(args.name));
     client.put_workflow(id, &change, None).await?;
     if let Some(graph) = &graph {
         client.add_version(id, graph, None).await?;
     }
-    say("Created", &client.workflow(id).await?, context)?;
+    let made = client.workflow(id).await?;
+    say("Created", &made, context)?;
     if graph.is_none() {
+        let name = format!("{}.{}", made.workspace, made.name);
         context.hint(&format!(
-            "It cannot run yet. Add a version: stationmaster workflows add-version {id} --graph FILE"
+            "It cannot run yet. Add a version: stationmaster workflows add-version {name} --graph FILE"
         ));
     }
     Ok(())
@@ -241,7 +282,7 @@ async fn delete(id: Uuid, caution: &Caution, client: &Client, context: &Context)
     const MOST: u32 = 1_000;
     let workflow = client.workflow(id).await?;
     let query = QueueQuery {
-        workflow_definition_id: Some(id),
+        workflow_definition_id: Some(id.into()),
         status: Some(ItemStatus::Pending),
         ..QueueQuery::default()
     };
@@ -279,10 +320,12 @@ fn state(workflow: &Workflow) -> &'static str {
 
 impl Described for Workflow {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("ID", |workflow| cell(workflow.id)),
         column("NAME", |workflow| cell(&workflow.name)),
+        id_column("ID", |workflow| workflow.id),
         in_details(column("STATE", |workflow| status(state(workflow)))),
-        in_details(column("WORKSPACE", |workflow| cell(workflow.workspace_id))),
+        named("WORKSPACE", |workflow| {
+            (Some(workflow.workspace.as_str()), workflow.workspace_id)
+        }),
         column("VERSION", |workflow| maybe(workflow.current_version)),
         in_details(column("PUBLISHED", |workflow| {
             let published = workflow.published_version;

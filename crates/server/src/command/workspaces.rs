@@ -4,14 +4,16 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{PageQuery, WorkflowQuery, Workspace, WorkspaceChange};
+use stationmaster_client::wire::{PageQuery, Reference, WorkflowQuery, Workspace, WorkspaceChange};
 use uuid::Uuid;
 
 use super::Context;
 use super::arguments::{Caution, already_there, id, text};
+use super::names::{self, reference};
 use super::pages::{InOrder, Part, listed};
 use crate::output::{
-    Column, Described, cell, column, counted, in_details, in_table, maybe, printable, status, time,
+    Column, Described, cell, column, counted, id as id_column, in_details, in_table, maybe, printable,
+    status, time,
 };
 
 /// What to do with workspaces.
@@ -47,8 +49,14 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct One {
     /// The workspace
-    #[arg(value_parser = id::<Uuid>)]
-    id: Uuid,
+    #[arg(value_parser = reference)]
+    id: Reference,
+}
+
+impl One {
+    async fn meant(&self, client: &Client) -> Result<Uuid> {
+        names::workspace(client, &self.id).await
+    }
 }
 
 /// A new workspace.
@@ -94,11 +102,23 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             let query = PageQuery::default();
             context.list(&client, part, query, Client::workspaces).await
         }
-        Command::Show(One { id }) => context.show(&client.workspace(id).await?),
-        Command::Set { one, change } => say("Changed", &alter(one.id, change, &client).await?, context),
-        Command::Pause(One { id }) => say("Paused", &client.pause_workspace(id).await?, context),
-        Command::Resume(One { id }) => say("Resumed", &client.resume_workspace(id).await?, context),
-        Command::Delete { one, caution } => delete(one.id, &caution, &client, context).await,
+        Command::Show(one) => context.show(&client.workspace(one.meant(&client).await?).await?),
+        Command::Set { one, change } => {
+            let id = one.meant(&client).await?;
+            say("Changed", &alter(id, change, &client).await?, context)
+        }
+        Command::Pause(one) => {
+            let id = one.meant(&client).await?;
+            say("Paused", &client.pause_workspace(id).await?, context)
+        }
+        Command::Resume(one) => {
+            let id = one.meant(&client).await?;
+            say("Resumed", &client.resume_workspace(id).await?, context)
+        }
+        Command::Delete { one, caution } => {
+            let id = one.meant(&client).await?;
+            delete(id, &caution, &client, context).await
+        }
     }
 }
 
@@ -108,8 +128,12 @@ fn say(what: &str, workspace: &Workspace, context: &Context) -> Result<()> {
 
 async fn create(args: CreateArgs, client: &Client) -> Result<Workspace> {
     let id = args.id.unwrap_or_else(Uuid::now_v7);
-    if args.id.is_some() && client.workspace(id).await.is_ok() {
-        return Err(already_there("workspace", id).into());
+    for known in [args.id.map(Reference::from), Some(args.name.as_str().into())] {
+        if let Some(known) = known
+            && let Ok(there) = client.workspace(known).await
+        {
+            return Err(already_there("workspace", &there.name).into());
+        }
     }
     let change = WorkspaceChange {
         name: Some(args.name),
@@ -147,7 +171,7 @@ struct Deletion {
 async fn delete(id: Uuid, caution: &Caution, client: &Client, context: &Context) -> Result<()> {
     let workspace = client.workspace(id).await?;
     let query = WorkflowQuery {
-        workspace_id: Some(id),
+        workspace_id: Some(id.into()),
         ..WorkflowQuery::default()
     };
     let workflows = listed(client, &Part::first(10_000), query, Client::workflows).await?;
@@ -180,8 +204,8 @@ fn sentence(what: &str, workspace: &Workspace) -> String {
 
 impl Described for Workspace {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("ID", |workspace| cell(workspace.id)),
         column("NAME", |workspace| cell(&workspace.name)),
+        id_column("ID", |workspace| workspace.id),
         in_details(column("STATE", |workspace| status(state(workspace)))),
         column("PLAN", |workspace| cell(&workspace.plan)),
         in_details(column("LIMIT", |workspace| cell(workspace.limit))),

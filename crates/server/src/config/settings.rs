@@ -117,7 +117,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         |c, t| put(&mut c.listen, address(t))),
         "Where the HTTP server listens. Beyond this machine only once there is a token: see `stationmaster tokens create`"),
     setting("server_name", None, MaybeName(|c| &mut c.server_name),
-        "What this server is called in lists and histories; the name of the host when left out"),
+        "What this server is called in lists and histories; the name of the host when left out. A second one of that name gets -2 behind it"),
     setting("shutdown_timeout", Some("30s"), Time(|c| &mut c.shutdown_timeout),
         "How long an orderly end may take before what is left is covered by its leases"),
     Setting { secrecy: Secrecy::Password, ..setting("redis_url", None, Url("a URL like redis://:password@host:6379/0", &["redis", "rediss"],

@@ -20,7 +20,7 @@ const PROBLEMS: &[(&str, Kind, &str)] = &[
     (
         "not-found",
         Kind::NotFound,
-        "See which there are: stationmaster NOUN list; a token sees only its own workspaces",
+        "See which there are by the list of its noun; a token sees only its own workspaces",
     ),
     (
         "idempotency-conflict",
@@ -30,7 +30,7 @@ const PROBLEMS: &[(&str, Kind, &str)] = &[
     (
         "conflict",
         Kind::Conflict,
-        "See how it is now: stationmaster NOUN show ID",
+        "Look how it is now; nothing was changed",
     ),
     (
         "bad-cursor",
@@ -63,7 +63,7 @@ const THINGS: &[(&str, &str)] = &[
     ("there is no dispatcher", "dispatchers list"),
     ("there is no lock", "locks list"),
     ("there is no token", "tokens list"),
-    ("workspace", "workflows list --workspace ID"),
+    ("workspace", "workflows list"),
     ("project", "triggers list"),
 ];
 

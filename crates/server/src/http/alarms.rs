@@ -7,7 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
 use serde::Serialize;
-use stationmaster_client::wire;
+use stationmaster_client::wire::{self, Reference};
 use stationmaster_core::access::Role;
 use stationmaster_core::alarms::inspect::{self, details};
 use stationmaster_core::alarms::{AlarmStatus, backfill, edit, operate, set};
@@ -16,12 +16,12 @@ use stationmaster_core::id::AlarmId;
 use stationmaster_core::wake::guard::Guard;
 use stationmaster_schedule::{Cron, Series, zone};
 use utoipa_axum::routes;
-use uuid::Uuid;
 
 use super::caller::Visit;
 use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{IdempotencyKey, Json, Path, Query};
+use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::search;
 use super::routes::{Routes, conditional, long, tagged};
@@ -31,6 +31,7 @@ const MOST_FIRES: u32 = 100;
 
 pub(super) fn routes() -> Routes {
     Routes::of("alarm")
+        .named()
         .unkept(Role::Operator, routes!(create))
         .viewer(long(routes!(list)))
         .viewer(routes!(next))
@@ -48,7 +49,7 @@ pub(super) fn routes() -> Routes {
 /// Set an alarm
 #[utoipa::path(post, path = "/v1/alarms", operation_id = "set_alarm", tag = "alarms",
     params(("Idempotency-Key" = Option<String>, Header, description = "The same as the field idempotency_key", min_length = 1, max_length = 256, pattern = "^[!-~]+$")),
-    request_body = wire::NewAlarm,
+    request_body = wire::asked::NewAlarm,
     responses((status = 201, description = "It is set", body = wire::AlarmMade, headers(("location" = String, description = "The alarm"))),
               (status = 200, description = "It was set before, by the same request under the same key", body = wire::AlarmMade, headers(("location" = String, description = "The alarm"))),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
@@ -59,11 +60,13 @@ async fn create(
         database,
     }: Visit,
     key: IdempotencyKey,
-    Json(mut request): Json<wire::NewAlarm>,
+    Json(mut request): Json<wire::asked::NewAlarm>,
 ) -> Result<impl IntoResponse> {
     request.idempotency_key = key.or_of_body(request.idempotency_key)?;
-    caller.may_use(request.workspace_id)?;
+    let workspace = names::workspace(&database, &caller, &request.workspace_id).await?;
+    let request = request.with_ids(workspace.0);
     super::check_label(&request.label)?;
+    names::given("/name", request.name.as_deref())?;
     check_target(&state.targets, request.target_url.as_deref())?;
     let set = set::set(&database, &request, &caller.actor).await?;
     let found = find(&database, set.alarm()).await?;
@@ -89,10 +92,10 @@ async fn list(
     Query(query): Query<wire::AlarmQuery>,
 ) -> Reply<wire::Page<wire::Alarm>> {
     let list = List::new("alarms", &query)?;
-    caller.may_ask(query.workspace_id)?;
+    let workspace = names::asked(&database, &caller, query.workspace_id.as_ref()).await?;
     search(query.search.as_deref())?;
     let before = list.position()?.map(AlarmId);
-    let page = inspect::alarms(&database, &query, before, list.limit()).await?;
+    let page = inspect::alarms(&database, &query, workspace, before, list.limit()).await?;
     Ok(list.ending_at(page.rows, page.next))
 }
 
@@ -129,8 +132,12 @@ async fn next(_: Visit, Query(query): Query<wire::NextQuery>) -> Reply<wire::Nex
 /// One alarm and its next ten fires
 #[utoipa::path(get, path = "/v1/alarms/{id}", operation_id = "show_alarm", tag = "alarms",
     responses((status = 200, description = "The alarm", body = wire::AlarmDetails)))]
-async fn show(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::AlarmDetails>> {
-    let found = find(&database, AlarmId(id)).await?;
+async fn show(
+    Visit { database, .. }: Visit,
+    Path(id): Path<Reference>,
+) -> Result<Tagged<wire::AlarmDetails>> {
+    let id = names::alarm(&database, &id).await?;
+    let found = find(&database, id).await?;
     Ok(Tagged(details(found)))
 }
 
@@ -144,16 +151,18 @@ async fn change(
         caller,
         database,
     }: Visit,
-    Path(id): Path<Uuid>,
+    Path(id): Path<Reference>,
     expected: Expected,
     Json(change): Json<wire::AlarmChange>,
 ) -> Result<Tagged<wire::AlarmDetails>> {
+    let id = names::alarm(&database, &id).await?;
+    names::given("/name", change.name.as_ref().and_then(Option::as_deref))?;
     super::check_label(change.label.as_deref().unwrap_or_default())?;
     check_target(
         &state.targets,
         change.target_url.as_ref().and_then(Option::as_deref),
     )?;
-    let after = edit::edit(&database, AlarmId(id), &change, &caller.actor, expected.of()).await?;
+    let after = edit::edit(&database, id, &change, &caller.actor, expected.of()).await?;
     Ok(Tagged(details(after)))
 }
 
@@ -162,10 +171,11 @@ async fn change(
     responses((status = 204, description = "It is cancelled"), (status = 409, response = super::ProblemAnswer)))]
 async fn cancel(
     Visit { caller, database, .. }: Visit,
-    Path(id): Path<Uuid>,
+    Path(id): Path<Reference>,
     expected: Expected,
 ) -> Result<StatusCode> {
-    let cancelled = operate::cancel(&database, AlarmId(id), &caller.actor, expected.of()).await?;
+    let id = names::alarm(&database, &id).await?;
+    let cancelled = operate::cancel(&database, id, &caller.actor, expected.of()).await?;
     match cancelled {
         AlarmStatus::Cancelled => Ok(StatusCode::NO_CONTENT),
         status => {
@@ -179,30 +189,35 @@ async fn cancel(
 #[utoipa::path(post, path = "/v1/alarms/{id}/pause", operation_id = "pause_alarm", tag = "alarms",
     responses((status = 200, description = "The alarm as it is now", body = wire::Alarm),
               (status = 409, response = super::ProblemAnswer)))]
-async fn pause(Visit { caller, database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::Alarm>> {
-    Ok(Tagged(
-        operate::pause(&database, AlarmId(id), &caller.actor).await?,
-    ))
+async fn pause(
+    Visit { caller, database, .. }: Visit,
+    Path(id): Path<Reference>,
+) -> Result<Tagged<wire::Alarm>> {
+    let id = names::alarm(&database, &id).await?;
+    Ok(Tagged(operate::pause(&database, id, &caller.actor).await?))
 }
 
 /// Fire again, from the next instant on; what was missed is on record
 #[utoipa::path(post, path = "/v1/alarms/{id}/resume", operation_id = "resume_alarm", tag = "alarms",
     responses((status = 200, description = "The alarm as it is now", body = wire::Alarm),
               (status = 409, response = super::ProblemAnswer)))]
-async fn resume(Visit { caller, database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::Alarm>> {
-    Ok(Tagged(
-        operate::resume(&database, AlarmId(id), &caller.actor).await?,
-    ))
+async fn resume(
+    Visit { caller, database, .. }: Visit,
+    Path(id): Path<Reference>,
+) -> Result<Tagged<wire::Alarm>> {
+    let id = names::alarm(&database, &id).await?;
+    Ok(Tagged(operate::resume(&database, id, &caller.actor).await?))
 }
 
 /// Fire an alarm now, beside its schedule
 #[utoipa::path(post, path = "/v1/alarms/{id}/fire", operation_id = "fire_alarm", tag = "alarms",
     responses((status = 202, description = "It is due now", body = wire::FiredByHand),
               (status = 409, response = super::ProblemAnswer)))]
-async fn fire(Visit { caller, database, .. }: Visit, Path(id): Path<Uuid>) -> Result<impl IntoResponse> {
-    let scheduled_for = operate::fire(&database, AlarmId(id), &caller.actor).await?;
+async fn fire(Visit { caller, database, .. }: Visit, Path(id): Path<Reference>) -> Result<impl IntoResponse> {
+    let id = names::alarm(&database, &id).await?;
+    let scheduled_for = operate::fire(&database, id, &caller.actor).await?;
     let fired = wire::FiredByHand {
-        alarm_id: id,
+        alarm_id: id.0,
         scheduled_for,
     };
     Ok((StatusCode::ACCEPTED, Answer(fired)))
@@ -214,13 +229,14 @@ async fn fire(Visit { caller, database, .. }: Visit, Path(id): Path<Uuid>) -> Re
     responses((status = 200, description = "A page of occurrences", body = wire::Page<wire::Occurrence>)))]
 async fn occurrences(
     Visit { database, .. }: Visit,
-    Path(id): Path<Uuid>,
+    Path(id): Path<Reference>,
     Query(query): Query<wire::OccurrenceQuery>,
 ) -> Reply<wire::Page<wire::Occurrence>> {
+    let id = names::alarm(&database, &id).await?;
     let list = List::new(&format!("occurrences {id}"), &query)?;
     let before = list.position()?;
-    find(&database, AlarmId(id)).await?;
-    let page = inspect::occurrences(&database, AlarmId(id), query.status, before, list.limit()).await?;
+    find(&database, id).await?;
+    let page = inspect::occurrences(&database, id, query.status, before, list.limit()).await?;
     Ok(list.ending_at(page.rows, page.next))
 }
 
@@ -229,13 +245,14 @@ async fn occurrences(
     responses((status = 200, description = "A page of what was done", body = wire::Page<wire::AlarmEvent>)))]
 async fn history(
     Visit { database, .. }: Visit,
-    Path(id): Path<Uuid>,
+    Path(id): Path<Reference>,
     Query(query): Query<wire::PageQuery>,
 ) -> Reply<wire::Page<wire::AlarmEvent>> {
+    let id = names::alarm(&database, &id).await?;
     let list = List::new(&format!("history of alarm {id}"), &query)?;
     let before = list.position()?;
-    find(&database, AlarmId(id)).await?;
-    let rows = inspect::history(&database, AlarmId(id), before, list.rows()).await?;
+    find(&database, id).await?;
+    let rows = inspect::history(&database, id, before, list.rows()).await?;
     Ok(list.page(rows, |row| row.id))
 }
 
@@ -247,10 +264,10 @@ async fn history(
               (status = 409, response = super::ProblemAnswer)))]
 async fn refill(
     Visit { caller, database, .. }: Visit,
-    Path(id): Path<Uuid>,
+    Path(id): Path<Reference>,
     Json(range): Json<wire::Backfill>,
 ) -> Result<impl IntoResponse> {
-    let id = AlarmId(id);
+    let id = names::alarm(&database, &id).await?;
     let mut planned = backfill::preview(&database, id, range.from, range.to).await?;
     let mut status = StatusCode::OK;
     if !range.dry_run {
@@ -308,6 +325,7 @@ impl From<set::Error> for Problem {
                 None => Self::new(Kind::Invalid, words),
             },
             Error::Conflict => Self::new(Kind::IdempotencyConflict, words),
+            Error::NameTaken(_) => Self::new(Kind::Conflict, words),
             Error::UnknownWorkspace(_) => Self::not_found(words),
             Error::Database(error) => error.into(),
         }

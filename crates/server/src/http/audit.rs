@@ -7,6 +7,7 @@ use utoipa_axum::routes;
 use super::caller::Visit;
 use super::cursor::List;
 use super::extract::Query;
+use super::names;
 use super::problem::Reply;
 use super::routes::{Routes, long};
 
@@ -22,7 +23,7 @@ async fn list(
     Query(query): Query<wire::AuditQuery>,
 ) -> Reply<wire::Page<wire::AuditEntry>> {
     let list = List::new("audit", &query)?;
-    caller.may_ask(query.workspace_id)?;
-    let page = audit::list(&database, &query, list.position()?, list.limit()).await?;
+    let workspace = names::asked(&database, &caller, query.workspace_id.as_ref()).await?;
+    let page = audit::list(&database, &query, workspace, list.position()?, list.limit()).await?;
     Ok(list.ending_at(page.rows, page.next))
 }

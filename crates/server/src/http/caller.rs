@@ -95,11 +95,6 @@ impl Caller {
             .map_err(|_| Problem::not_found(format!("there is no workspace {workspace}")))
     }
 
-    /// The workspace that a list is asked for must be in scope.
-    pub(super) fn may_ask(&self, workspace: Option<Uuid>) -> Result<Option<WorkspaceId>, Problem> {
-        workspace.map(|workspace| self.may_use(workspace)).transpose()
-    }
-
     /// Things that belong to no workspace are for whoever sees all of them.
     pub(super) fn sees_all(&self) -> Result<(), Problem> {
         match self.scope {

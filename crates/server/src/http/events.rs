@@ -25,6 +25,7 @@ use super::State;
 use super::caller::{Caller, Visit, bearer};
 use super::extract::Query;
 use super::feed::{BATCH, Batch};
+use super::names;
 use super::problem::{Problem, Result};
 use super::routes::Routes;
 
@@ -56,7 +57,7 @@ async fn listen(
     let last = last_event_id(&headers)?;
     let place = state.limits.stream()?;
     let listener = Listener {
-        workspace: caller.may_ask(query.workspace_id)?,
+        workspace: names::asked(&database, &caller, query.workspace_id.as_ref()).await?,
         family: query.family,
         database,
         secret: bearer(&headers)?,

@@ -7,13 +7,15 @@ use stationmaster_client::wire;
 use stationmaster_core::access::Role;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::{browse, enqueue, inspect, operate};
-use stationmaster_core::id::{DefinitionId, ExecutionId, ItemId};
+use stationmaster_core::id::{ExecutionId, ItemId};
+use stationmaster_core::names as meant;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::caller::Visit;
 use super::cursor::List;
 use super::extract::{IdempotencyKey, Json, MaybeJson, Path, Query};
+use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::{cancel_by_id, ended_before, search, steps};
 use super::routes::{Routes, long};
@@ -35,7 +37,7 @@ pub(super) fn routes() -> Routes {
 /// Ask for a workflow to run
 #[utoipa::path(post, path = "/v1/executions", operation_id = "enqueue_execution", tag = "executions",
     params(("Idempotency-Key" = Option<String>, Header, description = "The same as the field idempotency_key", min_length = 1, max_length = 256, pattern = "^[!-~]+$")),
-    request_body = wire::Enqueue,
+    request_body = wire::asked::Enqueue,
     responses((status = 202, description = "It is in the queue", body = wire::Enqueued, headers(("location" = String, description = "The queue item"))),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
 async fn enqueue_one(
@@ -45,10 +47,12 @@ async fn enqueue_one(
         database,
     }: Visit,
     key: IdempotencyKey,
-    Json(mut request): Json<wire::Enqueue>,
+    Json(mut request): Json<wire::asked::Enqueue>,
 ) -> Result<impl IntoResponse> {
     request.idempotency_key = key.or_of_body(request.idempotency_key)?;
-    caller.may_use(request.workspace_id)?;
+    let workspace = names::workspace(&database, &caller, &request.workspace_id).await?;
+    let definition = meant::workflow(&database, Some(workspace), &request.workflow_definition_id).await?;
+    let request = request.with_ids(workspace.0, definition.0);
     let enqueued = state.gather.enqueue(&database, request, &caller.actor).await;
     let enqueued = enqueued.map_err(|error| refused(error, ""))?;
     let location = [(header::LOCATION, format!("/v1/queue/{}", enqueued.id))];
@@ -57,20 +61,21 @@ async fn enqueue_one(
 
 /// Ask for many at once, all or none
 #[utoipa::path(post, path = "/v1/executions/bulk", operation_id = "enqueue_executions", tag = "executions",
-    request_body = wire::BulkEnqueue,
+    request_body = wire::asked::BulkEnqueue,
     responses((status = 202, description = "They are in the queue", body = wire::BulkEnqueued),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
 async fn enqueue_many(
     Visit { caller, database, .. }: Visit,
-    Json(request): Json<wire::BulkEnqueue>,
+    Json(request): Json<wire::asked::BulkEnqueue>,
 ) -> Result<impl IntoResponse> {
     if !(1..=MOST).contains(&request.items.len()) {
         return Err(Problem::field("/items", format!("1 to {MOST} requests")));
     }
-    for item in &request.items {
+    let items = meant::enqueues(&database, request.items).await?;
+    for item in &items {
         caller.may_use(item.workspace_id)?;
     }
-    let items = enqueue::enqueue_all(&database, &request.items, &caller.actor).await;
+    let items = enqueue::enqueue_all(&database, &items, &caller.actor).await;
     let items = items.map_err(|error| refused(error, "/items"))?;
     Ok((StatusCode::ACCEPTED, Answer(wire::BulkEnqueued { items })))
 }
@@ -83,9 +88,16 @@ async fn list(
     Query(query): Query<wire::ExecutionQuery>,
 ) -> Reply<wire::Page<wire::Execution>> {
     let list = List::new("executions", &query)?;
+    let (workspace, definition) = names::both(
+        &database,
+        &caller,
+        query.workspace_id.as_ref(),
+        query.workflow_definition_id.as_ref(),
+    )
+    .await?;
     let filter = browse::Filter {
-        workspace: caller.may_ask(query.workspace_id)?,
-        definition: query.workflow_definition_id.map(DefinitionId),
+        workspace,
+        definition,
         status: query.status,
         after: query.completed_after,
         before: query.completed_before,

@@ -2,13 +2,15 @@
 
 use axum::Json as Answer;
 use stationmaster_client::wire;
+use stationmaster_core::db::Database;
 use stationmaster_core::executions::bulk;
 use stationmaster_core::failures;
 use utoipa_axum::routes;
 
-use super::caller::Visit;
+use super::caller::{Caller, Visit};
 use super::cursor::List;
 use super::extract::{Json, Path, Query};
+use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::{check_reason, narrowed, search};
 use super::routes::{Routes, long};
@@ -31,9 +33,22 @@ async fn list(
     Query(query): Query<wire::FailureQuery>,
 ) -> Reply<wire::Page<wire::FailureGroup>> {
     let list = List::new("failures", &query)?;
-    caller.may_ask(query.workspace_id)?;
-    search(query.search.as_deref())?;
-    let mut groups = failures::groups(&database, &query).await?;
+    let (workspace, definition) = names::both(
+        &database,
+        &caller,
+        query.workspace_id.as_ref(),
+        query.workflow_definition_id.as_ref(),
+    )
+    .await?;
+    let filter = failures::Filter {
+        workspace,
+        definition,
+        kind: query.kind,
+        after: query.after,
+        before: query.before,
+        text: search(query.search.as_deref())?,
+    };
+    let mut groups = failures::groups(&database, &filter).await?;
     if let Some([at, id]) = list.position::<[String; 2]>()? {
         groups.retain(|group| place(group) < [at.clone(), id.clone()]);
     }
@@ -92,9 +107,9 @@ async fn retry(
         caller,
         database,
     }: Visit,
-    Json(request): Json<wire::BulkFailures>,
+    Json(request): Json<wire::asked::BulkFailures>,
 ) -> Reply<wire::BulkAnswer> {
-    check(&caller, &request)?;
+    let request = checked(&database, &caller, request).await?;
     let done = failures::retry(&database, &request, &caller.actor).await?;
     if !request.dry_run {
         state.work.ring_for_signals();
@@ -108,9 +123,9 @@ async fn retry(
               (status = 409, response = super::ProblemAnswer)))]
 async fn set_aside(
     Visit { caller, database, .. }: Visit,
-    Json(request): Json<wire::BulkFailures>,
+    Json(request): Json<wire::asked::BulkFailures>,
 ) -> Reply<wire::BulkAnswer> {
-    check(&caller, &request)?;
+    let request = checked(&database, &caller, request).await?;
     Ok(Answer(
         failures::set_aside(&database, &request, &caller.actor).await?,
     ))
@@ -122,26 +137,39 @@ async fn set_aside(
               (status = 409, response = super::ProblemAnswer)))]
 async fn cancel(
     Visit { caller, database, .. }: Visit,
-    Json(request): Json<wire::BulkFailures>,
+    Json(request): Json<wire::asked::BulkFailures>,
 ) -> Reply<wire::BulkAnswer> {
-    check_reason(request.note.as_deref())?;
     if request.group.is_none() {
         return Err(Problem::field("/group", "say of which group"));
     }
+    let request = checked(&database, &caller, request).await?;
     let which = failures::cancels(&database, &request).await?;
     Ok(Answer(bulk::cancel(&database, &which, &caller.actor).await?))
 }
 
-fn check(caller: &super::caller::Caller, request: &wire::BulkFailures) -> Result<()> {
+/// What is asked for, by ids: in scope, narrowed by something, with a note that can be kept.
+async fn checked(
+    database: &Database,
+    caller: &Caller,
+    request: wire::asked::BulkFailures,
+) -> Result<wire::BulkFailures> {
     check_reason(request.note.as_deref())?;
-    caller.may_ask(request.workspace_id)?;
+    let (workspace, definition) = names::ids(
+        database,
+        caller,
+        request.workspace_id.as_ref(),
+        request.workflow_definition_id.as_ref(),
+    )
+    .await?;
+    let request = request.with_ids(workspace, definition);
     let filters = [
         request.group.is_some(),
         request.workspace_id.is_some(),
         request.workflow_definition_id.is_some(),
         request.kind.is_some(),
     ];
-    narrowed(&filters, request.all)
+    narrowed(&filters, request.all)?;
+    Ok(request)
 }
 
 impl From<failures::Error> for Problem {

@@ -52,6 +52,7 @@ mod in_process;
 mod limits;
 mod listener;
 mod locks;
+mod names;
 mod overview;
 mod plans;
 mod problem;
@@ -132,6 +133,7 @@ fn nouns() -> Routes {
         .merge(tokens::routes())
         .merge(audit::routes())
         .merge(doctor::routes())
+        .merge(names::routes())
 }
 
 /// Serves until `stop`.

@@ -37,7 +37,7 @@ async fn show(
         limit: EXECUTIONS,
         ..browse::Filter::default()
     };
-    let mut groups = failures::groups(&database, &wire::FailureQuery::default()).await?;
+    let mut groups = failures::groups(&database, &failures::Filter::default()).await?;
     groups.truncate(GROUPS);
     Ok(Answer(wire::Overview {
         overview: inspect::overview(&database).await?,

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use stationmaster_client::wire;
 use stationmaster_core::executions::operate;
 use stationmaster_core::task::chain;
-use stationmaster_core::{access, catalogue, db, locks};
+use stationmaster_core::{access, catalogue, db, locks, names};
 
 /// The kinds of problems there are. The name is public.
 macro_rules! kinds {
@@ -324,8 +324,19 @@ impl From<catalogue::Error> for Problem {
                 Self::new(Kind::Conflict, format!("{words}; {advice}"))
             }
             Error::Invalid(_) => Self::new(Kind::Invalid, words),
+            Error::Taken(_) => Self::new(Kind::Conflict, words),
             Error::Unexpected => Self::new(Kind::PreconditionFailed, words),
             Error::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<names::Error> for Problem {
+    fn from(error: names::Error) -> Self {
+        match error {
+            names::Error::Unknown { .. } => Self::not_found(error.to_string()),
+            names::Error::Several { .. } => Self::new(Kind::Conflict, error.to_string()),
+            names::Error::Database(error) => error.into(),
         }
     }
 }

@@ -9,7 +9,7 @@ use stationmaster_client::wire;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::operate::{self, Cancelled};
 use stationmaster_core::executions::{EndReason, browse, bulk, inspect};
-use stationmaster_core::id::{DefinitionId, ItemId};
+use stationmaster_core::id::ItemId;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
@@ -17,6 +17,7 @@ use super::caller::{Caller, Visit};
 use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, MaybeJson, Path, Query};
+use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::routes::{Routes, conditional, long, tagged};
 
@@ -41,9 +42,16 @@ async fn list(
     Query(query): Query<wire::QueueQuery>,
 ) -> Reply<wire::Page<wire::QueueItem>> {
     let list = List::new("queue", &query)?;
+    let (workspace, definition) = names::both(
+        &database,
+        &caller,
+        query.workspace_id.as_ref(),
+        query.workflow_definition_id.as_ref(),
+    )
+    .await?;
     let filter = browse::Filter {
-        workspace: caller.may_ask(query.workspace_id)?,
-        definition: query.workflow_definition_id.map(DefinitionId),
+        workspace,
+        definition,
         status: query.status,
         after: query.created_after,
         before: query.created_before,
@@ -126,13 +134,20 @@ async fn retry(Visit { caller, database, .. }: Visit, Path(id): Path<Uuid>) -> R
 }
 
 /// Put everything back that ended badly and matches; with `dry_run`, only count it
-#[utoipa::path(post, path = "/v1/queue/retry", operation_id = "retry_queue", tag = "queue", request_body = wire::BulkRetry,
+#[utoipa::path(post, path = "/v1/queue/retry", operation_id = "retry_queue", tag = "queue", request_body = wire::asked::BulkRetry,
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer)))]
 async fn retry_all(
     Visit { caller, database, .. }: Visit,
-    Json(request): Json<wire::BulkRetry>,
+    Json(request): Json<wire::asked::BulkRetry>,
 ) -> Reply<wire::BulkAnswer> {
-    caller.may_ask(request.workspace_id)?;
+    let (workspace, definition) = names::ids(
+        &database,
+        &caller,
+        request.workspace_id.as_ref(),
+        request.workflow_definition_id.as_ref(),
+    )
+    .await?;
+    let request = request.with_ids(workspace, definition);
     if let Some(reason) = &request.end_reason {
         let known = reason.parse::<EndReason>();
         known.map_err(|unknown| Problem::field("/end_reason", unknown.to_string()))?;
@@ -150,14 +165,21 @@ async fn retry_all(
 }
 
 /// Cancel everything that waits or runs and matches; with `dry_run`, only count it
-#[utoipa::path(post, path = "/v1/queue/cancel", operation_id = "cancel_queue", tag = "queue", request_body = wire::BulkCancel,
+#[utoipa::path(post, path = "/v1/queue/cancel", operation_id = "cancel_queue", tag = "queue", request_body = wire::asked::BulkCancel,
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer)))]
 async fn cancel_all(
     Visit { caller, database, .. }: Visit,
-    Json(request): Json<wire::BulkCancel>,
+    Json(request): Json<wire::asked::BulkCancel>,
 ) -> Reply<wire::BulkAnswer> {
     check_reason(request.reason.as_deref())?;
-    caller.may_ask(request.workspace_id)?;
+    let (workspace, definition) = names::ids(
+        &database,
+        &caller,
+        request.workspace_id.as_ref(),
+        request.workflow_definition_id.as_ref(),
+    )
+    .await?;
+    let request = request.with_ids(workspace, definition);
     let filters = [
         request.workspace_id.is_some(),
         request.workflow_definition_id.is_some(),
@@ -174,9 +196,16 @@ async fn cancel_all(
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer)))]
 async fn set_priorities(
     Visit { caller, database, .. }: Visit,
-    Json(request): Json<wire::BulkPriority>,
+    Json(request): Json<wire::asked::BulkPriority>,
 ) -> Reply<wire::BulkAnswer> {
-    caller.may_ask(request.workspace_id)?;
+    let (workspace, definition) = names::ids(
+        &database,
+        &caller,
+        request.workspace_id.as_ref(),
+        request.workflow_definition_id.as_ref(),
+    )
+    .await?;
+    let request = request.with_ids(workspace, definition);
     let filters = [
         request.workspace_id.is_some(),
         request.workflow_definition_id.is_some(),

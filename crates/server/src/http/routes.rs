@@ -24,6 +24,8 @@ use super::{idempotency, limits};
 /// The routes of a noun.
 pub(super) struct Routes {
     noun: &'static str,
+    /// Its things have names.
+    named: bool,
     router: OpenApiRouter<State>,
 }
 
@@ -41,6 +43,7 @@ impl Routes {
     pub(super) fn of(noun: &'static str) -> Self {
         Self {
             noun,
+            named: false,
             router: OpenApiRouter::default(),
         }
     }
@@ -107,7 +110,12 @@ impl Routes {
         }
     }
 
-    /// What an id names may not be there. It is a UUID, unless the operation says otherwise.
+    /// Where these things have ids, their names are taken too.
+    pub(super) fn named(self) -> Self {
+        Self { named: true, ..self }
+    }
+
+    /// What an id names may not be there. It is a UUID, unless the operation says otherwise or names are taken too.
     fn name_by_id(&self, operation: &mut Operation) {
         refuses(operation, &["404"]);
         let parameters = operation.parameters.get_or_insert_default();
@@ -115,14 +123,19 @@ impl Routes {
             .iter()
             .any(|parameter| matches!(parameter, RefOr::T(known) if known.name == "id"))
         {
-            let uuid = ObjectBuilder::new()
-                .schema_type(Type::String)
-                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)));
+            let text = ObjectBuilder::new().schema_type(Type::String);
+            let (uuid, words) = if self.named {
+                let words = format!("The {}: its id or its name", self.noun);
+                (text.min_length(Some(1)).max_length(Some(200)), words)
+            } else {
+                let uuid = SchemaFormat::KnownFormat(KnownFormat::Uuid);
+                (text.format(Some(uuid)), format!("The {}", self.noun))
+            };
             let id = ParameterBuilder::new()
                 .name("id")
                 .parameter_in(ParameterIn::Path)
                 .required(Required::True)
-                .description(Some(format!("The {}", self.noun)))
+                .description(Some(words))
                 .schema(Some(uuid));
             parameters.insert(0, id.build().into());
         }

@@ -16,6 +16,7 @@ use utoipa_axum::routes;
 use super::caller::Visit;
 use super::cursor::List;
 use super::extract::{Json, Path, Query};
+use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::narrowed;
 use super::routes::{Routes, long};
@@ -99,7 +100,7 @@ async fn replay_one(
 }
 
 /// Put every dead letter back that matches; with `dry_run`, only count it
-#[utoipa::path(post, path = "/v1/signals/replay", operation_id = "replay_signals", tag = "signals", request_body = wire::BulkReplay,
+#[utoipa::path(post, path = "/v1/signals/replay", operation_id = "replay_signals", tag = "signals", request_body = wire::asked::BulkReplay,
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer)))]
 async fn replay_all(
     Visit {
@@ -107,9 +108,10 @@ async fn replay_all(
         caller,
         database,
     }: Visit,
-    Json(request): Json<wire::BulkReplay>,
+    Json(request): Json<wire::asked::BulkReplay>,
 ) -> Reply<wire::BulkAnswer> {
-    caller.may_ask(request.workspace_id)?;
+    let workspace = names::asked(&database, &caller, request.workspace_id.as_ref()).await?;
+    let request = request.with_ids(workspace.map(|id| id.0));
     let filters = [
         request.workspace_id.is_some(),
         request.project.is_some(),

@@ -3,20 +3,23 @@
 use axum::Json as Answer;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use stationmaster_client::wire;
+use stationmaster_client::wire::{self, Reference};
 use stationmaster_core::access::{self, Role};
 use stationmaster_core::id::TokenId;
+use stationmaster_core::names::{among, fold};
 use utoipa_axum::routes;
-use uuid::Uuid;
 
+use super::State;
 use super::caller::{Caller, Visit};
 use super::cursor::List;
 use super::extract::{Json, Path, Query};
+use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::routes::{Routes, long};
 
 pub(super) fn routes() -> Routes {
     Routes::of("token")
+        .named()
         .admin(long(routes!(list)))
         // The answer holds the secret, so it is not kept for repeats; the name is unique, so a repeat makes no second one.
         .unkept(Role::Admin, routes!(create))
@@ -41,13 +44,19 @@ async fn list(
 }
 
 /// Make a token; its secret is in the answer, and nowhere else
-#[utoipa::path(post, path = "/v1/tokens", operation_id = "create_token", tag = "tokens", request_body = wire::NewToken,
+#[utoipa::path(post, path = "/v1/tokens", operation_id = "create_token", tag = "tokens", request_body = wire::asked::NewToken,
     responses((status = 201, description = "It is made", body = wire::TokenMade),
               (status = 409, response = super::ProblemAnswer)))]
 async fn create(
-    Visit { state, caller, .. }: Visit,
-    Json(new): Json<wire::NewToken>,
+    Visit {
+        state,
+        caller,
+        database,
+    }: Visit,
+    Json(new): Json<wire::asked::NewToken>,
 ) -> Result<impl IntoResponse> {
+    let workspaces = names::all(&database, new.workspaces.as_deref()).await?;
+    let new = new.with_ids(workspaces);
     if !caller.scope.covers(&new.workspaces.clone().into()) {
         let words = "a token cannot be for more workspaces than the one that makes it";
         return Err(Problem::new(Kind::Forbidden, words));
@@ -58,7 +67,7 @@ async fn create(
         let words = format!("a token cannot outlive the one that makes it, which ends at {mine}");
         return Err(Problem::new(Kind::Forbidden, words));
     }
-    super::name("/name", Some(&new.name))?;
+    names::given("/name", Some(&new.name))?;
     let (token, secret) = access::create(&state.database, &new, &caller.actor).await?;
     let made = wire::TokenMade {
         token,
@@ -79,15 +88,15 @@ async fn own(Visit { state, caller, .. }: Visit) -> Reply<wire::Token> {
 /// One token
 #[utoipa::path(get, path = "/v1/tokens/{id}", operation_id = "show_token", tag = "tokens",
     responses((status = 200, description = "The token", body = wire::Token)))]
-async fn show(visit: Visit, Path(id): Path<Uuid>) -> Reply<wire::Token> {
-    find(&visit, id).await.map(Answer)
+async fn show(visit: Visit, Path(id): Path<Reference>) -> Reply<wire::Token> {
+    find(&visit, &id).await.map(Answer)
 }
 
 /// Revoke a token; every server forgets it within five seconds
 #[utoipa::path(delete, path = "/v1/tokens/{id}", operation_id = "revoke_token", tag = "tokens",
     responses((status = 204, description = "It is revoked")))]
-async fn revoke(visit: Visit, Path(id): Path<Uuid>) -> Result<StatusCode> {
-    find(&visit, id).await?;
+async fn revoke(visit: Visit, Path(id): Path<Reference>) -> Result<StatusCode> {
+    let id = find(&visit, &id).await?.id;
     let Visit { state, caller, .. } = visit;
     access::revoke(&state.database, &id.to_string(), &caller.actor).await?;
     // The others are told by a notification; here it holds before the answer is given.
@@ -99,9 +108,27 @@ fn may_see(caller: &Caller, token: &wire::Token) -> bool {
     caller.scope.covers(&token.workspaces.clone().into())
 }
 
-async fn find(visit: &Visit, id: Uuid) -> Result<wire::Token> {
-    let found = access::token(&visit.state.database, TokenId(id)).await?;
+async fn find(visit: &Visit, id: &Reference) -> Result<wire::Token> {
+    let found = match id {
+        Reference::Id(id) => access::token(&visit.state.database, TokenId(*id)).await?,
+        Reference::Name(name) => access::named(&visit.state.database, &fold(name)).await?,
+    };
     found
         .filter(|token| may_see(&visit.caller, token))
         .ok_or_else(|| Problem::not_found(format!("there is no token {id}")))
+}
+
+/// What a text means among the tokens that the caller may see: the one of that name, or those whose ids begin so.
+pub(super) async fn seen(state: &State, caller: &Caller, text: &str) -> Result<wire::NamesFound> {
+    // There are few of them.
+    let tokens = access::list(&state.database, None, 10_000).await?;
+    let tokens = tokens
+        .into_iter()
+        .filter(|token| may_see(caller, token) && token.revoked_at.is_none());
+    let tokens = tokens.map(|token| wire::NameFound {
+        id: token.id,
+        name: Some(token.name),
+        workspace: None,
+    });
+    Ok(among(tokens.collect(), text))
 }

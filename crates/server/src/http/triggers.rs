@@ -4,7 +4,6 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use stationmaster_client::wire;
 use stationmaster_core::catalogue;
-use stationmaster_core::id::DefinitionId;
 use stationmaster_core::signals::triggers::{self, Place, Which};
 use utoipa_axum::routes;
 
@@ -12,6 +11,7 @@ use super::caller::Visit;
 use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, Path, Query};
+use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::routes::{Routes, conditional, long, tagged};
 use super::signals::may_act;
@@ -35,7 +35,7 @@ async fn list(
     let after: Option<[String; 3]> = list.position()?;
     let which = Which {
         project: query.project.as_deref(),
-        workspace: caller.may_ask(query.workspace_id)?,
+        workspace: names::asked(&database, &caller, query.workspace_id.as_ref()).await?,
         after: after
             .as_ref()
             .map(|[project, queue, name]| (project.as_str(), queue.as_str(), name.as_str())),
@@ -65,7 +65,7 @@ async fn show(
 /// Make a trigger or change it. The first trigger of a project is for tokens that are for all workspaces
 #[utoipa::path(put, path = "/v1/triggers/{project}/{name}", operation_id = "put_trigger", tag = "triggers",
     params(("project" = String, Path, description = "The project"), ("name" = String, Path, description = "The name of the signal"), wire::TriggerPlace),
-    request_body = wire::TriggerChange,
+    request_body = wire::asked::TriggerChange,
     responses((status = 200, description = "The trigger as it is now", body = wire::Trigger),
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
 async fn put(
@@ -73,11 +73,13 @@ async fn put(
     Path((project, name)): Path<(String, String)>,
     Query(place): Query<wire::TriggerPlace>,
     expected: Expected,
-    Json(change): Json<wire::TriggerChange>,
+    Json(change): Json<wire::asked::TriggerChange>,
 ) -> Result<Tagged<wire::Trigger>> {
     may_act(&visit, &project).await?;
     let database = visit.database;
-    catalogue::definition(&database, DefinitionId(change.workflow_definition_id)).await?;
+    let definition = names::workflow(&database, &change.workflow_definition_id).await?;
+    catalogue::definition(&database, definition).await?;
+    let change = change.with_ids(definition.0);
     let place = at(&project, &name, &place);
     let trigger = triggers::set(&database, place, &change, expected.of()).await?;
     Ok(Tagged(trigger))

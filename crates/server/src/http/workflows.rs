@@ -4,22 +4,27 @@ use axum::Json as Answer;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use stationmaster_client::wire;
+use stationmaster_client::wire::{self, Reference};
 use stationmaster_core::catalogue;
 use stationmaster_core::db::Database;
-use stationmaster_core::id::DefinitionId;
+use stationmaster_core::id::{DefinitionId, WorkspaceId};
+use stationmaster_core::names as meant;
 use utoipa_axum::routes;
-use uuid::Uuid;
 
 use super::caller::Visit;
 use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, Path, Query};
+use super::names;
 use super::problem::{Problem, Reply, Result};
 use super::routes::{Routes, conditional, long, tagged};
 
+/// How often a name is looked for that others take at the same moment.
+const TRIES: u32 = 3;
+
 pub(super) fn routes() -> Routes {
     Routes::of("workflow")
+        .named()
         .viewer(long(routes!(list)))
         .viewer(tagged(routes!(show)))
         .admin(conditional(routes!(put)))
@@ -38,7 +43,7 @@ async fn list(
     Query(query): Query<wire::WorkflowQuery>,
 ) -> Reply<wire::Page<wire::Workflow>> {
     let list = List::new("workflows", &query)?;
-    let workspace = caller.may_ask(query.workspace_id)?;
+    let workspace = names::asked(&database, &caller, query.workspace_id.as_ref()).await?;
     let after = list.position()?.map(DefinitionId);
     let rows = catalogue::definitions(&database, workspace, after, list.rows()).await?;
     Ok(list.page(rows, |workflow| workflow.id))
@@ -47,25 +52,68 @@ async fn list(
 /// One workflow, with the graph of its current version
 #[utoipa::path(get, path = "/v1/workflows/{id}", operation_id = "show_workflow", tag = "workflows",
     responses((status = 200, description = "The workflow", body = wire::Workflow)))]
-async fn show(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::Workflow>> {
-    Ok(Tagged(catalogue::definition(&database, DefinitionId(id)).await?))
+async fn show(Visit { database, .. }: Visit, Path(id): Path<Reference>) -> Result<Tagged<wire::Workflow>> {
+    let id = names::workflow(&database, &id).await?;
+    Ok(Tagged(catalogue::definition(&database, id).await?))
 }
 
 /// Make a workflow or change it; what is left out stays as it is
 #[utoipa::path(put, path = "/v1/workflows/{id}", operation_id = "put_workflow", tag = "workflows",
-    request_body = wire::WorkflowChange,
+    request_body = wire::asked::WorkflowChange,
     responses((status = 200, description = "The workflow as it is now", body = wire::Workflow),
               (status = 409, response = super::ProblemAnswer)))]
 async fn put(
     Visit { caller, database, .. }: Visit,
-    Path(id): Path<Uuid>,
+    Path(reference): Path<Reference>,
     expected: Expected,
-    Json(change): Json<wire::WorkflowChange>,
+    Json(change): Json<wire::asked::WorkflowChange>,
 ) -> Result<Tagged<wire::Workflow>> {
-    caller.may_use(change.workspace_id)?;
+    let workspace = names::workspace(&database, &caller, &change.workspace_id).await?;
+    let change = change.with_ids(workspace.0);
     check(&change)?;
-    let made = catalogue::put_definition(&database, DefinitionId(id), change, expected.of()).await?;
-    Ok(Tagged(made))
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let (id, name) = place(&database, workspace, &reference).await?;
+        let is_new = name.is_some();
+        let change = wire::WorkflowChange {
+            name: change.name.clone().or(name),
+            ..change.clone()
+        };
+        match catalogue::put_definition(&database, id, change, expected.of()).await {
+            // Somebody else made it at the same moment: then it is changed.
+            Err(catalogue::Error::Taken(_)) if is_new && tries < TRIES => {}
+            put => return Ok(Tagged(put?)),
+        }
+    }
+}
+
+/// Which workflow of the workspace is to be put: its id, and its name when it is not there yet.
+async fn place(
+    database: &Database,
+    workspace: WorkspaceId,
+    reference: &Reference,
+) -> Result<(DefinitionId, Option<String>)> {
+    let given = match reference {
+        Reference::Id(id) => return Ok((DefinitionId(*id), None)),
+        Reference::Name(given) => given,
+    };
+    let own = match given.rsplit_once('.') {
+        Some((within, own)) => {
+            if meant::workspace(database, &within.into()).await? != workspace {
+                let words = format!("{given} is not of the workspace that the body names");
+                return Err(Problem::field("path", words));
+            }
+            own
+        }
+        None => given,
+    };
+    names::given("path", Some(own))?;
+    match meant::workflow(database, Some(workspace), &own.into()).await {
+        Ok(id) => Ok((id, None)),
+        Err(meant::Error::Unknown { .. }) => Ok((DefinitionId::new(), Some(meant::fold(own)))),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Delete a workflow; items of it that wait fail when their turn comes
@@ -73,26 +121,27 @@ async fn put(
     responses((status = 204, description = "It is gone")))]
 async fn delete(
     Visit { database, .. }: Visit,
-    Path(id): Path<Uuid>,
+    Path(id): Path<Reference>,
     expected: Expected,
 ) -> Result<StatusCode> {
-    catalogue::definition(&database, DefinitionId(id)).await?;
-    catalogue::delete_definition(&database, DefinitionId(id), expected.of()).await?;
+    let id = names::workflow(&database, &id).await?;
+    catalogue::definition(&database, id).await?;
+    catalogue::delete_definition(&database, id, expected.of()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Start nothing more of a workflow; what runs goes on
 #[utoipa::path(post, path = "/v1/workflows/{id}/pause", operation_id = "pause_workflow", tag = "workflows",
     responses((status = 200, description = "The workflow as it is now", body = wire::Workflow)))]
-async fn pause(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::Workflow>> {
-    set_paused(&database, id, true).await
+async fn pause(Visit { database, .. }: Visit, Path(id): Path<Reference>) -> Result<Tagged<wire::Workflow>> {
+    set_paused(&database, &id, true).await
 }
 
 /// Start again
 #[utoipa::path(post, path = "/v1/workflows/{id}/resume", operation_id = "resume_workflow", tag = "workflows",
     responses((status = 200, description = "The workflow as it is now", body = wire::Workflow)))]
-async fn resume(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::Workflow>> {
-    set_paused(&database, id, false).await
+async fn resume(Visit { database, .. }: Visit, Path(id): Path<Reference>) -> Result<Tagged<wire::Workflow>> {
+    set_paused(&database, &id, false).await
 }
 
 /// The versions of a workflow, newest first
@@ -101,15 +150,16 @@ async fn resume(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Result<T
     responses((status = 200, description = "A page of versions", body = wire::Page<wire::Version>)))]
 async fn versions(
     Visit { database, .. }: Visit,
-    Path(id): Path<Uuid>,
+    Path(id): Path<Reference>,
     Query(query): Query<wire::PageQuery>,
 ) -> Reply<wire::Page<wire::Version>> {
+    let id = names::workflow(&database, &id).await?;
     let list = List::new(&format!("versions of {id}"), &query)?;
     let below = list
         .position()?
         .map(|below: i64| i32::try_from(below).unwrap_or(i32::MAX));
-    catalogue::definition(&database, DefinitionId(id)).await?;
-    let rows = catalogue::versions(&database, DefinitionId(id), below, list.rows()).await?;
+    catalogue::definition(&database, id).await?;
+    let rows = catalogue::versions(&database, id, below, list.rows()).await?;
     Ok(list.page(rows, |version| i64::from(version.version)))
 }
 
@@ -119,26 +169,28 @@ async fn versions(
     responses((status = 201, description = "It is made", body = wire::VersionMade)))]
 async fn add_version(
     Visit { database, .. }: Visit,
-    Path(id): Path<Uuid>,
+    Path(id): Path<Reference>,
     Json(version): Json<wire::NewVersion>,
 ) -> Result<impl IntoResponse> {
-    catalogue::definition(&database, DefinitionId(id)).await?;
-    let made = catalogue::add_version(&database, DefinitionId(id), version.workflow.get()).await?;
+    let id = names::workflow(&database, &id).await?;
+    catalogue::definition(&database, id).await?;
+    let made = catalogue::add_version(&database, id, version.workflow.get()).await?;
     Ok((StatusCode::CREATED, Answer(made)))
 }
 
-async fn set_paused(database: &Database, id: Uuid, paused: bool) -> Result<Tagged<wire::Workflow>> {
-    let found = catalogue::definition(database, DefinitionId(id)).await?;
+async fn set_paused(database: &Database, id: &Reference, paused: bool) -> Result<Tagged<wire::Workflow>> {
+    let id = names::workflow(database, id).await?;
+    let found = catalogue::definition(database, id).await?;
     let change = wire::WorkflowChange {
         paused: Some(paused),
         ..wire::WorkflowChange::of(found.workspace_id)
     };
-    let changed = catalogue::put_definition(database, DefinitionId(id), change, None).await?;
+    let changed = catalogue::put_definition(database, id, change, None).await?;
     Ok(Tagged(changed))
 }
 
 fn check(change: &wire::WorkflowChange) -> Result<()> {
-    super::name("/name", change.name.as_deref())?;
+    names::given("/name", change.name.as_deref())?;
     super::name("/task_queue", change.task_queue.as_deref())?;
     super::name("/workflow_type", change.workflow_type.as_deref())?;
     for (field, value) in [

@@ -2,22 +2,27 @@
 
 use axum::http::StatusCode;
 use serde::Serialize;
-use stationmaster_client::wire;
+use stationmaster_client::wire::{self, Reference};
 use stationmaster_core::catalogue;
 use stationmaster_core::db::Database;
 use stationmaster_core::id::WorkspaceId;
+use stationmaster_core::names::{fold, workspace_named};
 use utoipa_axum::routes;
-use uuid::Uuid;
 
 use super::caller::Visit;
 use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, Path, Query};
+use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::routes::{Routes, conditional, long, tagged};
 
+/// How often a name is looked for that others take at the same moment.
+const TRIES: u32 = 3;
+
 pub(super) fn routes() -> Routes {
     Routes::of("workspace")
+        .named()
         .viewer(long(routes!(list)))
         .viewer(tagged(routes!(show)))
         .admin(conditional(routes!(put)))
@@ -42,8 +47,12 @@ async fn list(
 /// One workspace
 #[utoipa::path(get, path = "/v1/workspaces/{id}", operation_id = "show_workspace", tag = "workspaces",
     responses((status = 200, description = "The workspace", body = wire::Workspace)))]
-async fn show(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::Workspace>> {
-    Ok(Tagged(catalogue::workspace(&database, WorkspaceId(id)).await?))
+async fn show(
+    Visit { caller, database, .. }: Visit,
+    Path(id): Path<Reference>,
+) -> Result<Tagged<wire::Workspace>> {
+    let id = names::seen(&database, &caller, &id).await?;
+    Ok(Tagged(catalogue::workspace(&database, id).await?))
 }
 
 /// Make a workspace or change it; what is left out stays as it is
@@ -52,20 +61,46 @@ async fn show(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tag
     responses((status = 200, description = "The workspace as it is now", body = wire::Workspace)))]
 async fn put(
     Visit { caller, database, .. }: Visit,
-    Path(id): Path<Uuid>,
+    Path(reference): Path<Reference>,
     expected: Expected,
     Json(change): Json<wire::WorkspaceChange>,
 ) -> Result<Tagged<wire::Workspace>> {
-    let id = caller.may_use(id)?;
     check(&change)?;
-    let change = if caller.sees_all().is_ok() {
-        change
-    } else {
-        within_quota(&database, id, change).await?
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let (id, name) = place(&database, &reference).await?;
+        let id = if name.is_none() { caller.may_use(id.0)? } else { id };
+        let is_new = name.is_some();
+        let change = wire::WorkspaceChange {
+            name: change.name.clone().or(name),
+            ..change.clone()
+        };
+        let change = if caller.sees_all().is_ok() {
+            change
+        } else {
+            within_quota(&database, id, change).await?
+        };
+        match catalogue::put_workspace(&database, id, change, expected.of()).await {
+            // Somebody else made it at the same moment: then it is changed.
+            Err(catalogue::Error::Taken(_)) if is_new && tries < TRIES => {}
+            put => return Ok(Tagged(put?)),
+        }
+    }
+}
+
+/// Which workspace is to be put: its id, and its name when it is not there yet.
+async fn place(database: &Database, reference: &Reference) -> Result<(WorkspaceId, Option<String>)> {
+    let given = match reference {
+        Reference::Id(id) => return Ok((WorkspaceId(*id), None)),
+        Reference::Name(given) => given,
     };
-    Ok(Tagged(
-        catalogue::put_workspace(&database, id, change, expected.of()).await?,
-    ))
+    names::given("path", Some(given))?;
+    let name = fold(given);
+    match workspace_named(database, &name).await? {
+        Some(id) => Ok((id, None)),
+        None => Ok((WorkspaceId::new(), Some(name))),
+    }
 }
 
 /// How much a workspace may have, and that there is one, is for those to say who see all of them: else a tenant would set its own
@@ -102,10 +137,10 @@ async fn within_quota(
     responses((status = 204, description = "It is gone")))]
 async fn delete(
     Visit { caller, database, .. }: Visit,
-    Path(id): Path<Uuid>,
+    Path(id): Path<Reference>,
     expected: Expected,
 ) -> Result<StatusCode> {
-    let id = caller.may_see(id)?;
+    let id = names::seen(&database, &caller, &id).await?;
     catalogue::delete_workspace(&database, id, expected.of()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -113,19 +148,19 @@ async fn delete(
 /// Start nothing more for a workspace; what runs goes on
 #[utoipa::path(post, path = "/v1/workspaces/{id}/pause", operation_id = "pause_workspace", tag = "workspaces",
     responses((status = 200, description = "The workspace as it is now", body = wire::Workspace)))]
-async fn pause(visit: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::Workspace>> {
-    set_paused(&visit, id, true).await
+async fn pause(visit: Visit, Path(id): Path<Reference>) -> Result<Tagged<wire::Workspace>> {
+    set_paused(&visit, &id, true).await
 }
 
 /// Start again
 #[utoipa::path(post, path = "/v1/workspaces/{id}/resume", operation_id = "resume_workspace", tag = "workspaces",
     responses((status = 200, description = "The workspace as it is now", body = wire::Workspace)))]
-async fn resume(visit: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::Workspace>> {
-    set_paused(&visit, id, false).await
+async fn resume(visit: Visit, Path(id): Path<Reference>) -> Result<Tagged<wire::Workspace>> {
+    set_paused(&visit, &id, false).await
 }
 
-async fn set_paused(visit: &Visit, id: Uuid, paused: bool) -> Result<Tagged<wire::Workspace>> {
-    let id = visit.caller.may_see(id)?;
+async fn set_paused(visit: &Visit, id: &Reference, paused: bool) -> Result<Tagged<wire::Workspace>> {
+    let id = names::seen(&visit.database, &visit.caller, id).await?;
     let change = wire::WorkspaceChange {
         paused: Some(paused),
         ..wire::WorkspaceChange::default()
@@ -138,7 +173,7 @@ async fn set_paused(visit: &Visit, id: Uuid, paused: bool) -> Result<Tagged<wire
 }
 
 fn check(change: &wire::WorkspaceChange) -> Result<()> {
-    super::name("/name", change.name.as_deref())?;
+    names::given("/name", change.name.as_deref())?;
     super::name("/plan", change.plan.as_deref())?;
     match change.max_concurrent {
         Some(Some(limit)) if limit < 0 => Err(Problem::field("/max_concurrent", "0 or more")),

@@ -1,8 +1,6 @@
 //! What there is to see of a thing, said once as data: the names of its columns, where each of them is shown, and what stands
 //! in it. The table of a list and the details of one thing both come from there.
 
-use std::collections::HashMap;
-
 use comfy_table::Cell;
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -37,12 +35,21 @@ enum Value<T: 'static> {
     Time(fn(&T) -> Option<Timestamp>),
     /// In a table its beginning.
     Long(fn(&T) -> Option<&str>),
-    /// In a table the name of the workflow, in details its id.
-    Workflow(fn(&T) -> Uuid),
+    /// In a table as much of it as tells it from the others, unless there is room; in details the whole.
+    Id(fn(&T) -> Uuid),
+    /// In a table the name, in details the id as well. Without a name it is not there any more.
+    Named(fn(&T) -> (Option<&str>, Uuid)),
 }
 
-/// The names of workflows, by their ids.
-pub(crate) type Names = HashMap<Uuid, String>;
+/// How much room a table takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Width {
+    Usual,
+    Wide,
+}
+
+/// The least that is shown of an id: the instant at which it was made, to the millisecond.
+const SHORTEST_ID: usize = 13;
 
 const fn new<T>(name: &'static str, value: Value<T>) -> Column<T> {
     Column {
@@ -67,9 +74,14 @@ pub(crate) const fn long<T>(name: &'static str, value: fn(&T) -> Option<&str>) -
     new(name, Value::Long(value))
 }
 
-/// A workflow.
-pub(crate) const fn workflow<T>(name: &'static str, value: fn(&T) -> Uuid) -> Column<T> {
-    new(name, Value::Workflow(value))
+/// Its id.
+pub(crate) const fn id<T>(name: &'static str, value: fn(&T) -> Uuid) -> Column<T> {
+    new(name, Value::Id(value))
+}
+
+/// Another thing, that has a name.
+pub(crate) const fn named<T>(name: &'static str, value: fn(&T) -> (Option<&str>, Uuid)) -> Column<T> {
+    new(name, Value::Named(value))
 }
 
 /// The same, in tables only.
@@ -85,20 +97,38 @@ pub(crate) const fn in_details<T>(mut column: Column<T>) -> Column<T> {
 }
 
 impl<T> Column<T> {
-    /// The workflow that a table would name here.
-    pub(crate) fn workflow_of(&self, thing: &T) -> Option<Uuid> {
-        match self.value {
-            Value::Workflow(value) => Some(value(thing)),
-            _ => None,
-        }
+    /// How many characters of the ids in this column tell them apart.
+    fn characters(&self, things: &[T], width: Width) -> usize {
+        let (Value::Id(value), Width::Usual) = (&self.value, width) else {
+            return usize::MAX;
+        };
+        let mut ids: Vec<String> = things.iter().map(|thing| value(thing).to_string()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let common = |pair: &[String]| {
+            let same = pair[0].bytes().zip(pair[1].bytes());
+            same.take_while(|(one, other)| one == other).count() + 1
+        };
+        ids.windows(2)
+            .map(common)
+            .max()
+            .unwrap_or_default()
+            .max(SHORTEST_ID)
     }
 
-    fn in_row(&self, thing: &T, names: &Names) -> Cell {
+    fn in_row(&self, thing: &T, characters: usize) -> Cell {
         match self.value {
             Value::Cell(value) => value(thing),
             Value::Time(value) => maybe(value(thing).map(age)),
             Value::Long(value) => short(value(thing)),
-            Value::Workflow(value) => maybe(names.get(&value(thing))),
+            Value::Id(value) => cell(
+                value(thing)
+                    .to_string()
+                    .chars()
+                    .take(characters)
+                    .collect::<String>(),
+            ),
+            Value::Named(value) => cell(value(thing).0.unwrap_or("(deleted)")),
         }
     }
 
@@ -107,7 +137,11 @@ impl<T> Column<T> {
             Value::Cell(value) => value(thing),
             Value::Time(value) => maybe(value(thing).map(moment)),
             Value::Long(value) => maybe(value(thing)),
-            Value::Workflow(value) => cell(value(thing)),
+            Value::Id(value) => cell(value(thing)),
+            Value::Named(value) => match value(thing) {
+                (Some(name), id) => cell(format!("{name} ({id})")),
+                (None, id) => cell(format!("(deleted) ({id})")),
+            },
         }
     }
 }
@@ -116,17 +150,21 @@ fn columns<T: Described>(but: Place) -> impl Iterator<Item = &'static Column<T>>
     T::COLUMNS.iter().filter(move |column| column.place != but)
 }
 
-/// Things as a table; for those that name no workflows.
+/// Things as a table of the usual width.
 pub(crate) fn rows<T: Described>(things: &[T]) -> String {
-    named_rows(things, &Names::new())
+    rows_in(things, Width::Usual)
 }
 
 /// Things as a table.
-pub(crate) fn named_rows<T: Described>(things: &[T], names: &Names) -> String {
+pub(crate) fn rows_in<T: Described>(things: &[T], width: Width) -> String {
     let header: Vec<&str> = columns::<T>(Place::Details).map(|column| column.name).collect();
+    let columns: Vec<(&Column<T>, usize)> = columns::<T>(Place::Details)
+        .map(|column| (column, column.characters(things, width)))
+        .collect();
     let row = |thing: &T| {
-        columns::<T>(Place::Details)
-            .map(|column| column.in_row(thing, names))
+        columns
+            .iter()
+            .map(|(column, characters)| column.in_row(thing, *characters))
             .collect()
     };
     table(&header, things.iter().map(row))

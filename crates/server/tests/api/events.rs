@@ -242,7 +242,7 @@ async fn a_stream_tells_no_more_of_a_workspace_than_its_token_may_see_now() {
     let client = scene.client(&token.secret);
     let mut both = client.events(&queue_only(), None).await.unwrap();
     let of_the_lost = EventQuery {
-        workspace_id: Some(lost),
+        workspace_id: Some(lost.into()),
         ..queue_only()
     };
     let mut ending = client.events(&of_the_lost, None).await.unwrap();

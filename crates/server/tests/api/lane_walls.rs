@@ -218,7 +218,11 @@ async fn reads_of_the_lanes_on_behalf_of_one_tenant_find_nothing_of_another() {
     }
     let every = alarms::AlarmQuery::default();
     assert_eq!(
-        alarms::alarms(&scoped, &every, None, 9).await.unwrap().rows.len(),
+        alarms::alarms(&scoped, &every, None, None, 9)
+            .await
+            .unwrap()
+            .rows
+            .len(),
         1
     );
     assert_eq!(
@@ -295,7 +299,11 @@ async fn where_the_wall_is_missing_what_is_out_of_scope_is_found_by_nobody_all_t
     }
     let every = alarms::AlarmQuery::default();
     assert_eq!(
-        alarms::alarms(&scoped, &every, None, 9).await.unwrap().rows.len(),
+        alarms::alarms(&scoped, &every, None, None, 9)
+            .await
+            .unwrap()
+            .rows
+            .len(),
         1
     );
     assert_eq!(

@@ -110,7 +110,7 @@ async fn filters_find_what_they_name_and_a_scoped_token_sees_its_own() {
     );
     assert_eq!(
         ids(QueueQuery {
-            workspace_id: Some(other.workspace),
+            workspace_id: Some(other.workspace.into()),
             ..all()
         })
         .await,
@@ -118,7 +118,7 @@ async fn filters_find_what_they_name_and_a_scoped_token_sees_its_own() {
     );
     assert_eq!(
         ids(QueueQuery {
-            workflow_definition_id: Some(one.workflow),
+            workflow_definition_id: Some(one.workflow.into()),
             ..all()
         })
         .await,
@@ -194,7 +194,7 @@ async fn executions_are_listed_by_status_workspace_and_end() {
     let requests = vec![Enqueue::new(tenant.workspace, tenant.workflow); 12];
     client.enqueue_all(requests).await.unwrap();
     let completed = ExecutionQuery {
-        workspace_id: Some(tenant.workspace),
+        workspace_id: Some(tenant.workspace.into()),
         status: Some(ExecutionStatus::Completed),
         limit: Some(5),
         ..ExecutionQuery::default()

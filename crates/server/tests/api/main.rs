@@ -13,6 +13,7 @@ mod fuzz;
 mod lane_walls;
 mod lists;
 mod matrix;
+mod names;
 mod repeats;
 mod scene;
 mod secrets;

@@ -86,6 +86,7 @@ impl Things {
             .replace("{group}", &self.group);
         let path = match operation.id.as_str() {
             "preview_fires" => format!("{path}?expr=@daily"),
+            "find_names" => format!("{path}?noun=workspace&text=w"),
             _ => path,
         };
         assert!(!path.contains('{'), "no value for a part of {path}");
@@ -118,7 +119,7 @@ impl Things {
             "acquire_lock" => json!({ "at_most": 60 }),
             "extend_lock" => json!({ "token": 1, "at_most": 60 }),
             "create_token" => {
-                json!({ "name": Uuid::now_v7().to_string(), "role": "viewer", "workspaces": [self.tenant.workspace] })
+                json!({ "name": format!("t-{}", Uuid::now_v7()), "role": "viewer", "workspaces": [self.tenant.workspace] })
             }
             "set_alarm" => json!({ "workspace_id": self.tenant.workspace, "cron_expr": "@daily" }),
             "change_alarm" => json!({ "label": "changed" }),
@@ -159,7 +160,7 @@ async fn things(scene: &Scene) -> Things {
     .await;
     let item = admin.enqueue(&request).await.unwrap().id;
     let new = wire::NewToken {
-        name: Uuid::now_v7().to_string(),
+        name: format!("t-{}", Uuid::now_v7()),
         role: wire::Role::Viewer,
         workspaces: Some(vec![tenant.workspace]),
         expires_at: None,

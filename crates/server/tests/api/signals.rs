@@ -284,7 +284,7 @@ async fn dead_letters_that_match_are_counted_and_put_back_and_no_others() {
     }
     let token = scene.token(Role::Operator, Some(own.workspace)).await;
     let client = scene.client(&token);
-    let filter = wire::BulkReplay {
+    let filter: wire::BulkReplay = wire::BulkReplay {
         name: Some("lost".to_owned()),
         reason: Some("unknown_signal".to_owned()),
         dry_run: true,
@@ -292,7 +292,7 @@ async fn dead_letters_that_match_are_counted_and_put_back_and_no_others() {
     };
     let counted = client.replay_all(&filter, None).await.unwrap();
     assert_eq!((counted.items, counted.more, counted.dry_run), (2, false, true));
-    let everything = wire::BulkReplay {
+    let everything: wire::BulkReplay = wire::BulkReplay {
         all: true,
         dry_run: true,
         ..wire::BulkReplay::default()
@@ -300,7 +300,7 @@ async fn dead_letters_that_match_are_counted_and_put_back_and_no_others() {
     assert_eq!(client.replay_all(&everything, None).await.unwrap().items, 3);
     assert_eq!(admin.replay_all(&everything, None).await.unwrap().items, 4);
     trigger(&admin, own, "mine", "lost").await;
-    let filter = wire::BulkReplay {
+    let filter: wire::BulkReplay = wire::BulkReplay {
         dry_run: false,
         ..filter
     };

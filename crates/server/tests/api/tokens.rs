@@ -60,7 +60,7 @@ async fn a_token_makes_sees_and_revokes_no_token_that_may_do_more_than_itself() 
     let secret = scene.token(Role::Admin, Some(own)).await;
     let scoped = scene.client(&secret);
     let new = |workspaces: Option<Vec<Uuid>>| wire::NewToken {
-        name: Uuid::now_v7().to_string(),
+        name: format!("t-{}", Uuid::now_v7()),
         role: wire::Role::Operator,
         workspaces,
         expires_at: None,
@@ -217,8 +217,8 @@ async fn on_this_machine_a_server_without_tokens_lets_nobody_in_unless_it_is_ope
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_makes_none_that_outlives_it() {
     let scene = Scene::new().await;
-    let new = |expires_at: Option<Timestamp>| wire::NewToken {
-        name: Uuid::now_v7().to_string(),
+    let new = |expires_at: Option<Timestamp>| wire::NewToken::<Uuid> {
+        name: format!("t-{}", Uuid::now_v7()),
         role: wire::Role::Admin,
         workspaces: None,
         expires_at,

@@ -19,7 +19,7 @@ fn raw(json: &str) -> Box<RawValue> {
 async fn make_tenant(client: &Client, limit: i32, graph: &str) -> (Uuid, Uuid) {
     let (workspace, workflow) = (Uuid::now_v7(), Uuid::now_v7());
     let change = WorkspaceChange {
-        name: Some("north".to_owned()),
+        name: Some(format!("north {}", workspace.simple())),
         max_concurrent: Some(Some(limit)),
         ..WorkspaceChange::default()
     };
@@ -208,8 +208,8 @@ async fn the_catalogue_is_made_changed_paused_and_deleted() {
     };
     let changed = client.put_workspace(workspace, &change, None).await.unwrap();
     assert_eq!(
-        (changed.limit, changed.max_concurrent, changed.name.as_str()),
-        (7, None, "north")
+        (changed.limit, changed.max_concurrent, changed.name),
+        (7, None, format!("north-{}", workspace.simple()))
     );
 
     let version = NewVersion {
@@ -235,7 +235,7 @@ async fn the_catalogue_is_made_changed_paused_and_deleted() {
     assert!(refused.to_string().contains("cycle"), "{refused}");
 
     let query = WorkflowQuery {
-        workspace_id: Some(workspace),
+        workspace_id: Some(workspace.into()),
         ..WorkflowQuery::default()
     };
     assert_eq!(client.workflows(&query).await.unwrap().items.len(), 1);

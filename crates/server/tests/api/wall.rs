@@ -176,7 +176,7 @@ async fn reads_on_behalf_of_one_tenant_find_nothing_of_another() {
     assert_eq!(items.len(), 3);
     assert!(items.iter().all(|item| item.workspace_id == walled.own.workspace));
     assert_eq!(catalogue::workspaces(&scoped, None, 100).await.unwrap().len(), 1);
-    let lines = audit::list(&scoped, &audit::AuditQuery::default(), None, 100)
+    let lines = audit::list(&scoped, &audit::AuditQuery::default(), None, None, 100)
         .await
         .unwrap()
         .rows;

@@ -121,12 +121,12 @@ fn what_is_there_already_is_a_conflict() {
 }
 
 #[test]
-fn a_part_of_an_id_is_no_id() {
+fn what_is_the_beginning_of_no_id_is_not_found() {
     let database = TestDatabase::migrated();
     for id in ["0190", "north", "0190b3f2-0000-7000-8000-00000000000"] {
-        let refusal = database.refused(2, &["queue", "show", id]);
+        let refusal = database.refused(3, &["queue", "show", id]);
         assert!(
-            refusal.contains(id) && refusal.contains("give the whole UUID"),
+            refusal.contains(id) && refusal.contains("stationmaster queue list"),
             "{refusal}"
         );
     }
@@ -202,7 +202,7 @@ fn errors_are_json_when_json_is_asked_for() {
     let nobody = Uuid::now_v7().to_string();
     for (code, kind, arguments) in [
         (3, "not_found", &["queue", "show", &nobody, "--json"][..]),
-        (2, "usage", &["queue", "show", "0190", "--json"]),
+        (3, "not_found", &["queue", "show", "0190", "--json"]),
         (2, "usage", &["--json", "queue", "dance"]),
         (2, "usage", &["--json", "config", "show", "--set", "engine=steam"]),
     ] {

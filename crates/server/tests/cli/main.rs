@@ -4,12 +4,14 @@
 
 mod alarm_walk;
 mod alarms;
+mod apply;
 mod bench;
 mod contexts;
 mod doctor;
 mod errors;
 mod languages;
 mod locks;
+mod names;
 mod remote;
 mod remote_lanes;
 mod remote_locks;

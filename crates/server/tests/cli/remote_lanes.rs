@@ -296,7 +296,7 @@ fn long_lists_of_the_lanes_go_on_where_they_ended() {
     let read = |run: &dyn Fn(&[&str]) -> crate::support::Ended| {
         let (mut ids, mut place) = (Vec::new(), None::<String>);
         loop {
-            let mut list = vec!["alarms", "list", "--limit", "2"];
+            let mut list = vec!["alarms", "list", "-o", "wide", "--limit", "2"];
             list.extend(place.iter().flat_map(|place| ["--before", place.as_str()]));
             let shown = run(&list);
             assert_eq!(shown.code, 0, "{}", shown.stderr);

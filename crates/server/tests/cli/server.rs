@@ -91,7 +91,7 @@ fn who_holds_the_slots_is_told_and_a_completion_frees_them() {
     let servers = database.json(&["servers", "list"]);
     assert_eq!(
         (&servers[0]["name"], &servers[0]["alive"]),
-        (&"a test".into(), &true.into())
+        (&"a-test".into(), &true.into())
     );
     let running = database.json(&["executions", "list", "--status", "running"]);
     assert_eq!(text(&running[0], "id"), holder);

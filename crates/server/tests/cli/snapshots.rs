@@ -71,10 +71,10 @@ fn tables_are_what_they_were() {
         database.execute(&statement.replace("AGO", ago));
     }
     for (name, command) in [
-        ("workspaces", &["workspaces", "list"][..]),
-        ("workflows", &["workflows", "list"]),
+        ("workspaces", &["workspaces", "list", "-o", "wide"][..]),
+        ("workflows", &["workflows", "list", "-o", "wide"]),
         ("plans", &["plans", "list"]),
-        ("queue", &["queue", "list"]),
+        ("queue", &["queue", "list", "-o", "wide"]),
         ("nothing", &["executions", "list"]),
     ] {
         insta::assert_snapshot!(format!("table_{name}"), steady(&database.done(command)));

@@ -101,7 +101,17 @@ impl TestDatabase {
 
     /// A workspace and a workflow of it that can run.
     pub(crate) fn workflow(&self, graph: &str) -> (String, String) {
-        let workspace = text(&self.json(&["workspaces", "create", "north"]), "id");
+        // The first one is called north, and every other one so that it is another.
+        let made = self.run(&["workspaces", "create", "north", "--json"]);
+        let made = match made.code {
+            0 => serde_json::from_str(&made.stdout).expect("JSON"),
+            _ => self.json(&[
+                "workspaces",
+                "create",
+                &format!("north-{}", Uuid::now_v7().simple()),
+            ]),
+        };
+        let workspace = text(&made, "id");
         let file = written(graph);
         let path = file.path().to_str().expect("a path in UTF-8");
         let workflow = self.json(&[

@@ -18,7 +18,7 @@ fn a_new_user_comes_from_an_empty_database_to_work_that_waits() {
 
     let said = database.done(&["workspaces", "create", "North Line", "--plan", "PRO"]);
     assert!(
-        said.contains("Created workspace North Line") && said.contains("5 at once"),
+        said.contains("Created workspace north-line") && said.contains("5 at once"),
         "{said}"
     );
     let workspace = text(&database.json(&["workspaces", "list"])[0], "id");

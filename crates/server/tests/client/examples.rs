@@ -25,7 +25,7 @@ async fn the_example_enqueues_and_learns_of_the_end() {
     let scene = Scene::new().await;
     let tenant = scene.tenant(1, SHORT).await;
     let client = scene.admin().await;
-    let ended = enqueue::run(&client, tenant.workspace, tenant.workflow)
+    let ended = enqueue::run(&client, tenant.workspace.into(), tenant.workflow.into())
         .await
         .unwrap();
     assert_eq!(ended.status, ExecutionStatus::Completed);
@@ -121,7 +121,7 @@ async fn the_example_worker_runs_what_a_client_enqueues_on_temporal() {
         }))
     });
     let client = scene.admin().await;
-    let ended = enqueue::run(&client, tenant.workspace, tenant.workflow)
+    let ended = enqueue::run(&client, tenant.workspace.into(), tenant.workflow.into())
         .await
         .unwrap();
     assert_eq!(ended.status, ExecutionStatus::Completed, "{:?}", ended.error);

@@ -5,19 +5,20 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{Backfill, BackfillItem};
+use stationmaster_client::wire::{Backfill, BackfillItem, Noun, Reference};
 use uuid::Uuid;
 
 use crate::command::Context;
-use crate::command::arguments::{id, instant};
+use crate::command::arguments::instant;
+use crate::command::names::{self, reference};
 use crate::output::{Column, Described, cell, column, counted, rows, status};
 
 /// Which occurrences.
 #[derive(Debug, Args)]
 pub(crate) struct BackfillArgs {
     /// The alarm
-    #[arg(value_parser = id::<Uuid>)]
-    id: Uuid,
+    #[arg(value_parser = reference)]
+    id: Reference,
     /// Those after this instant
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     from: Timestamp,
@@ -42,16 +43,17 @@ struct Refilled {
 }
 
 pub(super) async fn run(args: &BackfillArgs, client: &Client, context: &Context) -> Result<()> {
+    let id = names::one(client, Noun::Alarm, None, &args.id).await?;
     let range = |dry_run| Backfill {
         from: args.from,
         to: args.to,
         dry_run,
     };
-    let occurrences = client.backfill(args.id, &range(true)).await?.items;
+    let occurrences = client.backfill(id, &range(true)).await?.items;
     let count = fires(&occurrences);
     let fired = !args.dry_run && count > 0;
     let mut answer = Refilled {
-        id: args.id,
+        id,
         count,
         fired,
         occurrences,
@@ -61,7 +63,7 @@ pub(super) async fn run(args: &BackfillArgs, client: &Client, context: &Context)
             context.hint(&rows(&answer.occurrences));
         }
         Context::confirm(&format!("Fire {} now?", counted(count, "occurrence")), args.yes)?;
-        answer.count = fires(&client.backfill(args.id, &range(false)).await?.items);
+        answer.count = fires(&client.backfill(id, &range(false)).await?.items);
     }
     context.print(&answer, |answer| {
         if answer.fired {

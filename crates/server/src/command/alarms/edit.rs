@@ -2,20 +2,19 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use stationmaster_client::wire::AlarmChange;
-use uuid::Uuid;
+use stationmaster_client::wire::{AlarmChange, Noun, Reference};
 
 use super::request::{PolicyArgs, WakeArgs, WhenArgs};
 use super::set::Done;
 use crate::command::Context;
-use crate::command::arguments::id;
+use crate::command::names::{self, reference};
 
 /// What to change.
 #[derive(Debug, Args)]
 pub(crate) struct EditArgs {
     /// The alarm
-    #[arg(value_parser = id::<Uuid>)]
-    id: Uuid,
+    #[arg(value_parser = reference)]
+    id: Reference,
     #[command(flatten)]
     when: WhenArgs,
     #[command(flatten)]
@@ -60,6 +59,7 @@ impl EditArgs {
             cron_expr: when.cron_expr,
             timezone: when.timezone,
             target_url: self.wake.target.map(Some),
+            name: self.wake.name.map(Some),
             user_id: self.wake.user.map(Some),
             conversation_id: self.wake.conversation.map(Some),
             message: self.wake.message.map(Some),
@@ -95,9 +95,12 @@ impl EditArgs {
 }
 
 pub(super) async fn run(args: EditArgs, context: &Context) -> Result<()> {
-    let id = args.id;
+    let which = args.id.clone();
+    // What is wrong with the arguments is told before anybody else is needed.
     let change = args.change()?;
-    let changed = context.client().await?.change_alarm(id, &change, None).await?;
+    let client = context.client().await?;
+    let id = names::one(&client, Noun::Alarm, None, &which).await?;
+    let changed = client.change_alarm(id, &change, None).await?;
     context.print(&Done::new(changed.alarm, changed.upcoming, false), |done| {
         done.words("Changed alarm")
     })

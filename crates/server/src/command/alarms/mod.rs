@@ -4,10 +4,11 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use stationmaster_client::Client;
+use stationmaster_client::wire::{Noun, Reference};
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::id;
+use super::names::{self, reference};
 
 mod backfill;
 mod edit;
@@ -52,8 +53,14 @@ pub(crate) enum AlarmsCommand {
 #[derive(Debug, Args)]
 pub(crate) struct One {
     /// The alarm
-    #[arg(value_parser = id::<Uuid>)]
-    id: Uuid,
+    #[arg(value_parser = reference)]
+    id: Reference,
+}
+
+impl One {
+    async fn meant(&self, client: &Client) -> Result<Uuid> {
+        names::one(client, Noun::Alarm, None, &self.id).await
+    }
 }
 
 pub(crate) async fn run(command: AlarmsCommand, context: &Context) -> Result<()> {
@@ -61,21 +68,33 @@ pub(crate) async fn run(command: AlarmsCommand, context: &Context) -> Result<()>
         AlarmsCommand::Next(args) => next::run(&args, context),
         AlarmsCommand::Set(args) => set::run(*args, context).await,
         AlarmsCommand::List(args) => show::list(args, &context.client().await?, context).await,
-        AlarmsCommand::Show(One { id }) => show::show(id, &context.client().await?, context).await,
+        AlarmsCommand::Show(one) => {
+            let client = context.client().await?;
+            show::show(one.meant(&client).await?, &client, context).await
+        }
         AlarmsCommand::Edit(args) => edit::run(*args, context).await,
-        AlarmsCommand::Cancel(One { id }) => {
-            context.client().await?.cancel_alarm(id).await?;
+        AlarmsCommand::Cancel(one) => {
+            let client = context.client().await?;
+            let id = one.meant(&client).await?;
+            client.cancel_alarm(id).await?;
             say(id, "cancelled", context)
         }
-        AlarmsCommand::Pause(One { id }) => {
-            context.client().await?.pause_alarm(id).await?;
+        AlarmsCommand::Pause(one) => {
+            let client = context.client().await?;
+            let id = one.meant(&client).await?;
+            client.pause_alarm(id).await?;
             say(id, "paused", context)
         }
-        AlarmsCommand::Resume(One { id }) => {
-            context.client().await?.resume_alarm(id).await?;
+        AlarmsCommand::Resume(one) => {
+            let client = context.client().await?;
+            let id = one.meant(&client).await?;
+            client.resume_alarm(id).await?;
             say(id, "active", context)
         }
-        AlarmsCommand::Fire(One { id }) => fire(id, &context.client().await?, context).await,
+        AlarmsCommand::Fire(one) => {
+            let client = context.client().await?;
+            fire(one.meant(&client).await?, &client, context).await
+        }
         AlarmsCommand::Backfill(args) => backfill::run(&args, &context.client().await?, context).await,
         AlarmsCommand::Occurrences(args) => occurrences::run(args, &context.client().await?, context).await,
         AlarmsCommand::Secrets(command) => secrets::run(command, context).await,

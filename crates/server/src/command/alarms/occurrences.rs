@@ -35,11 +35,12 @@ pub(crate) struct OccurrencesArgs {
 }
 
 pub(super) async fn run(args: OccurrencesArgs, client: &Client, context: &Context) -> Result<()> {
+    let id = args.one.meant(client).await?;
     let query = OccurrenceQuery {
         status: args.status,
         ..OccurrenceQuery::default()
     };
-    let read = async |client: &Client, query: &OccurrenceQuery| client.occurrences(args.one.id, query).await;
+    let read = async |client: &Client, query: &OccurrenceQuery| client.occurrences(id, query).await;
     context.list(client, args.part, query, read).await
 }
 

@@ -78,6 +78,9 @@ impl When {
 /// What the wake says, and where it goes.
 #[derive(Debug, Args)]
 pub(super) struct WakeArgs {
+    /// A name by which it can be referred to, unique in its workspace
+    #[arg(long, value_name = "NAME", value_parser = text)]
+    pub(super) name: Option<String>,
     /// What people call it
     #[arg(long)]
     pub(super) label: Option<String>,

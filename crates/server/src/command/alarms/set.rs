@@ -3,13 +3,12 @@
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
-use stationmaster_client::wire::{Alarm, AlarmKind, NewAlarm, Upcoming};
-use uuid::Uuid;
+use stationmaster_client::wire::{Alarm, AlarmKind, NewAlarm, Reference, Upcoming};
 
 use super::next::Shown;
 use super::request::{PolicyArgs, WakeArgs, WhenArgs};
 use crate::command::Context;
-use crate::command::arguments::id;
+use crate::command::names::{self, reference};
 use crate::failure::Refusal;
 use crate::output::{rows, word};
 
@@ -17,8 +16,8 @@ use crate::output::{rows, word};
 #[derive(Debug, Args)]
 pub(crate) struct SetArgs {
     /// Whose it is
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workspace: Uuid,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Reference,
     #[command(flatten)]
     when: WhenArgs,
     #[command(flatten)]
@@ -31,7 +30,7 @@ pub(crate) struct SetArgs {
 }
 
 impl SetArgs {
-    fn request(self) -> Result<NewAlarm> {
+    fn request(self) -> Result<NewAlarm<Reference>> {
         let payload = self.wake.payload()?;
         let (misfire, catch_up) = self.policies.misfire()?;
         let when = self.when.when(self.wake.zone)?;
@@ -47,6 +46,7 @@ impl SetArgs {
             cron_expr: when.cron_expr,
             timezone: when.timezone,
             label: self.wake.label.unwrap_or_default(),
+            name: self.wake.name,
             target_url: self.wake.target,
             user_id: self.wake.user,
             conversation_id: self.wake.conversation,
@@ -109,7 +109,9 @@ impl Done {
 pub(super) async fn run(args: SetArgs, context: &Context) -> Result<()> {
     // What is wrong with the arguments is told before anybody else is needed.
     let request = args.request()?;
-    let made = context.client().await?.set_alarm(&request).await?;
+    let client = context.client().await?;
+    let workspace = names::workspace(&client, &request.workspace_id).await?;
+    let made = client.set_alarm(&request.with_ids(workspace)).await?;
     let done = Done::new(made.alarm, made.upcoming, !made.duplicate);
     let past = done.alarm.kind == AlarmKind::Once
         && done.created

@@ -6,17 +6,19 @@ use serde::Serialize;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
     Alarm, AlarmEvent, AlarmKind, AlarmQuery, AlarmStatus, Misfire, Occurrence, OccurrenceQuery, PageQuery,
+    Reference,
 };
 use uuid::Uuid;
 
 use super::next::Shown;
 use crate::command::Context;
-use crate::command::arguments::{id, text, word_of};
+use crate::command::arguments::{text, word_of};
 use crate::command::inspection::json_cell;
+use crate::command::names::{self, reference};
 use crate::command::pages::Newest;
 use crate::output::{
-    Column, Described, cell, column, details, fields, in_details, in_table, long, maybe, moment, rows,
-    status, time, word,
+    Column, Described, cell, column, details, fields, id, in_details, in_table, long, maybe, moment, named,
+    rows, status, time, word,
 };
 
 /// Last occurrences that are shown.
@@ -28,8 +30,8 @@ const EVENTS: u32 = 100;
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workspace: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Option<Reference>,
     /// Only in this status
     #[arg(long, value_parser = word_of::<AlarmStatus>(["active", "paused", "fired", "cancelled", "failed"]))]
     status: Option<AlarmStatus>,
@@ -44,8 +46,9 @@ pub(crate) struct ListArgs {
 }
 
 pub(super) async fn list(args: ListArgs, client: &Client, context: &Context) -> Result<()> {
+    let workspace = names::workspace_asked(client, args.workspace.as_ref()).await?;
     let query = AlarmQuery {
-        workspace_id: args.workspace,
+        workspace_id: workspace.map(Reference::from),
         status: args.status,
         kind: args.kind,
         search: args.search,
@@ -113,10 +116,13 @@ impl Described for AlarmEvent {
 
 impl Described for Alarm {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("ID", |alarm| cell(alarm.id)),
+        id("ID", |alarm| alarm.id),
         column("STATUS", |alarm| status(&word(&alarm.status))),
+        column("NAME", |alarm| maybe(alarm.name.as_ref())),
         long("LABEL", |alarm| Some(&alarm.label)),
-        in_details(column("WORKSPACE", |alarm| cell(alarm.workspace_id))),
+        named("WORKSPACE", |alarm| {
+            (alarm.workspace.as_deref(), alarm.workspace_id)
+        }),
         column("WHEN", |alarm| cell(when(alarm))),
         in_details(column("IN WORDS", |alarm| maybe(alarm.description.as_ref()))),
         time("NEXT", |alarm| alarm.next_fire_at),

@@ -7,11 +7,13 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
-use stationmaster_client::wire::Enqueue;
+use stationmaster_client::Client;
+use stationmaster_client::wire::{Enqueue, Reference};
 use uuid::Uuid;
 
 use super::super::Context;
-use super::super::arguments::{duration, id, instant, json_given};
+use super::super::arguments::{duration, instant, json_given};
+use super::super::names::{self, reference};
 use crate::failure::Refusal;
 use crate::output::counted;
 
@@ -22,11 +24,11 @@ const BATCH: usize = 500;
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
     /// For whom
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workspace: Uuid,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Reference,
     /// What
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workflow: Uuid,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workflow: Reference,
     /// With what, as JSON; {} when left out
     #[arg(long, value_name = "JSON", conflicts_with = "input_file")]
     input: Option<String>,
@@ -51,7 +53,7 @@ pub(crate) struct AddArgs {
 }
 
 impl AddArgs {
-    fn request(self) -> Result<Enqueue> {
+    fn request(self) -> Result<Enqueue<Reference>> {
         let later = |wait| {
             let at = Timestamp::now().checked_add(wait);
             at.map_err(|_| Refusal::usage("that is too far away", "Give a shorter --in"))
@@ -79,14 +81,18 @@ pub(super) async fn run(args: AddArgs, context: &Context) -> Result<()> {
     let count = args.count;
     // What is wrong with the arguments is told before the database is needed.
     let request = args.request()?;
+    let client = context.client().await?;
+    let workspace = names::workspace(&client, &request.workspace_id).await?;
+    let workflow = names::workflow(&client, Some(workspace), &request.workflow_definition_id).await?;
+    let request = request.with_ids(workspace, workflow);
     match count {
-        None => one(request, context).await,
-        Some(count) => many(&request, count, context).await,
+        None => one(request, &client, context).await,
+        Some(count) => many(&request, count, &client, context).await,
     }
 }
 
-async fn one(request: Enqueue, context: &Context) -> Result<()> {
-    let enqueued = context.client().await?.enqueue(&request).await?;
+async fn one(request: Enqueue, client: &Client, context: &Context) -> Result<()> {
+    let enqueued = client.enqueue(&request).await?;
     let added = Added {
         id: enqueued.id,
         created: !enqueued.duplicate,
@@ -101,8 +107,7 @@ async fn one(request: Enqueue, context: &Context) -> Result<()> {
     })
 }
 
-async fn many(request: &Enqueue, count: u64, context: &Context) -> Result<()> {
-    let client = context.client().await?;
+async fn many(request: &Enqueue, count: u64, client: &Client, context: &Context) -> Result<()> {
     let count = usize::try_from(count)?;
     let bar = context.format.progress(count as u64, "Enqueuing");
     let mut ids = Vec::with_capacity(count);

@@ -5,13 +5,16 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{BulkCancel, BulkPriority, BulkRetry, CancellableStatus, RetriableStatus};
+use stationmaster_client::wire::{
+    BulkCancel, BulkPriority, BulkRetry, CancellableStatus, Reference, RetriableStatus,
+};
 use stationmaster_core::executions::EndReason;
 use uuid::Uuid;
 
 use super::super::Context;
-use super::super::arguments::{Caution, id, instant, word_of};
+use super::super::arguments::{Caution, instant, word_of};
 use super::super::bulk::{self, Words};
+use super::super::names::{self, reference};
 
 /// What to put back, and how.
 #[derive(Debug, Args)]
@@ -28,11 +31,11 @@ pub(crate) struct RetryAllArgs {
 #[group(required = true, multiple = true)]
 struct Retriable {
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workspace: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Option<Reference>,
     /// Only of this workflow
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workflow: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workflow: Option<Reference>,
     /// Only what ended in this status
     #[arg(long, value_parser = word_of::<RetriableStatus>(["failed", "cancelled", "terminated", "timed_out"]), ignore_case = true)]
     status: Option<RetriableStatus>,
@@ -79,11 +82,11 @@ pub(crate) struct CancelAllArgs {
 #[group(required = true, multiple = true)]
 struct Cancellable {
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workspace: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Option<Reference>,
     /// Only of this workflow
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workflow: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workflow: Option<Reference>,
     /// Only in this status
     #[arg(long, value_parser = word_of::<CancellableStatus>(super::STATUSES[..3].to_vec()), ignore_case = true)]
     status: Option<CancellableStatus>,
@@ -116,11 +119,11 @@ pub(crate) struct PriorityAllArgs {
 #[group(required = true, multiple = true)]
 struct Waiting {
     /// Only of this workspace
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workspace: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Option<Reference>,
     /// Only of this workflow
-    #[arg(long, value_name = "ID", value_parser = id::<Uuid>)]
-    workflow: Option<Uuid>,
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workflow: Option<Reference>,
     /// Only what was enqueued at this time or later
     #[arg(long, value_name = "TIME", value_parser = instant)]
     created_after: Option<Timestamp>,
@@ -141,10 +144,12 @@ pub(super) async fn retry_one(id: Uuid, client: &Client, context: &Context) -> R
 impl RetryAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let (which, client) = (&self.which, context.client().await?);
+        let workspace_id = names::workspace_asked(&client, which.workspace.as_ref()).await?;
+        let workflow_definition_id = names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
         let call = async |step: bulk::Step| {
             let request = BulkRetry {
-                workspace_id: which.workspace,
-                workflow_definition_id: which.workflow,
+                workspace_id,
+                workflow_definition_id,
                 status: which.status,
                 end_reason: which.end_reason.map(|reason| reason.to_string()),
                 ended_after: which.ended_after,
@@ -169,10 +174,12 @@ impl RetryAllArgs {
 impl CancelAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let (which, client) = (&self.which, context.client().await?);
+        let workspace_id = names::workspace_asked(&client, which.workspace.as_ref()).await?;
+        let workflow_definition_id = names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
         let call = async |step: bulk::Step| {
             let request = BulkCancel {
-                workspace_id: which.workspace,
-                workflow_definition_id: which.workflow,
+                workspace_id,
+                workflow_definition_id,
                 status: which.status,
                 created_after: which.created_after,
                 created_before: step.before(which.created_before),
@@ -203,10 +210,12 @@ pub(in super::super) const CANCELS: Words = Words {
 impl PriorityAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let (which, client) = (&self.which, context.client().await?);
+        let workspace_id = names::workspace_asked(&client, which.workspace.as_ref()).await?;
+        let workflow_definition_id = names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
         let call = async |step: bulk::Step| {
             let request = BulkPriority {
-                workspace_id: which.workspace,
-                workflow_definition_id: which.workflow,
+                workspace_id,
+                workflow_definition_id,
                 created_after: which.created_after,
                 created_before: step.before(which.created_before),
                 priority: self.priority,

@@ -2,26 +2,31 @@
 
 use anyhow::Result;
 use clap::Args;
-use stationmaster_client::wire::{Cancel, CancelledHow};
+use stationmaster_client::wire::{Cancel, CancelledHow, Noun, Reference};
 use stationmaster_client::{Client, Error};
-use uuid::Uuid;
 
 use super::super::Context;
-use super::super::arguments::id;
+use super::super::names::{self, reference};
 
 /// What to cancel, and why.
 #[derive(Debug, Args)]
 pub(crate) struct CancelArgs {
     /// The item or its execution
-    #[arg(value_parser = id::<Uuid>)]
-    id: Uuid,
+    #[arg(value_parser = reference)]
+    id: Reference,
     /// Why, for the history
     #[arg(long, value_name = "TEXT", alias = "reason")]
     note: Option<String>,
 }
 
 pub(in crate::command) async fn cancel(args: &CancelArgs, client: &Client, context: &Context) -> Result<()> {
-    let id = args.id;
+    let id = match names::one(client, Noun::Item, None, &args.id).await {
+        Ok(id) => id,
+        // An execution that follows a retry has an id of its own.
+        Err(unknown) => names::one(client, Noun::Execution, None, &args.id)
+            .await
+            .map_err(|_| unknown)?,
+    };
     let why = Cancel {
         reason: args.note.clone(),
     };

@@ -5,15 +5,16 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{ItemStatus, QueueItem, QueueItemChange, QueueQuery};
+use stationmaster_client::wire::{ItemStatus, Noun, QueueItem, QueueItemChange, QueueQuery, Reference};
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{id, instant, word_of};
+use super::arguments::{instant, word_of};
 use super::inspection::{Page, json_cell};
+use super::names::{self, reference};
 use super::watch::WatchArgs;
 use crate::output::{
-    Column, Described, cell, column, in_details, in_table, long, maybe, moment, status, time, word, workflow,
+    Column, Described, cell, column, id, in_details, in_table, long, maybe, moment, named, status, time, word,
 };
 
 mod add;
@@ -56,8 +57,14 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct One {
     /// The item
-    #[arg(value_parser = id::<Uuid>)]
-    id: Uuid,
+    #[arg(value_parser = reference)]
+    id: Reference,
+}
+
+impl One {
+    async fn meant(&self, client: &Client) -> Result<Uuid> {
+        names::one(client, Noun::Item, None, &self.id).await
+    }
 }
 
 /// Which items.
@@ -84,21 +91,29 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::Add(args) => add::run(args, context).await,
         Command::List(args) => list(args, context).await,
-        Command::Show(One { id }) => show::run(id, &context.client().await?, context).await,
+        Command::Show(one) => {
+            let client = context.client().await?;
+            show::run(one.meant(&client).await?, &client, context).await
+        }
         Command::Cancel(args) => cancel::cancel(&args, &context.client().await?, context).await,
-        Command::Retry(One { id }) => bulk::retry_one(id, &context.client().await?, context).await,
+        Command::Retry(one) => {
+            let client = context.client().await?;
+            bulk::retry_one(one.meant(&client).await?, &client, context).await
+        }
         Command::RetryAll(args) => args.run(context).await,
         Command::CancelAll(args) => args.run(context).await,
         Command::PriorityAll(args) => args.run(context).await,
-        Command::Priority { one, priority } => set_priority(one.id, priority, context).await,
+        Command::Priority { one, priority } => set_priority(&one, priority, context).await,
     }
 }
 
 async fn list(args: ListArgs, context: &Context) -> Result<()> {
-    let (workspace, page) = (args.page.workspace, args.page);
+    let (client, page) = (context.client().await?, args.page);
+    let workspace = names::workspace_asked(&client, page.workspace.as_ref()).await?;
+    let workflow = names::workflow_asked(&client, workspace, page.workflow.as_ref()).await?;
     let query = QueueQuery {
-        workspace_id: workspace,
-        workflow_definition_id: page.workflow,
+        workspace_id: workspace.map(Reference::from),
+        workflow_definition_id: workflow.map(Reference::from),
         status: args.status,
         created_after: args.created_after,
         created_before: args.created_before,
@@ -107,20 +122,22 @@ async fn list(args: ListArgs, context: &Context) -> Result<()> {
     };
     let watch = args.watch;
     watch
-        .list(context, workspace, page.part, query, Client::queue)
+        .list(context, &client, workspace, page.part, query, Client::queue)
         .await
 }
 
 impl Described for QueueItem {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("ID", |item| cell(item.id)),
+        id("ID", |item| item.id),
         column("STATUS", |item| status(&word(&item.status))),
         column("OUTCOME", |item| {
             item.outcome
                 .map_or_else(|| maybe(None::<&str>), |outcome| status(&word(&outcome)))
         }),
-        in_details(column("WORKSPACE", |item| cell(item.workspace_id))),
-        workflow("WORKFLOW", |item| item.workflow_definition_id),
+        named("WORKSPACE", |item| (item.workspace.as_deref(), item.workspace_id)),
+        named("WORKFLOW", |item| {
+            (item.workflow.as_deref(), item.workflow_definition_id)
+        }),
         in_details(column("EXECUTION", |item| maybe(item.execution_id))),
         column("PRIORITY", |item| cell(item.priority)),
         in_table(time("AGE", |item| Some(item.created_at))),
@@ -142,9 +159,12 @@ impl Described for QueueItem {
     ];
 }
 
-async fn set_priority(id: Uuid, priority: i32, context: &Context) -> Result<()> {
-    let change = QueueItemChange { priority };
-    context.client().await?.change_queue_item(id, &change).await?;
+async fn set_priority(one: &One, priority: i32, context: &Context) -> Result<()> {
+    let client = context.client().await?;
+    let id = one.meant(&client).await?;
+    client
+        .change_queue_item(id, &QueueItemChange { priority })
+        .await?;
     let words = format!("Item {id} has priority {priority}.");
     context.say(&json!({ "id": id, "priority": priority }), words)
 }

@@ -64,13 +64,16 @@ fn reason(waiting: &Waiting, item: &QueueItem) -> String {
         Waiting::WorkspacePaused => {
             format!(
                 "its workspace is paused: stationmaster workspaces resume {}",
-                item.workspace_id
+                name(item.workspace.as_ref(), item.workspace_id)
             )
         }
         Waiting::DefinitionPaused => {
             format!(
                 "its workflow is paused: stationmaster workflows resume {}",
-                item.workflow_definition_id
+                match (&item.workspace, &item.workflow) {
+                    (Some(workspace), Some(workflow)) => format!("{workspace}.{workflow}"),
+                    _ => item.workflow_definition_id.to_string(),
+                }
             )
         }
         Waiting::NoServer => "no server takes work: stationmaster serve starts one".to_owned(),
@@ -80,6 +83,11 @@ fn reason(waiting: &Waiting, item: &QueueItem) -> String {
         }
         Waiting::Queued { .. } => "nothing is in its way: it is about to be claimed".to_owned(),
     }
+}
+
+/// As a command takes it.
+fn name(name: Option<&String>, id: Uuid) -> String {
+    name.map_or_else(|| id.to_string(), String::clone)
 }
 
 fn position(waiting: &Waiting) -> Option<String> {

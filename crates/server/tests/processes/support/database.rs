@@ -66,8 +66,7 @@ impl TestDatabase {
     }
 
     pub(crate) async fn workspace(&self, limit: i32) -> Uuid {
-        let query =
-            "insert into stationmaster.workspaces (name, max_concurrent) values ('north', $1) returning id";
+        let query = "insert into stationmaster.workspaces (max_concurrent) values ($1) returning id";
         sqlx::query_scalar(query)
             .bind(limit)
             .fetch_one(&self.pool)
@@ -77,7 +76,7 @@ impl TestDatabase {
 
     /// A definition that runs this graph, on the server's own task queue.
     pub(crate) async fn definition(&self, workspace: Uuid, graph: &str) -> Uuid {
-        let query = "insert into stationmaster.workflow_definitions (workspace_id, name) values ($1, 'nightly') returning id";
+        let query = "insert into stationmaster.workflow_definitions (workspace_id) values ($1) returning id";
         let id: Uuid = sqlx::query_scalar(query)
             .bind(workspace)
             .fetch_one(&self.pool)

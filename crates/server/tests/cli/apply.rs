@@ -1,0 +1,192 @@
+//! A file says what there is to be.
+
+use serde_json::Value;
+
+use crate::served::Served;
+use crate::support::{TestDatabase, written};
+
+const GUIDE: &str = include_str!("../../../../docs/guides/apply.md");
+
+/// A block of the guide.
+fn block(language: &str) -> &'static str {
+    let after = GUIDE
+        .split(&format!("```{language}\n"))
+        .nth(1)
+        .expect("the guide has one");
+    after.split("```").next().unwrap_or_default()
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.lines()
+        .filter(|line| line.starts_with(['+', '~', '-']))
+        .collect()
+}
+
+#[test]
+fn the_example_of_the_guide_is_applied_once_and_then_nothing_differs() {
+    let served = Served::start();
+    let file = written(block("toml"));
+    let path = file.path().to_str().unwrap();
+    let shown = served.done(&["apply", "-f", path, "--dry-run"]);
+    assert_eq!(
+        lines(&shown),
+        block("text").lines().collect::<Vec<_>>(),
+        "what the guide shows"
+    );
+    assert_eq!(
+        served.json(&["workspaces", "list"]),
+        Value::Array(Vec::new()),
+        "a dry run changes nothing"
+    );
+    // Nobody can be asked here.
+    let ended = served.run_as(&served.token, &["apply", "-f", path]);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+
+    assert!(
+        served
+            .done(&["apply", "-f", path, "--yes"])
+            .contains("Made 6 changes.")
+    );
+    for again in [
+        served.done(&["apply", "-f", path, "--yes"]),
+        served.database.done(&["apply", "-f", path]),
+    ] {
+        assert!(again.contains("Nothing differs"), "{again}");
+    }
+    let workflow = served.json(&["workflows", "show", "shop.import"]);
+    assert_eq!(
+        (&workflow["max_attempts"], &workflow["current_version"]),
+        (&3.into(), &1.into())
+    );
+    assert_eq!(
+        served.json(&["alarms", "show", "shop.nightly"])["cron_expr"],
+        "30 2 * * *"
+    );
+    assert_eq!(served.json(&["triggers", "list"])[0]["workflow"], "import");
+    assert_eq!(served.json(&["workspaces", "show", "shop"])["limit"], 10);
+}
+
+#[test]
+fn only_what_the_file_says_is_changed_and_what_it_leaves_out_stays() {
+    let database = TestDatabase::migrated();
+    let first = written(block("toml"));
+    database.done(&["apply", "-f", first.path().to_str().unwrap(), "--yes"]);
+    database.done(&["workspaces", "set", "shop", "--limit", "4"]);
+    database.done(&["workflows", "pause", "import"]);
+    let second = block("toml")
+        .replace("max_concurrent = 10", "max_concurrent = 12")
+        .replace("max_attempts = 3", "max_attempts = 5")
+        .replace(
+            "id = \"fetch\", type = \"noop\"",
+            "id = \"fetch\", type = \"wait\", seconds = 1",
+        )
+        .replace("30 2 * * *", "30 3 * * *")
+        .replace("workflow = \"import\"", "workflow = \"import\"\npriority = 7");
+    let second = written(&second);
+    let path = second.path().to_str().unwrap();
+    let shown = database.done(&["apply", "-f", path, "--dry-run"]);
+    assert_eq!(
+        lines(&shown),
+        [
+            "~ plan BULK: max_concurrent 10 -> 12",
+            "~ workflow shop.import: max_attempts 3 -> 5",
+            "~ version of workflow shop.import: graph",
+            "~ trigger orders/paid: priority 0 -> 7",
+            "~ alarm shop.nightly: cron_expr 30 2 * * * -> 30 3 * * *",
+        ]
+    );
+    let applied = database.json(&["apply", "-f", path, "--yes"]);
+    assert_eq!(
+        (applied["changes"].as_array().map(Vec::len), &applied["applied"]),
+        (Some(5), &true.into())
+    );
+    assert!(
+        database
+            .done(&["apply", "-f", path, "--yes"])
+            .contains("Nothing differs")
+    );
+    let workspace = database.json(&["workspaces", "show", "shop"]);
+    assert_eq!(workspace["max_concurrent"], 4, "the file does not speak of it");
+    let workflow = database.json(&["workflows", "show", "import"]);
+    assert_eq!(
+        (&workflow["paused"], &workflow["current_version"]),
+        (&true.into(), &2.into())
+    );
+    let alarm = database.json(&["alarms", "show", "nightly"]);
+    assert_eq!(
+        (&alarm["cron_expr"], &alarm["timezone"]),
+        (&"30 3 * * *".into(), &"Europe/Zurich".into())
+    );
+    assert_eq!(
+        database.json(&["alarms", "list"]).as_array().map(Vec::len),
+        Some(1),
+        "it is the same alarm"
+    );
+}
+
+#[test]
+fn what_is_not_in_the_file_stays_unless_it_is_pruned() {
+    let database = TestDatabase::migrated();
+    let whole = written(block("toml"));
+    database.done(&["apply", "-f", whole.path().to_str().unwrap(), "--yes"]);
+    database.done(&["alarms", "set", "--workspace", "shop", "--cron", "@daily"]);
+    let less = written("[workspaces.shop]\n[workspaces.other]\n");
+    let path = less.path().to_str().unwrap();
+    let shown = database.done(&["apply", "-f", path, "--dry-run"]);
+    assert_eq!(lines(&shown), ["+ workspace other"]);
+    assert!(
+        shown.contains("stays (--prune removes it): workflow shop.import, trigger orders/paid"),
+        "{shown}"
+    );
+    let shown = database.done(&["apply", "-f", path, "--prune", "--dry-run"]);
+    let removed = [
+        "+ workspace other",
+        "- trigger orders/paid",
+        "- alarm shop.nightly",
+        "- workflow shop.import",
+    ];
+    assert_eq!(lines(&shown), removed);
+    // Without a yes nothing goes.
+    assert_eq!(database.run(&["apply", "-f", path, "--prune"]).code, 2);
+    assert_eq!(
+        database.json(&["workflows", "list"]).as_array().map(Vec::len),
+        Some(1)
+    );
+    let before = database
+        .json(&["alarms", "list", "--status", "active"])
+        .as_array()
+        .map(Vec::len);
+    database.done(&["apply", "-f", path, "--prune", "--yes"]);
+    assert_eq!(database.json(&["workflows", "list"]), Value::Array(Vec::new()));
+    assert_eq!(database.json(&["triggers", "list"]), Value::Array(Vec::new()));
+    let after = database
+        .json(&["alarms", "list", "--status", "active"])
+        .as_array()
+        .map(Vec::len);
+    assert_eq!(
+        (before, after),
+        (Some(2), Some(1)),
+        "one without a name is nobody's to prune"
+    );
+}
+
+#[test]
+fn what_goes_wrong_is_told_with_its_place_and_how_far_it_came() {
+    let database = TestDatabase::migrated();
+    let wrong = written("[workspaces.shop]\nplam = 'PRO'\n");
+    let refused = database.refused(2, &["apply", "-f", wrong.path().to_str().unwrap(), "--yes"]);
+    assert!(
+        refused.contains("workspaces.shop: there is no field plam"),
+        "{refused}"
+    );
+    let wrong = written("[workspaces.alpha]\n[workspaces.beta]\nplan = 'NOSUCH'\n");
+    let path = wrong.path().to_str().unwrap();
+    let ended = database.run(&["apply", "-f", path, "--yes"]);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("1 of 2 changes were made before"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(database.json(&["workspaces", "list"])[0]["name"], "alpha");
+}
