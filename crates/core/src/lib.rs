@@ -15,7 +15,7 @@
 //!   shared with ShedLock applications)
 //! * the lanes: [`executions`], [`alarms`]; [`signals`] and the [`dispatchers`] that route them; `attention` (whether those who
 //!   bring work need to ring)
-//! * outside: [`engine`], [`wake`]
+//! * outside: [`engine`], [`wake`]; [`tls`] (what a failed handshake means)
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
 //! * the rest: [`catalogue`], [`pages`] (of long lists), [`db`], [`schema`] (versions and parts), [`health`] (what
 //!   can be seen of the database), [`retention`], [`observe`], and [`station`], which puts the lanes together on what it lends them,
@@ -53,6 +53,7 @@ pub mod signals;
 pub mod station;
 mod surroundings;
 pub mod task;
+pub mod tls;
 pub mod wake;
 mod watch;
 

@@ -1,6 +1,7 @@
 //! What the tests stand on: a database, servers, Temporal, and a network that can be stood in the way of.
 
 mod alarms;
+pub(crate) mod authority;
 mod database;
 mod http;
 mod limits;

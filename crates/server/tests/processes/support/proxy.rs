@@ -348,7 +348,8 @@ async fn write(
                 return;
             }
             if let Gate::Throttled(bytes) = state {
-                tokio::time::sleep(Duration::from_secs_f64(piece.len() as f64 / f64::from(bytes))).await;
+                let length = u32::try_from(piece.len()).unwrap_or(u32::MAX);
+                tokio::time::sleep(Duration::from_secs(1) * length / bytes).await;
             }
         }
         passed(&chunk);
