@@ -130,7 +130,9 @@ async fn when_the_databases_disk_is_full_servers_say_so_and_go_on_when_there_is_
     assert_eq!(code.as_deref(), Some("53100"), "{refused}");
     let says_so = async |server: &Process| {
         let (status, body) = server.readiness().await;
-        status == 503 && body.contains("No space left on device")
+        status == 503
+            && body.contains("the database has no room to write")
+            && body.contains("No space left on device")
     };
     eventually("one of them says that there is no room", async || {
         says_so(&servers[0]).await || says_so(&servers[1]).await
