@@ -34,7 +34,10 @@ pub(crate) const TEMPORAL_SETTING: &str = "STATIONMASTER_TEST_TEMPORAL_CLI";
 pub(crate) const SCHEMATHESIS_SETTING: &str = "STATIONMASTER_TEST_SCHEMATHESIS";
 /// The setting by which a user names Redis's server.
 pub(crate) const REDIS_SETTING: &str = "STATIONMASTER_TEST_REDIS_SERVER";
+/// The setting by which a user names the pooler.
 pub(crate) const PGBOUNCER_SETTING: &str = "STATIONMASTER_TEST_PGBOUNCER";
+/// The setting by which a user names the library that bends clocks.
+pub(crate) const FAKETIME_SETTING: &str = "STATIONMASTER_TEST_FAKETIME";
 
 /// The setting by which a user names a Python that has psycopg.
 pub(crate) const PSYCOPG_SETTING: &str = "STATIONMASTER_TEST_PSYCOPG";
@@ -111,6 +114,15 @@ pub(crate) const PGBOUNCER: Component = Component {
              pgbouncer), or name it in STATIONMASTER_TEST_PGBOUNCER",
 };
 
+/// Bends the clock of a program; the path is the library.
+pub(crate) const FAKETIME: Component = Component {
+    name: "libfaketime",
+    find: find_faketime,
+    install: |_| apt::install(&["libfaketime"]),
+    remedy: "Install it by hand (Debian, Ubuntu: apt-get install libfaketime; Fedora: dnf install libfaketime), or name the library in \
+             STATIONMASTER_TEST_FAKETIME",
+};
+
 /// For the example in Python; the path is a Python that has it.
 pub(crate) const PSYCOPG: Component = Component {
     name: "Python with psycopg",
@@ -121,7 +133,15 @@ pub(crate) const PSYCOPG: Component = Component {
 };
 
 /// What `setup` provides: everything that a test needs.
-const NEEDED_BY_TESTS: [&Component; 6] = [&POSTGRES, &TEMPORAL, &REDIS, &PGBOUNCER, &SCHEMATHESIS, &PSYCOPG];
+const NEEDED_BY_TESTS: [&Component; 7] = [
+    &POSTGRES,
+    &TEMPORAL,
+    &REDIS,
+    &PGBOUNCER,
+    &FAKETIME,
+    &SCHEMATHESIS,
+    &PSYCOPG,
+];
 
 /// Finds or installs everything.
 pub(crate) fn set_up(repository: &Repository) -> Result<ExitCode> {
@@ -199,6 +219,25 @@ fn find_program(setting: &str, name: &str) -> Result<Option<PathBuf>> {
     let directories = env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
     let mut installed = directories.map(|directory| directory.join(name));
     Ok(installed.find(|program| program.is_file()))
+}
+
+/// Distributions put it into a folder of its own, below one of the machine's kind.
+fn find_faketime(_: &Repository) -> Result<Option<PathBuf>> {
+    const LIBRARY: &str = "faketime/libfaketime.so.1";
+    if let Some(library) = env::var_os(FAKETIME_SETTING).map(PathBuf::from) {
+        if library.is_file() {
+            return Ok(Some(library));
+        }
+        bail!(
+            "{FAKETIME_SETTING} names {}, but there is no such library",
+            library.display()
+        );
+    }
+    let below = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let mut folders = below
+        .map(|entry| entry.path())
+        .chain(["/usr/lib", "/usr/lib64", "/usr/local/lib"].map(PathBuf::from));
+    Ok(folders.find_map(|folder| Some(folder.join(LIBRARY)).filter(|library| library.is_file())))
 }
 
 fn has_dev_server(program: &Path) -> bool {

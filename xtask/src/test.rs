@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use stationmaster_postgres::{Binaries, Server, Settings};
 
 use crate::components::{
-    PGBOUNCER, PGBOUNCER_SETTING, POSTGRES, PSYCOPG, PSYCOPG_SETTING, REDIS, REDIS_SETTING, SCHEMATHESIS,
-    SCHEMATHESIS_SETTING, TEMPORAL, TEMPORAL_SETTING,
+    FAKETIME, FAKETIME_SETTING, PGBOUNCER, PGBOUNCER_SETTING, POSTGRES, PSYCOPG, PSYCOPG_SETTING, REDIS,
+    REDIS_SETTING, SCHEMATHESIS, SCHEMATHESIS_SETTING, TEMPORAL, TEMPORAL_SETTING,
 };
 use crate::repository::{self, Repository, code_of};
 
@@ -38,6 +38,7 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
     let schemathesis = SCHEMATHESIS.provide(repository)?;
     let redis = REDIS.provide(repository)?;
     let pgbouncer = PGBOUNCER.provide(repository)?;
+    let faketime = FAKETIME.provide(repository)?;
     let psycopg = PSYCOPG.provide(repository)?;
     let binaries = Binaries::find(Some(&bin_dir))?;
     let settings = Settings {
@@ -61,6 +62,7 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
             .env(SCHEMATHESIS_SETTING, &schemathesis)
             .env(REDIS_SETTING, &redis)
             .env(PGBOUNCER_SETTING, &pgbouncer)
+            .env(FAKETIME_SETTING, &faketime)
             .env(PSYCOPG_SETTING, &psycopg);
         let status = repository::run(&mut command)?;
         if !status.success() {

@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use crate::hosts::{Hosts, Reached};
 use crate::session::Behalf;
 pub(crate) use crate::session::{Read, Write};
+use crate::tls;
 
 /// Reads a statement from `sql/`, at compile time.
 macro_rules! statement {
@@ -40,13 +41,31 @@ const RETURN_TIMEOUT: Duration = Duration::from_secs(2);
 const SUSPECT: Duration = Duration::from_secs(5);
 /// Connections for what keeps leases alive.
 const KEEPERS: u32 = 2;
-/// How long PostgreSQL waits for the next statement of a transaction of ours before it ends it: a server that is cut off must not
-/// hold its locks for longer, and PostgreSQL does not know that nobody is there any more.
-const LONGEST_PAUSE: (&str, &str) = ("idle_in_transaction_session_timeout", "4s");
+/// What holds for every session of ours, whatever a role or a database brings along: the bounds on our calls are our own, a
+/// connection that waits for work is not to be closed for that, and later statements of a transaction see what has been committed since.
+pub(crate) const SESSION: [(&str, &str); 6] = [
+    ("statement_timeout", "0"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("lock_timeout", "0"),
+    ("idle_session_timeout", "0"),
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_read_only", "off"),
+];
+/// Of what the work and the requests do. How long PostgreSQL waits for the next statement of a transaction before it ends it: a server
+/// that is cut off must not hold its locks for longer, and PostgreSQL does not know that nobody is there any more. And how long a
+/// statement may take whose caller has given up long ago.
+const BOUNDS: [(&str, &str); 2] = [
+    ("idle_in_transaction_session_timeout", "4s"),
+    ("statement_timeout", "60s"),
+];
 /// The same where a pooler lets no parameter of a session pass.
-const BEGIN_BEHIND_POOLER: &str = "begin; set local idle_in_transaction_session_timeout = '4s'";
+const BEGIN_BEHIND_POOLER: &str = "begin; set local idle_in_transaction_session_timeout = '4s'; \
+                                   set local statement_timeout = '60s'; set local lock_timeout = 0; \
+                                   set transaction isolation level read committed read write";
 /// And where it gives us sessions in which others have left statements, under the names that we would use.
-const BEGIN_UNPREPARED: &str = "begin; set local idle_in_transaction_session_timeout = '4s'; deallocate all";
+const BEGIN_UNPREPARED: &str = "begin; set local idle_in_transaction_session_timeout = '4s'; \
+                                set local statement_timeout = '60s'; set local lock_timeout = 0; \
+                                set transaction isolation level read committed read write; deallocate all";
 /// Connections that a server opens beside its pools: for what keeps leases alive, for the watch, and for notifications.
 pub const BESIDE_POOLS: u32 = KEEPERS + 2;
 
@@ -67,7 +86,10 @@ pub enum Error {
     Url(#[source] sqlx::Error),
     /// PostgreSQL refused, or could not be reached.
     #[error("database: {0}")]
-    Sql(#[from] sqlx::Error),
+    Sql(#[source] sqlx::Error),
+    /// It is there, and one of us does not trust the other; the words say why, and what to set.
+    #[error("{0}")]
+    Untrusted(String),
     /// A part of the schema could not be applied.
     #[error("{step} could not be applied: {source}")]
     Migration {
@@ -165,6 +187,7 @@ impl Error {
             Self::Timeout(_)
             | Self::Silent
             | Self::NoHost(_)
+            | Self::Untrusted(_)
             | Self::Sql(Io(_) | Tls(_) | PoolTimedOut | PoolClosed) => true,
             // The last is a replica, before another host is chosen.
             _ => self.is_of(&["08", "28", "3D000", "53", "57", "25006"]),
@@ -180,6 +203,34 @@ impl Error {
             other => other.to_string(),
         }
     }
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        if let Some(words) = tls::explain(&error, &tls::POSTGRES) {
+            return Self::Untrusted(words);
+        }
+        let error = Self::Sql(error);
+        if error.is_of(&["53100"]) {
+            *NO_ROOM.lock() = Some((Instant::now(), error.message()));
+        }
+        error
+    }
+}
+
+/// When PostgreSQL last said to somebody that its disk is full, and its words.
+static NO_ROOM: Mutex<Option<(Instant, String)>> = Mutex::new(None);
+
+/// For so long it is taken to be so still: whoever has something to write tries again more often.
+const NO_ROOM_FOR: Duration = Duration::from_secs(10);
+
+/// Has PostgreSQL no room to write, as far as was seen lately?
+pub(crate) fn no_room() -> Option<String> {
+    let lately = NO_ROOM
+        .lock()
+        .clone()
+        .filter(|(at, _)| at.elapsed() < NO_ROOM_FOR);
+    lately.map(|(_, words)| format!("the database has no room to write: {words}"))
 }
 
 /// When a call of this process was last left before its answer came.
@@ -272,7 +323,7 @@ impl Database {
     pub fn new(url: &str, max_connections: u32) -> Result<Self, Error> {
         let hosts = Arc::new(Hosts::read(url)?);
         let silent_until = SilentUntil::default();
-        let options = hosts.options().clone().options([LONGEST_PAUSE]);
+        let options = hosts.options().clone().options(SESSION).options(BOUNDS);
         let pool = pool(&options, max_connections, &silent_until);
         Ok(Self {
             keepers: self::pool(&options, KEEPERS, &silent_until),
@@ -332,7 +383,7 @@ impl Database {
             // A pooler takes no parameter that it does not know.
             options.extra_float_digits(None)
         } else {
-            options.options([LONGEST_PAUSE])
+            options.options(SESSION).options(BOUNDS)
         };
         if self.unprepared {
             options = options.statement_cache_capacity(0);
@@ -374,8 +425,8 @@ impl Database {
     }
 
     /// How to reach the database itself for a session of one's own.
-    pub(crate) fn options(&self) -> &PgConnectOptions {
-        self.direct.options()
+    pub(crate) fn options(&self) -> PgConnectOptions {
+        self.direct.options().clone().options(SESSION)
     }
 
     /// Of several hosts, chooses the one that takes writes. Whoever begins to use a database calls this first; while it is used the

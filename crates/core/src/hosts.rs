@@ -13,7 +13,7 @@ use futures::stream::FuturesUnordered;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection};
 
-use crate::db::Error;
+use crate::db::{Error, SESSION};
 
 /// How long a host may take to let us in and to say whether it takes writes.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -49,6 +49,7 @@ impl Hosts {
         let mut all = Vec::with_capacity(urls.len());
         for (name, url) in urls {
             let options = PgConnectOptions::from_str(&url).map_err(Error::Url)?;
+            check_files(&url).map_err(|words| Error::Url(sqlx::Error::Configuration(words.into())))?;
             all.push(Host {
                 name,
                 options: options.application_name("stationmaster"),
@@ -113,19 +114,35 @@ impl Hosts {
         {
             return Reached::Refused(error.into());
         }
-        let words = (0..self.all.len()).map(|place| {
-            let said = refusals.iter().find(|(refused, _)| *refused == place);
-            let said = said.map_or_else(|| "no answer".to_owned(), |(_, error)| error.to_string());
-            format!("{}: {said}", self.all[place].name)
-        });
-        Reached::Refused(Error::NoHost(words.collect::<Vec<_>>().join("; ")))
+        let mut said: Vec<String> = self
+            .all
+            .iter()
+            .map(|host| format!("{}: no answer", host.name))
+            .collect();
+        for (place, error) in refusals {
+            said[place] = format!("{}: {}", self.all[place].name, Error::from(error));
+        }
+        Reached::Refused(Error::NoHost(said.join("; ")))
     }
 
     async fn ask(&self, place: usize) -> Result<PgConnection, sqlx::Error> {
-        let mut connection = self.all[place].options.connect().await?;
+        let mut connection = self.all[place].options.clone().options(SESSION).connect().await?;
         self.takes_writes(&mut connection).await?;
         Ok(connection)
     }
+}
+
+/// The files of certificates that an address names are read for each connection; that they are there is asked once, because what cannot
+/// be read looks like a database that cannot be reached.
+fn check_files(url: &str) -> Result<(), String> {
+    for name in ["sslrootcert", "sslcert", "sslkey"] {
+        if let (_, Some(value)) = take_parameter(url, name) {
+            let path = percent_encoding::percent_decode_str(&value).decode_utf8_lossy();
+            std::fs::read(path.as_ref())
+                .map_err(|error| format!("the file {path}, named by {name}, cannot be read ({error})"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The addresses of the single hosts, where an address names several; the address itself otherwise.

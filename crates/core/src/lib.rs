@@ -16,7 +16,7 @@
 //! * the lanes: [`executions`], [`alarms`]; [`signals`] and the [`dispatchers`] that route them; `attention` (whether those who
 //!   bring work need to ring)
 //! * what became of it: [`failures`] (what needs a person, of whatever lane), [`bulk`] (the same done to everything that matches)
-//! * outside: [`engine`], [`wake`]
+//! * outside: [`engine`], [`wake`]; [`tls`] (what a failed handshake means)
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
 //! * the rest: [`catalogue`], [`names`] (which thing is meant), [`pages`] (of long lists), [`db`], [`schema`] (versions and parts), [`health`] (what
 //!   can be seen of the database), [`retention`], [`observe`], and [`station`], which puts the lanes together on what it lends them,
@@ -57,6 +57,7 @@ pub mod signals;
 pub mod station;
 mod surroundings;
 pub mod task;
+pub mod tls;
 pub mod wake;
 mod watch;
 

@@ -93,7 +93,7 @@ async fn listen(database: &Database, bells: &Bells) -> Result<(), db::Error> {
     let pool = sqlx::postgres::PgPoolOptions::new()
         .max_connections(1)
         .acquire_timeout(Duration::from_secs(5));
-    let pool = within(pool.connect_with(database.options().clone())).await?;
+    let pool = within(pool.connect_with(database.options())).await?;
     let mut listener = within(PgListener::connect_with(&pool)).await?;
     within(listener.listen("stationmaster")).await?;
     bells.ring_all();

@@ -174,6 +174,7 @@ impl Station {
         let contact = &self.around.contact;
         let mut problems = Vec::new();
         problems.extend(self.outlook.problem());
+        problems.extend(db::no_room());
         if self.around.presence.holder().is_none() {
             problems.push("this server's lease has run out".to_owned());
         }

@@ -4,7 +4,7 @@
 //! What went wrong with a piece of work is told by the API, whichever way it was asked, and stands in `client`. What remains
 //! here is what a command meets before it asks: its own arguments, the settings, the database.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -185,22 +185,27 @@ impl<'a> Report<'a> {
 
     fn print(&self, format: Format) -> ExitCode {
         match format {
-            Format::Json => eprintln!("{}", serde_json::json!({ "error": self })),
+            Format::Json => say(serde_json::json!({ "error": self })),
             Format::People => {
-                eprintln!("error: {}", printable(&self.message));
+                say(format_args!("error: {}", printable(&self.message)));
                 for line in self.place.iter().flat_map(|place| place.pointed.lines()) {
-                    eprintln!("  {line}");
+                    say(format_args!("  {line}"));
                 }
                 for complaint in self.complaints {
-                    eprintln!("  {complaint}");
+                    say(format_args!("  {complaint}"));
                 }
                 if let Some(advice) = &self.advice {
-                    eprintln!("  {advice}");
+                    say(format_args!("  {advice}"));
                 }
             }
         }
         ExitCode::from(self.exit_code)
     }
+}
+
+/// A line on standard error; where nothing can be written there, the exit code tells enough.
+pub(crate) fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Tells the user, and gives the code to end with.
@@ -275,6 +280,7 @@ fn of_database(error: &db::Error) -> Report<'static> {
         | Error::Parts(_)
         | Error::BeforeRelease
         | Error::Torn { .. }
+        | Error::Untrusted(_)
         | Error::Unusable(_) => {
             return Report::new(Kind::Unavailable, error.to_string(), None);
         }

@@ -52,7 +52,7 @@ impl Format {
     /// Tells people something beside the result.
     pub(crate) fn hint(self, text: &str) {
         if self == Self::People {
-            eprintln!("{text}");
+            crate::failure::say(text);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Where the log and the traces go: the log to standard error, for people or as JSON; traces to an OpenTelemetry
-//! collector when one is configured. Set up once, by the commands that run for long.
+//! collector when one is configured. Set up once, by the commands that run for long. Neither may hold up the work: see `lines`.
+
+mod lines;
 
 use anyhow::{Context as _, Result};
 use opentelemetry::trace::TracerProvider as _;
@@ -13,17 +15,25 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::config::{Log, LogFormat, Traces};
 use crate::output::colours_on_stderr;
+use lines::Lines;
 
-/// What must be told when the process ends, so that the last spans are sent.
+/// What must be told when the process ends, so that the last spans are sent. The last lines are written in any case.
 #[must_use]
 pub(crate) struct Telemetry {
     traces: Option<SdkTracerProvider>,
+    lines: Lines,
+}
+
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        self.lines.flush();
+    }
 }
 
 impl Telemetry {
     /// Sends what has not been sent yet.
-    pub(crate) async fn finish(self) {
-        if let Some(provider) = self.traces {
+    pub(crate) async fn finish(mut self) {
+        if let Some(provider) = self.traces.take() {
             // It waits for its own thread, which must not be done on a thread of the runtime.
             let done = tokio::task::spawn_blocking(move || provider.shutdown()).await;
             if let Ok(Err(error)) = done {
@@ -37,12 +47,13 @@ impl Telemetry {
 pub(crate) fn start(log: &Log, traces: &Traces) -> Result<Telemetry> {
     // PostgreSQL remarks at every start that things are there already. Whoever wants to read that says so behind it.
     let filter = EnvFilter::try_new(format!("sqlx::postgres::notice=warn,{}", log.level))?;
-    let lines = tracing_subscriber::fmt::layer()
+    let lines = Lines::start(log.format).context("the log could not be started")?;
+    let written = tracing_subscriber::fmt::layer()
         .with_ansi(colours_on_stderr())
-        .with_writer(std::io::stderr);
-    let lines = match log.format {
-        LogFormat::Pretty => lines.compact().with_filter(filter).boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
+        .with_writer(lines.clone());
+    let written = match log.format {
+        LogFormat::Pretty => written.compact().with_filter(filter).boxed(),
+        LogFormat::Json => written.json().flatten_event(true).with_filter(filter).boxed(),
     };
     let provider = traces
         .otlp_endpoint
@@ -57,9 +68,12 @@ pub(crate) fn start(log: &Log, traces: &Traces) -> Result<Telemetry> {
                 what.is_span() && what.target().starts_with("stationmaster")
             }))
     });
-    let started = Registry::default().with(lines).with(exported).try_init();
+    let started = Registry::default().with(written).with(exported).try_init();
     started.map_err(|error| anyhow::anyhow!("the log could not be started: {error}"))?;
-    Ok(Telemetry { traces: provider })
+    Ok(Telemetry {
+        traces: provider,
+        lines,
+    })
 }
 
 fn provider(endpoint: &str, traces: &Traces) -> Result<SdkTracerProvider> {

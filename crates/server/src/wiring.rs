@@ -10,7 +10,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use stationmaster_core::access;
 use stationmaster_core::alarms;
 use stationmaster_core::db::{self, Database};
-use stationmaster_core::dispatchers::heartbeats::redis::RedisHeartbeats;
+use stationmaster_core::dispatchers::heartbeats::redis::{Files, RedisHeartbeats};
 use stationmaster_core::dispatchers::supervisor::Office;
 use stationmaster_core::dispatchers::{self, HeartbeatChoice, Webhook};
 use stationmaster_core::engine::dispatchers::DispatcherEngine;
@@ -66,7 +66,7 @@ pub(crate) async fn start(
     database.check_schema().await?;
     let address = listener.local_addr()?;
     admit_nobody_unknown(config, &database, address).await?;
-    let tls = http::tls(&config.http)?;
+    let certificate = http::Certificate::of(&config.http)?;
     let presence = Presence::new(&config.server_name());
     let (engine, dispatcher_engine) = engine(config, &database, &presence)?;
     let metrics = Arc::new(Metrics::new());
@@ -101,7 +101,7 @@ pub(crate) async fn start(
         metrics,
         locks,
         settings: config.http.clone(),
-        tls,
+        certificate,
         targets: config.wake_guard(),
         config: Arc::clone(config),
     };
@@ -229,7 +229,7 @@ fn engine(config: &Config, database: &Database, presence: &Presence) -> Result<E
 }
 
 fn temporal_engines(config: &Config) -> Result<(Arc<TemporalEngine>, TemporalDispatchers)> {
-    let settings = temporal(&config.temporal, &config.server_name())?;
+    let settings = temporal(&config.temporal, &config.server_name());
     let engine = Arc::new(TemporalEngine::new(&settings)?);
     let dispatchers = TemporalDispatchers::new(Arc::clone(&engine), &settings)?;
     Ok((engine, dispatchers))
@@ -284,7 +284,13 @@ pub(crate) async fn office(config: &Config, database: Database) -> Result<Office
 fn heartbeats(config: &Config) -> Result<HeartbeatChoice> {
     match (config.heartbeats, &config.redis_url) {
         (Heartbeats::Redis, Some(url)) => {
-            let store = RedisHeartbeats::new(url).context("the setting redis_url cannot be used")?;
+            let tls = &config.redis_tls;
+            let files = Files {
+                authority: tls.authority.clone(),
+                own: tls.certificate.clone().zip(tls.key.clone()),
+            };
+            let store = RedisHeartbeats::new(url, files)
+                .context("the settings redis_url and redis_tls_* cannot be used")?;
             Ok(HeartbeatChoice::Redis(Arc::new(store)))
         }
         _ => Ok(HeartbeatChoice::Postgres),
@@ -298,33 +304,30 @@ fn webhook(config: &Config) -> Option<Webhook> {
     })
 }
 
-/// Temporal's settings, with the files that they name read in.
-pub(crate) fn temporal(settings: &Temporal, identity: &str) -> Result<TemporalConfig> {
-    let read = |path: &std::path::PathBuf| {
-        std::fs::read(path).with_context(|| format!("the file {} cannot be read", path.display()))
-    };
+/// Temporal's settings.
+pub(crate) fn temporal(settings: &Temporal, identity: &str) -> TemporalConfig {
     let client = match (&settings.tls_cert_file, &settings.tls_key_file) {
         (Some(certificate), Some(key)) => Some(ClientIdentity {
-            certificate: read(certificate)?,
-            key: read(key)?,
+            certificate: certificate.clone(),
+            key: key.clone(),
         }),
         _ => None,
     };
-    let ca_certificate = settings.tls_ca_file.as_ref().map(read).transpose()?;
+    let ca_certificate = settings.tls_ca_file.clone();
     let wants_tls = settings.tls || client.is_some() || ca_certificate.is_some();
     let tls = wants_tls.then(|| TemporalTls {
         ca_certificate,
         server_name: settings.tls_server_name.clone(),
         client,
     });
-    Ok(TemporalConfig {
+    TemporalConfig {
         address: settings.address.clone(),
         namespace: settings.namespace.clone(),
         identity: format!("stationmaster@{identity}"),
         rpc_timeout: Duration::from_secs(10),
         tls,
         api_key: settings.api_key.clone(),
-    })
+    }
 }
 
 impl Running {

@@ -1,6 +1,7 @@
 //! What the outside has to say about Temporal, and the one place where it is checked.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use temporalio_client::{
@@ -26,11 +27,12 @@ pub struct TemporalConfig {
     pub api_key: Option<String>,
 }
 
-/// How the connection is secured. All of it is PEM, as bytes; reading files is the caller's business.
-#[derive(Clone, Default)]
+/// How the connection is secured. The files are PEM. They are read for each connection, so that a certificate that was renewed is used
+/// by the next one.
+#[derive(Debug, Clone, Default)]
 pub struct TemporalTls {
     /// The authority that signed the server's certificate; the system's authorities when absent.
-    pub ca_certificate: Option<Vec<u8>>,
+    pub ca_certificate: Option<PathBuf>,
     /// The name to expect in the server's certificate, when it is not the host of the address.
     pub server_name: Option<String>,
     /// Who we are, where the server asks for it.
@@ -38,12 +40,12 @@ pub struct TemporalTls {
 }
 
 /// A client certificate and its key.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ClientIdentity {
-    /// The certificate chain, PEM.
-    pub certificate: Vec<u8>,
-    /// The private key, PEM.
-    pub key: Vec<u8>,
+    /// The certificate chain.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
 }
 
 /// A configuration that can never work.
@@ -65,6 +67,14 @@ pub enum ConfigError {
     /// Calls need a namespace.
     #[error("the namespace of Temporal is empty; the usual one is called \"default\"")]
     EmptyNamespace,
+    /// A certificate or a key is not where it should be.
+    #[error("the file {path:?}, for TLS with Temporal, cannot be read: {reason}")]
+    File {
+        /// Where it should be.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A call that may take no time cannot succeed.
     #[error("the time allowed for a call to Temporal is zero")]
     ZeroTimeout,
@@ -101,7 +111,8 @@ impl TemporalConfig {
             return Err(ConfigError::ZeroTimeout);
         }
         let target = self.target()?;
-        let tls = (target.scheme() == "https").then(|| self.tls.clone().unwrap_or_default().into_options());
+        let tls = (target.scheme() == "https").then(|| self.tls.clone().unwrap_or_default().read());
+        let tls = tls.transpose()?;
         Ok(ConnectionOptions::new(target)
             .identity(self.identity.as_str())
             .maybe_tls_options(tls)
@@ -110,6 +121,11 @@ impl TemporalConfig {
             // Dispatches are small, and the server's time is what limits how many it takes.
             .grpc_compression(GrpcCompression::None)
             .build())
+    }
+
+    /// Is TLS spoken?
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.target().is_ok_and(|target| target.scheme() == "https")
     }
 
     /// The address as a URL whose scheme says whether TLS is spoken.
@@ -158,19 +174,28 @@ fn names_port(url: &str) -> bool {
 }
 
 impl TemporalTls {
-    fn into_options(self) -> TlsOptions {
+    fn read(self) -> Result<TlsOptions, ConfigError> {
         let client = self.client.map(|client| {
-            ClientTlsOptions::builder()
-                .client_cert(client.certificate)
-                .client_private_key(client.key)
-                .build()
+            let options = ClientTlsOptions::builder()
+                .client_cert(read(&client.certificate)?)
+                .client_private_key(read(&client.key)?)
+                .build();
+            Ok(options)
         });
-        TlsOptions::builder()
-            .maybe_server_root_ca_cert(self.ca_certificate)
+        let authority = self.ca_certificate.as_deref().map(read);
+        Ok(TlsOptions::builder()
+            .maybe_server_root_ca_cert(authority.transpose()?)
             .maybe_domain(self.server_name)
-            .maybe_client_tls_options(client)
-            .build()
+            .maybe_client_tls_options(client.transpose()?)
+            .build())
     }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    std::fs::read(path).map_err(|error| ConfigError::File {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
 }
 
 /// What a secret looks like in a log.
@@ -188,22 +213,6 @@ impl fmt::Debug for TemporalConfig {
             .field("tls", &self.tls)
             .field("api_key", &withheld(self.api_key.as_ref()))
             .finish()
-    }
-}
-
-impl fmt::Debug for TemporalTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TemporalTls")
-            .field("ca_certificate", &self.ca_certificate.as_ref().map(Vec::len))
-            .field("server_name", &self.server_name)
-            .field("client", &withheld(self.client.as_ref()))
-            .finish()
-    }
-}
-
-impl fmt::Debug for ClientIdentity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ClientIdentity(withheld)")
     }
 }
 
@@ -260,18 +269,7 @@ mod tests {
     fn secrets_are_not_printed() {
         let mut config = TemporalConfig::new("temporal:7233");
         config.api_key = Some("very-secret".to_owned());
-        let client = ClientIdentity {
-            certificate: b"cert".to_vec(),
-            key: b"very-secret".to_vec(),
-        };
-        config.tls = Some(TemporalTls {
-            client: Some(client),
-            ..TemporalTls::default()
-        });
         let printed = format!("{config:?}");
-        assert!(
-            !printed.contains("very-secret") && !printed.contains("[118"),
-            "{printed}"
-        );
+        assert!(!printed.contains("very-secret"), "{printed}");
     }
 }

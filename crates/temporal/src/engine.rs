@@ -44,7 +44,7 @@ impl TemporalEngine {
     /// An engine for the configured cluster. Nothing is sent yet: a cluster that is away shows in the first call.
     pub fn new(config: &TemporalConfig) -> Result<Self, ConfigError> {
         Ok(Self {
-            link: Link::new(config.connection_options()?, config.rpc_timeout, place(config)),
+            link: Link::new(config, place(config))?,
             namespace: config.namespace.clone(),
             identity: config.identity.clone(),
             rpc_timeout: config.rpc_timeout,

@@ -12,19 +12,20 @@ use std::error::Error;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use stationmaster_core::engine::Identity;
+use stationmaster_core::tls;
+use temporalio_client::Connection;
 use temporalio_client::errors::ClientConnectError;
 use temporalio_client::grpc::WorkflowService;
 use temporalio_client::tonic::{Request, Response, Status};
-use temporalio_client::{Connection, ConnectionOptions};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::bond::{Bond, Place};
+use crate::config::{ConfigError, TemporalConfig};
 
 /// Why a call has no answer to give.
 #[derive(Debug)]
@@ -43,6 +44,9 @@ impl std::fmt::Display for CallError {
             Self::NotConnected(reason) => write!(f, "no connection to Temporal: {reason}"),
             Self::Expired => f.write_str("Temporal did not answer in time"),
             Self::Answered(status) if status.source().is_some() => {
+                if let Some(words) = tls::explain(status.as_ref(), &tls::TEMPORAL) {
+                    return f.write_str(&words);
+                }
                 let mut text = status.message().to_owned();
                 append_sources(&mut text, status.source());
                 write!(f, "the connection to Temporal failed: {text}")
@@ -77,8 +81,7 @@ impl<Q, A, F> Rpc<Q, A> for F where
 type Answer<A> = Result<Response<A>, Status>;
 
 pub(crate) struct Link {
-    options: ConnectionOptions,
-    connect_timeout: Duration,
+    config: TemporalConfig,
     current: Mutex<Option<Numbered>>,
     attempts: AtomicU64,
     place: Place,
@@ -86,15 +89,15 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(options: ConnectionOptions, connect_timeout: Duration, place: Place) -> Self {
-        Self {
-            options,
-            connect_timeout,
+    pub(crate) fn new(config: &TemporalConfig, place: Place) -> Result<Self, ConfigError> {
+        config.connection_options()?;
+        Ok(Self {
+            config: config.clone(),
             place,
             bond: Bond::free(),
             current: Mutex::new(None),
             attempts: AtomicU64::new(0),
-        }
+        })
     }
 
     /// Sends one request, once, and waits for its answer until `ends_at`.
@@ -181,11 +184,14 @@ impl Link {
     /// Begins a try. It runs as a task of its own, so that it ends whether or not those who asked still wait.
     fn attempt(&self) -> Numbered {
         let number = self.attempts.fetch_add(1, Ordering::Relaxed);
-        let (options, limit) = (self.options.clone(), self.connect_timeout);
+        // What the settings name, such as certificates, is read for each try.
+        let (options, limit) = (self.config.connection_options(), self.config.rpc_timeout);
+        let encrypted = self.config.is_encrypted();
         let task = tokio::spawn(async move {
+            let options = options.map_err(|error| Arc::from(error.to_string()))?;
             match timeout(limit, Connection::connect(options)).await {
                 Ok(Ok(connection)) => Ok(connection),
-                Ok(Err(error)) => Err(Arc::from(reason(&error))),
+                Ok(Err(error)) => Err(Arc::from(reason(&error, encrypted))),
                 Err(_) => Err(Arc::from(format!("no answer within {limit:?}"))),
             }
         });
@@ -203,11 +209,24 @@ impl Link {
 }
 
 /// What stands between us and a connection, in one line, without the debug forms that the library prints.
-fn reason(error: &ClientConnectError) -> String {
+fn reason(error: &ClientConnectError, encrypted: bool) -> String {
+    if let Some(words) = tls::explain(error, &tls::TEMPORAL) {
+        return words;
+    }
     match error {
         ClientConnectError::SystemInfoCallError(status) => {
             let mut text = format!("{:?}: {}", status.code(), status.message());
             append_sources(&mut text, status.source());
+            if encrypted && status.source().is_some() {
+                // Who is refused for its certificate has finished its own part of the handshake by then, and often sees no more than
+                // the end of the connection.
+                let _ = write!(
+                    text,
+                    "; it broke right after the handshake, perhaps because {} does not take our certificate: {}",
+                    tls::TEMPORAL.name,
+                    tls::TEMPORAL.own
+                );
+            }
             text
         }
         ClientConnectError::TonicTransportError(error) => {

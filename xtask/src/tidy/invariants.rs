@@ -1,10 +1,10 @@
-//! The rule for the pages of invariants and of security: a test that such a page names is there. A promise whose test was renamed
+//! The rule for the pages of invariants, of security and of faults: a test that such a page names is there. A promise whose test was renamed
 //! away would look kept for ever.
 
 use super::Violation;
 use super::tree::Tree;
 
-const PAGES: [&str; 2] = ["docs/invariants.md", "docs/security.md"];
+const PAGES: [&str; 3] = ["docs/invariants.md", "docs/security.md", "docs/faults.md"];
 
 /// A bare word with fewer underscores is a column or a function; names of tests are sentences.
 const FEWEST_UNDERSCORES: usize = 3;

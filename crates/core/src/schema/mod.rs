@@ -32,7 +32,7 @@ impl Database {
     /// many servers at once.
     pub async fn migrate(&self) -> Result<Vec<&'static str>, Error> {
         self.check_server().await?;
-        let mut connection = PgConnection::connect_with(self.options()).await?;
+        let mut connection = PgConnection::connect_with(&self.options()).await?;
         // The same lock as the library's, which a session may take twice: it spans versions and parts.
         connection.lock().await.map_err(plainly)?;
         let applied = Applied::read(&mut connection).await?;

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stationmaster_core::dispatchers::heartbeats::redis::RedisHeartbeats;
+use stationmaster_core::dispatchers::heartbeats::redis::{Files, RedisHeartbeats};
 use stationmaster_core::dispatchers::heartbeats::{Beat, Heartbeats as _};
 use stationmaster_core::dispatchers::{DispatcherId, Epoch, HeartbeatChoice, Tenure};
 use stationmaster_core::id::ServerId;
@@ -66,7 +66,9 @@ impl Redis {
     }
 
     fn heartbeats(&self) -> Arc<RedisHeartbeats> {
-        Arc::new(RedisHeartbeats::new(&format!("redis://127.0.0.1:{}/0", self.port)).unwrap())
+        Arc::new(
+            RedisHeartbeats::new(&format!("redis://127.0.0.1:{}/0", self.port), Files::default()).unwrap(),
+        )
     }
 
     async fn ask(&self, words: &[&str]) -> Option<String> {

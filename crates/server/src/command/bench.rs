@@ -254,7 +254,7 @@ async fn temporal(
     settings: &Settings,
     bar: &mut Bar,
 ) -> Result<Value> {
-    let mut temporal = wiring::temporal(&config.temporal, "bench")?;
+    let mut temporal = wiring::temporal(&config.temporal, "bench");
     // A dev server of its own where its program is at hand; otherwise the one that is configured.
     let _child = match bench_surroundings().1 {
         Some(program) => {

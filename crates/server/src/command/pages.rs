@@ -11,6 +11,7 @@ use stationmaster_client::wire::Page;
 use stationmaster_client::{Client, Paged};
 
 use super::Context;
+use crate::failure::say;
 use crate::output::{Described, Format, details, fields, rows_in};
 
 /// Things on one page of the API, at most.
@@ -79,8 +80,8 @@ impl Part {
     pub(super) fn say_where_it_ends(&self, next: Option<&str>, format: Format) {
         match (next, format) {
             (None, _) => {}
-            (Some(next), Format::People) => eprintln!("There is more: {} {next}", self.flag),
-            (Some(next), Format::Json) => eprintln!("{}", json!({ "next_cursor": next })),
+            (Some(next), Format::People) => say(format_args!("There is more: {} {next}", self.flag)),
+            (Some(next), Format::Json) => say(json!({ "next_cursor": next })),
         }
     }
 }

@@ -82,6 +82,8 @@ pub(crate) struct Config {
     pub(crate) locks: Locks,
     /// For the heartbeats of dispatchers.
     pub(crate) redis_url: Option<String>,
+    /// How a connection to it is secured.
+    pub(crate) redis_tls: RedisTls,
     /// Where dispatchers write their heartbeats.
     pub(crate) heartbeats: Heartbeats,
     /// The lane of dispatchers and signals.
@@ -233,6 +235,17 @@ pub(crate) struct Locks {
     pub(crate) table: LockTable,
 }
 
+/// How the connection to Redis is secured.
+#[derive(Debug, Default)]
+pub(crate) struct RedisTls {
+    /// The authority that signed its certificate.
+    pub(crate) authority: Option<PathBuf>,
+    /// Our certificate; there is a key whenever there is one.
+    pub(crate) certificate: Option<PathBuf>,
+    /// Our key; there is a certificate whenever there is one.
+    pub(crate) key: Option<PathBuf>,
+}
+
 /// Where dispatchers write their heartbeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Heartbeats {
@@ -276,6 +289,7 @@ impl Config {
             exclusive: ExclusiveMode::default(),
             locks: Locks::default(),
             redis_url: None,
+            redis_tls: RedisTls::default(),
             heartbeats: Heartbeats::default(),
             dispatchers: dispatchers::Settings::default(),
             dispatchers_sla: Duration::ZERO,

@@ -178,6 +178,25 @@ static RELATIONS: &[Relation] = &[
     (&["http.tls_cert", "http.tls_key"], |config| {
         half_a_pair(config.http.tls_cert.is_some(), config.http.tls_key.is_some())
     }),
+    (&["redis_tls_cert_file", "redis_tls_key_file"], |config| {
+        let tls = &config.redis_tls;
+        half_a_pair(tls.certificate.is_some(), tls.key.is_some())
+    }),
+    (
+        &["redis_url", "redis_tls_ca_file", "redis_tls_cert_file"],
+        |config| {
+            let tls = &config.redis_tls;
+            let is_plain = config
+                .redis_url
+                .as_ref()
+                .is_none_or(|url| !url.starts_with("rediss:"));
+            refuse(
+                is_plain && (tls.authority.is_some() || tls.certificate.is_some()),
+                "certificates mean nothing on a connection that is not encrypted",
+                "Let redis_url begin with rediss://, or leave the certificates out.",
+            )
+        },
+    ),
     (&["heartbeats", "redis_url"], |config| {
         refuse(
             config.heartbeats == Heartbeats::Redis && config.redis_url.is_none(),

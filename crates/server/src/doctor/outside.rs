@@ -46,11 +46,11 @@ async fn engine(config: &Config, deadline: Deadline) -> Vec<Finding> {
         return vec![ok(ID, "embedded: it runs inside the servers")];
     }
     let settings = wiring::temporal(&config.temporal, "doctor");
-    let engine = match settings.and_then(|settings| Ok(TemporalEngine::new(&settings)?)) {
+    let engine = match TemporalEngine::new(&settings) {
         Ok(engine) => engine,
         Err(error) => {
             let advice = "Mend the settings temporal.*";
-            return vec![problem(ID, format!("{error:#}"), advice)];
+            return vec![problem(ID, error.to_string(), advice)];
         }
     };
     let cluster = match engine.look(REACH).await {

@@ -2,6 +2,7 @@
 //! and advice, the same for a server and for a database.
 
 use stationmaster_client::{Error, wire::Problem};
+use stationmaster_core::tls::{self, Peer};
 
 use super::{Kind, Report};
 
@@ -67,8 +68,19 @@ const THINGS: &[(&str, &str)] = &[
     ("project", "triggers list"),
 ];
 
+/// A server, as a command sees it.
+const SERVER: Peer = Peer {
+    name: "the server",
+    authority: "name the authority that signed it by --ca-file, or in the context",
+    host: "use the name that the certificate has in --url, or in the context",
+    own: "servers ask for no certificate, so something else answers at this address",
+};
+
 /// What was said, or that nobody answered.
 pub(super) fn report(error: &Error) -> Report<'static> {
+    if let Some(words) = tls::explain(error, &SERVER) {
+        return Report::new(Kind::Unavailable, words, None);
+    }
     let (kind, advice) = match error {
         Error::Settings(_) => (Kind::Usage, "Mend --url, the context or STATIONMASTER_TOKEN"),
         Error::Transport(_) => (

@@ -1,10 +1,9 @@
 //! Connections: accepted up to a number, with TLS or without, each with bounds on its headers and its patience; when there is no
-//! room, whoever has been idle the longest goes. An orderly end lets answers under way be read.
+//! room, whoever has been idle the longest goes. An orderly end lets answers under way be read. What TLS shows is `certificate`'s.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, header};
@@ -13,8 +12,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -25,7 +22,6 @@ use tower::ServiceExt as _;
 use super::caller::Peer;
 use super::guests::{Guest, Guests, Impatient};
 use super::wording::Worded;
-use crate::config::Http;
 
 /// How long the head of a request may take to arrive, and a handshake.
 const HEAD: Duration = Duration::from_secs(10);
@@ -37,33 +33,6 @@ const HEADERS: usize = 64;
 const DRAIN: Duration = Duration::from_secs(2);
 /// How soon it is looked again for somebody to make room, when all are served.
 const NO_ROOM: Duration = Duration::from_millis(50);
-
-/// The certificate and the key of the settings, read in; `None`: plain HTTP.
-pub(crate) fn tls(settings: &Http) -> Result<Option<TlsAcceptor>> {
-    let (Some(certificate), Some(key)) = (&settings.tls_cert, &settings.tls_key) else {
-        return Ok(None);
-    };
-    let chain = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .with_context(|| {
-            format!(
-                "{} is no certificate in PEM (setting http.tls_cert)",
-                certificate.display()
-            )
-        })?;
-    let key = PrivateKeyDer::from_pem_file(key)
-        .with_context(|| format!("{} is no key in PEM (setting http.tls_key)", key.display()))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .context(
-            "the certificate and the key do not belong together (settings http.tls_cert, http.tls_key)",
-        )?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Some(TlsAcceptor::from(Arc::new(config))))
-}
 
 /// Serves connections until `stop`, then lets those under way end.
 pub(super) async fn serve(

@@ -25,7 +25,6 @@ use stationmaster_core::station::Station;
 use stationmaster_core::task::{Bell, spawn};
 use stationmaster_core::wake::guard::Guard;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -34,6 +33,7 @@ use crate::config::{Config, Http};
 mod alarms;
 mod audit;
 mod caller;
+mod certificate;
 mod cursor;
 mod dispatchers;
 mod doctor;
@@ -68,12 +68,12 @@ mod workflows;
 mod workspaces;
 
 use caller::Access;
+pub(crate) use certificate::Certificate;
 use document::ProblemAnswer;
 pub(crate) use document::document;
 use feed::Feed;
 pub(crate) use in_process::alone;
 use limits::{Limits, Sweep};
-pub(crate) use listener::tls;
 use problem::{Detail, Problem, Result};
 use routes::Routes;
 use work::Work;
@@ -85,7 +85,7 @@ pub(crate) struct Parts {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) locks: Locks,
     pub(crate) settings: Http,
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) certificate: Option<Certificate>,
     /// Where wakes may go.
     pub(crate) targets: Guard,
     /// Everything that this server was told, for those who examine it.
@@ -180,7 +180,11 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
     };
     spawn(&tracker, &stop, Bell::default(), retention);
     spawn(&tracker, &stop, Bell::default(), Sweep(state.limits.clone()));
-    listener::serve(listener, parts.tls, router(state, parts.station), most, stop).await;
+    let tls = parts.certificate.as_ref().map(Certificate::acceptor);
+    if let Some(certificate) = parts.certificate {
+        tracker.spawn(certificate.follow(stop.clone()));
+    }
+    listener::serve(listener, tls, router(state, parts.station), most, stop).await;
     tracker.close();
     tracker.wait().await;
 }

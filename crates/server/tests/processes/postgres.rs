@@ -25,6 +25,11 @@ impl Cluster {
         self.with(|server| server.resume().expect("it comes back")).await;
     }
 
+    /// Where its files are.
+    pub(crate) async fn folder(&self) -> PathBuf {
+        self.with(|server| server.folder().to_owned()).await
+    }
+
     async fn with<T: Send + 'static>(&self, act: impl FnOnce(&mut Server) -> T + Send + 'static) -> T {
         let server = Arc::clone(&self.0);
         let act = move || act(&mut server.lock().unwrap());
@@ -33,14 +38,17 @@ impl Cluster {
 }
 
 pub(crate) async fn cluster() -> (Cluster, TestDatabase) {
-    let bin = PathBuf::from(setting("STATIONMASTER_TEST_POSTGRES_BIN"));
+    cluster_of(&PathBuf::from(setting("STATIONMASTER_TEST_POSTGRES_BIN")), |_| ()).await
+}
+
+/// One of these programs, and with settings of its own.
+pub(crate) async fn cluster_of(bin: &Path, change: impl FnOnce(&mut Settings)) -> (Cluster, TestDatabase) {
+    let mut settings = Settings::throw_away(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    change(&mut settings);
+    let bin = bin.to_owned();
     let start = move || {
         let binaries = Binaries::find(Some(&bin)).expect("PostgreSQL is installed");
-        Server::start(
-            &binaries,
-            &Settings::throw_away(Path::new(env!("CARGO_TARGET_TMPDIR"))),
-        )
-        .expect("it starts")
+        Server::start(&binaries, &settings).expect("it starts")
     };
     let server = tokio::task::spawn_blocking(start).await.unwrap();
     let database = TestDatabase::at(&server.url("postgres")).await;

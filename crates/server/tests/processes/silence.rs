@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use url::Url;
 
-use crate::support::{Door, Launch, Process, Proxy, SHORT, TestDatabase, eventually, get};
+use crate::support::{Direction, Door, Launch, Process, Proxy, SHORT, TestDatabase, eventually, get};
 
 /// From the silence to the next claim.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -13,14 +13,20 @@ const AGAIN: Duration = Duration::from_secs(10);
 /// A database, a way to it that can fail, and how a server is started that takes that way.
 async fn by_a_proxy() -> (TestDatabase, Proxy, Launch) {
     let database = TestDatabase::new().await;
+    let (proxy, launch) = proxy_before(&database).await;
+    (database, proxy, launch)
+}
+
+/// A way to the database that can fail, and how a server is started that takes it.
+pub(crate) async fn proxy_before(database: &TestDatabase) -> (Proxy, Launch) {
     let mut url: Url = database.url.parse().unwrap();
     let address = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
     let proxy = Proxy::before(&address).await;
     let (host, port) = proxy.address.split_once(':').unwrap();
     url.set_host(Some(host)).unwrap();
     url.set_port(Some(port.parse().unwrap())).unwrap();
-    let launch = Launch::on(&database).with("DATABASE_URL", url.as_str());
-    (database, proxy, launch)
+    let launch = Launch::on(database).with("DATABASE_URL", url.as_str());
+    (proxy, launch)
 }
 
 /// Asks `/livez` and `/readyz` all the time; both must always be answered within a second. Answers what `/readyz` said, with
@@ -52,14 +58,14 @@ pub(crate) async fn asked_all_the_time(
     answers
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_busy_server_whose_connections_fall_silent_claims_again_within_ten_seconds() {
+/// Under load the connections fail in this way, and new ones work: it claims again in time.
+async fn claims_again(fail: impl FnOnce(&Proxy)) {
     let (database, proxy, launch) = by_a_proxy().await;
     let workflow = database.workflow(4, SHORT).await;
     let mut server = launch.start_ready().await;
     database.enqueue(workflow, 2000).await;
     database.until_count("COMPLETED", 10).await;
-    proxy.silence();
+    fail(&proxy);
     let silent_since = Instant::now();
     let claims = "select count(*) from stationmaster.workflow_executions where claimed_at > now() - interval '1 second'";
     let claimed_again = async {
@@ -77,15 +83,15 @@ async fn a_busy_server_whose_connections_fall_silent_claims_again_within_ten_sec
     database.assert_counters_agree().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_idle_server_whose_connections_fall_silent_starts_what_comes_then_and_hears_of_more() {
+/// While it is idle the connections fail in this way, and new ones work: what comes then is started in time, and it listens again.
+async fn hears_again(fail: impl FnOnce(&Proxy)) {
     let (database, proxy, launch) = by_a_proxy().await;
     let workflow = database.workflow(4, SHORT).await;
     let server = launch.with("EXECUTIONS__POLL_INTERVAL", "1h").start_ready().await;
     database.enqueue(workflow, 1).await;
     database.until_count("COMPLETED", 1).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    proxy.silence();
+    fail(&proxy);
     database.enqueue(workflow, 1).await;
     let took = database.until_count("COMPLETED", 2).await;
     println!("the first one after the silence completed after {took:?}");
@@ -98,6 +104,38 @@ async fn an_idle_server_whose_connections_fall_silent_starts_what_comes_then_and
         println!("the next one completed after {took:?}");
         assert!(took < Duration::from_secs(8), "{took:?}\n{}", server.log());
     }
+    eventually("the server is ready", async || server.readiness().await.0 == 200).await;
+    database.assert_all_completed_once(7).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_server_whose_connections_fall_silent_claims_again_within_ten_seconds() {
+    claims_again(Proxy::silence).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_server_whose_statements_no_longer_arrive_claims_again_within_ten_seconds() {
+    claims_again(|proxy| proxy.half_open(Direction::Requests)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_server_that_no_longer_gets_answers_claims_again_within_ten_seconds() {
+    claims_again(|proxy| proxy.half_open(Direction::Answers)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_server_whose_connections_fall_silent_starts_what_comes_then_and_hears_of_more() {
+    hears_again(Proxy::silence).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_server_whose_statements_no_longer_arrive_starts_what_comes_then_and_hears_of_more() {
+    hears_again(|proxy| proxy.half_open(Direction::Requests)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_server_that_no_longer_gets_answers_starts_what_comes_then_and_hears_of_more() {
+    hears_again(|proxy| proxy.half_open(Direction::Answers)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -108,8 +146,7 @@ async fn while_the_host_is_silent_readiness_says_so_and_when_it_is_back_the_serv
     let mut server = launch.start_ready().await;
     database.enqueue(workflow, 1).await;
     database.until_count("COMPLETED", 1).await;
-    proxy.door(Door::Silent);
-    proxy.silence();
+    proxy.vanish();
     let silent_since = Instant::now();
     let answers = asked_all_the_time(&server, tokio::time::sleep(Duration::from_secs(20))).await;
     let late = answers
@@ -161,4 +198,21 @@ async fn with_a_third_of_a_second_on_every_round_trip_everything_works_and_no_le
     assert_eq!(server.said("database was silent"), 0, "{}", server.log());
     assert_eq!(server.readiness().await.0, 200);
     database.assert_all_completed_once(20).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_database_behind_a_narrow_line_everything_works_and_no_lease_is_lost() {
+    let (database, proxy, launch) = by_a_proxy().await;
+    let workflow = database.workflow(4, SHORT).await;
+    let server = launch.start_ready().await;
+    proxy.throttle(32 * 1024);
+    database.enqueue(workflow, 40).await;
+    let took = database.until_count("COMPLETED", 40).await;
+    println!("40 of them took {took:?}");
+    // Longer than a lease.
+    let answers = asked_all_the_time(&server, tokio::time::sleep(Duration::from_secs(7))).await;
+    assert!(answers.iter().all(|(_, status)| *status == 200), "{answers:?}");
+    assert_eq!(server.said("lease had run out"), 0, "{}", server.log());
+    assert_eq!(server.said("database was silent"), 0, "{}", server.log());
+    database.assert_all_completed_once(40).await;
 }

@@ -1,10 +1,12 @@
 //! TLS: a private authority, and a server that wants to know who we are.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use stationmaster_core::engine::{Engine, StartOutcome};
 use stationmaster_temporal::{ClientIdentity, TemporalConfig, TemporalEngine, TemporalTls};
+use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -21,6 +23,7 @@ const NAME: &str = "temporal.test";
 struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
+    folder: TempDir,
 }
 
 impl Authority {
@@ -32,7 +35,14 @@ impl Authority {
         Self {
             pem,
             issuer: Issuer::new(parameters, key),
+            folder: TempDir::new().unwrap(),
         }
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
     }
 
     fn sign(&self, name: &str) -> ClientIdentity {
@@ -40,8 +50,8 @@ impl Authority {
         let parameters = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let certificate = parameters.signed_by(&key, &self.issuer).unwrap();
         ClientIdentity {
-            certificate: certificate.pem().into_bytes(),
-            key: key.serialize_pem().into_bytes(),
+            certificate: self.file(&format!("{name}.pem"), &certificate.pem()),
+            key: self.file(&format!("{name}.key"), &key.serialize_pem()),
         }
     }
 
@@ -59,8 +69,8 @@ impl Authority {
             .unwrap()
             .with_client_cert_verifier(verifier.build().unwrap())
             .with_single_cert(
-                vec![CertificateDer::from_pem_slice(&identity.certificate).unwrap()],
-                PrivateKeyDer::from_pem_slice(&identity.key).unwrap(),
+                vec![CertificateDer::from_pem_file(&identity.certificate).unwrap()],
+                PrivateKeyDer::from_pem_file(&identity.key).unwrap(),
             )
             .unwrap();
         config.alpn_protocols.push(b"h2".to_vec());
@@ -92,7 +102,7 @@ async fn a_guarded_server_lets_in_whom_its_authority_signed_and_nobody_else() {
     let authority = Authority::new();
     let (address, _guard) = authority.guard(server.address.clone()).await;
     let tls = TemporalTls {
-        ca_certificate: Some(authority.pem.clone().into_bytes()),
+        ca_certificate: Some(authority.file("authority.pem", &authority.pem)),
         server_name: Some(NAME.to_owned()),
         client: Some(authority.sign("stationmaster.test")),
     };
@@ -105,9 +115,11 @@ async fn a_guarded_server_lets_in_whom_its_authority_signed_and_nobody_else() {
     };
     start_running(&engine(tls.clone()), &request()).await;
 
-    for (what, tls) in [
+    let another = Authority::new();
+    for (what, words, tls) in [
         (
             "a client without a certificate",
+            "temporal.tls_cert_file",
             TemporalTls {
                 client: None,
                 ..tls.clone()
@@ -115,6 +127,7 @@ async fn a_guarded_server_lets_in_whom_its_authority_signed_and_nobody_else() {
         ),
         (
             "a certificate of another name",
+            "temporal.tls_server_name",
             TemporalTls {
                 server_name: None,
                 ..tls.clone()
@@ -122,6 +135,7 @@ async fn a_guarded_server_lets_in_whom_its_authority_signed_and_nobody_else() {
         ),
         (
             "an authority that we do not trust",
+            "temporal.tls_ca_file",
             TemporalTls {
                 ca_certificate: None,
                 ..tls.clone()
@@ -129,15 +143,16 @@ async fn a_guarded_server_lets_in_whom_its_authority_signed_and_nobody_else() {
         ),
         (
             "a client of another authority",
+            "temporal.tls_cert_file",
             TemporalTls {
-                client: Some(Authority::new().sign("stationmaster.test")),
+                client: Some(another.sign("stationmaster.test")),
                 ..tls
             },
         ),
     ] {
         let outcome = engine(tls).start(&request(), PATIENCE).await;
         assert!(
-            matches!(outcome, StartOutcome::Unavailable { .. }),
+            matches!(outcome, StartOutcome::Unavailable { .. }) && format!("{outcome:?}").contains(words),
             "{what}: {outcome:?}"
         );
     }

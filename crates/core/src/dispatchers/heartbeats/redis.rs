@@ -1,10 +1,13 @@
 //! Heartbeats in Redis, under `dispatcher:heartbeat:<dispatcher id>`. Redis's own clock dates them; scripts make every write
 //! conditional on the epoch. A key outlives any stale threshold by far, so that an orphan is seen and removed, not hidden.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ::redis::aio::MultiplexedConnection;
-use ::redis::{AsyncConnectionConfig, Client, RedisError, Script, cmd};
+use ::redis::{
+    AsyncConnectionConfig, Client, ClientTlsConfig, ErrorKind, RedisError, Script, TlsCertificates, cmd,
+};
 use futures::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
@@ -12,6 +15,7 @@ use tokio::sync::Mutex;
 use super::{Answered, Beat, Heartbeat, Heartbeats, Unavailable};
 use crate::dispatchers::{DispatcherId, Epoch, Tenure};
 use crate::id::ServerId;
+use crate::tls;
 
 const PREFIX: &str = "dispatcher:heartbeat:";
 /// The longest that a call may take, connecting included.
@@ -55,20 +59,57 @@ struct Written {
     last_heartbeat: u64,
 }
 
+/// The files that an encrypted connection (`rediss://`) is made with, PEM. They are read for each connection.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    /// The authority that signed the certificate of Redis; without one, those that browsers trust.
+    pub authority: Option<PathBuf>,
+    /// Our certificate and its key, where Redis asks for one.
+    pub own: Option<(PathBuf, PathBuf)>,
+}
+
+impl Files {
+    fn client(&self, url: &str) -> Result<Client, RedisError> {
+        let read = |path: &PathBuf| {
+            std::fs::read(path).map_err(|error| {
+                let words = format!("the file {} cannot be read: {error}", path.display());
+                RedisError::from((ErrorKind::InvalidClientConfig, "a certificate is missing", words))
+            })
+        };
+        if self.authority.is_none() && self.own.is_none() {
+            return Client::open(url);
+        }
+        let own = self.own.as_ref().map(|(certificate, key)| {
+            Ok::<_, RedisError>(ClientTlsConfig {
+                client_cert: read(certificate)?,
+                client_key: read(key)?,
+            })
+        });
+        let certificates = TlsCertificates {
+            client_tls: own.transpose()?,
+            root_cert: self.authority.as_ref().map(read).transpose()?,
+        };
+        Client::build_with_tls(url, certificates)
+    }
+}
+
 /// See the module.
 pub struct RedisHeartbeats {
-    client: Client,
+    url: String,
+    files: Files,
     /// Made when first needed, made again when it is found dead.
     connection: Mutex<Option<MultiplexedConnection>>,
 }
 
 impl RedisHeartbeats {
     /// Heartbeats at this address. Nothing is sent yet: a Redis that is away shows in the first call.
-    pub fn new(url: &str) -> Result<Self, RedisError> {
+    pub fn new(url: &str, files: Files) -> Result<Self, RedisError> {
         // Another part of the program may have chosen the same provider before.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        files.client(url)?;
         Ok(Self {
-            client: Client::open(url)?,
+            url: url.to_owned(),
+            files,
             connection: Mutex::new(None),
         })
     }
@@ -82,7 +123,8 @@ impl RedisHeartbeats {
             .set_connection_timeout(Some(TIMEOUT))
             .set_response_timeout(Some(TIMEOUT));
         let connection = self
-            .client
+            .files
+            .client(&self.url)?
             .get_multiplexed_async_connection_with_config(&config)
             .await?;
         Ok(place.insert(connection).clone())
@@ -96,7 +138,7 @@ impl RedisHeartbeats {
         let attempt = async { call(self.connected().await?).await };
         let problem = match tokio::time::timeout(TIMEOUT * 2, attempt).await {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(error)) => tls::explain(&error, &tls::REDIS).unwrap_or_else(|| error.to_string()),
             Err(_) => "no answer in time".to_owned(),
         };
         *self.connection.lock().await = None;

@@ -47,10 +47,14 @@ impl Alarms {
 
     /// Sets an alarm by the SQL function; the target is the receiver at this path.
     pub(crate) async fn set(&self, path: &str, arguments: &str) -> Uuid {
+        self.set_at(&self.receiver.url(path), arguments).await
+    }
+
+    /// The same at any address.
+    pub(crate) async fn set_at(&self, target: &str, arguments: &str) -> Uuid {
         let query = format!(
-            "select stationmaster.set_alarm('{}', target_url => '{}', {arguments})",
-            self.workspace,
-            self.receiver.url(path)
+            "select stationmaster.set_alarm('{}', target_url => '{target}', {arguments})",
+            self.workspace
         );
         sqlx::query_scalar(AssertSqlSafe(query))
             .fetch_one(&self.database.pool)

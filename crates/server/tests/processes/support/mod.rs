@@ -1,6 +1,7 @@
 //! What the tests stand on: a database, servers, Temporal, and a network that can be stood in the way of.
 
 mod alarms;
+pub(crate) mod authority;
 mod database;
 mod http;
 mod limits;
@@ -19,7 +20,7 @@ pub(crate) use database::{ENDLESS, Row, SHORT, TestDatabase};
 pub(crate) use http::get;
 pub(crate) use limits::LimitWatch;
 pub(crate) use process::{Launch, Process, command};
-pub(crate) use proxy::{Door, Gate, Proxy};
+pub(crate) use proxy::{Direction, Door, Gate, Proxy};
 pub(crate) use redis::Redis;
 pub(crate) use temporal::{DevServer, Temporal, free_port};
 pub(crate) use worker::{Work, Worker};

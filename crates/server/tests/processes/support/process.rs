@@ -68,11 +68,21 @@ impl Launch {
     pub(crate) fn start(&self) -> Process {
         let log = NamedTempFile::new().expect("a file for the log");
         let output = || {
-            File::options()
-                .append(true)
-                .open(log.path())
-                .expect("the file is there")
+            let file = File::options().append(true).open(log.path());
+            Stdio::from(file.expect("the file is there"))
         };
+        let (output, errors) = (output(), output());
+        self.start_writing(log, output, errors)
+    }
+
+    /// Starts it with a log of another kind, which cannot be read here.
+    #[allow(dead_code, reason = "each test program uses its own part of this")]
+    pub(crate) fn start_logging_to(&self, errors: impl Into<Stdio>) -> Process {
+        let log = NamedTempFile::new().expect("a file for the log");
+        self.start_writing(log, Stdio::null(), errors.into())
+    }
+
+    fn start_writing(&self, log: NamedTempFile, output: Stdio, errors: Stdio) -> Process {
         let child = Command::new(env!("CARGO_BIN_EXE_stationmaster"))
             .args(&self.arguments)
             .env_clear()
@@ -80,8 +90,8 @@ impl Launch {
             .env("STATIONMASTER_LOG__FORMAT", "json")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
-            .stdout(output())
-            .stderr(output())
+            .stdout(output)
+            .stderr(errors)
             .spawn()
             .expect("the binary starts");
         Process { child, log }

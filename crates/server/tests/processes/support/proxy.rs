@@ -1,4 +1,6 @@
-//! A network between a server and what it needs (PostgreSQL, Temporal, Redis, targets of wakes) that can fail in every way.
+//! A network between a server and what it needs (PostgreSQL, Temporal, Redis, targets of wakes) that can fail in every way: it
+//! passes, holds, delays or throttles what goes through, in either direction; connections are cut, fall silent, or are half open;
+//! new ones are served, refused, or taken and never served.
 //!
 //! What is held is kept, in order, and goes on when the gate opens, even when its sender is dead by then. What is held
 //! when the proxy is dropped is lost. A connection that was silenced stays so for ever, and neither side is told.
@@ -19,6 +21,17 @@ pub(crate) enum Gate {
     Open,
     Held,
     Late(Duration),
+    /// So many bytes a second, on each connection.
+    Throttled(u32),
+}
+
+/// Which way bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// From the server to what it needs.
+    Requests,
+    /// Back.
+    Answers,
 }
 
 /// What becomes of new connections.
@@ -37,8 +50,10 @@ struct Faults {
     door: watch::Sender<Door>,
     /// The last connection that was made.
     newest: watch::Sender<u64>,
-    /// Up to here they are silent.
-    silent: watch::Sender<u64>,
+    /// Up to here nothing that is sent arrives.
+    deaf: watch::Sender<u64>,
+    /// Up to here nothing comes back.
+    mute: watch::Sender<u64>,
     /// Up to here they are closed.
     cut: watch::Sender<u64>,
 }
@@ -80,7 +95,8 @@ impl Proxy {
         let faults = Faults {
             door: watch::Sender::new(Door::Open),
             newest: watch::Sender::new(0),
-            silent: watch::Sender::new(0),
+            deaf: watch::Sender::new(0),
+            mute: watch::Sender::new(0),
             cut: watch::Sender::new(0),
         };
         let mut tasks = JoinSet::new();
@@ -104,11 +120,27 @@ impl Proxy {
 
     /// Nothing passes any more on the connections that are open, in either direction; new ones are served.
     pub(crate) fn silence(&self) {
-        let newest = *self.faults.newest.borrow();
-        self.faults.silent.send_replace(newest);
+        self.half_open(Direction::Requests);
+        self.half_open(Direction::Answers);
     }
 
-    /// Closes the connections that are open; new ones are served.
+    /// Nothing passes any more in this direction on the connections that are open; new ones are served.
+    pub(crate) fn half_open(&self, lost: Direction) {
+        let newest = *self.faults.newest.borrow();
+        let silent = match lost {
+            Direction::Requests => &self.faults.deaf,
+            Direction::Answers => &self.faults.mute,
+        };
+        silent.send_replace(newest);
+    }
+
+    /// The host is gone: nothing passes on the connections that are open, and new ones are never served.
+    pub(crate) fn vanish(&self) {
+        self.door(Door::Silent);
+        self.silence();
+    }
+
+    /// Resets the connections that are open; new ones are served.
     pub(crate) fn cut(&self) {
         let newest = *self.faults.newest.borrow();
         self.faults.cut.send_replace(newest);
@@ -123,6 +155,17 @@ impl Proxy {
     pub(crate) fn delay(&self, by: Duration) {
         self.requests.send_replace(Gate::Late(by));
         self.answers.send_replace(Gate::Late(by));
+    }
+
+    /// On each connection no more than so many bytes a second pass, in both directions.
+    pub(crate) fn throttle(&self, bytes: u32) {
+        self.requests.send_replace(Gate::Throttled(bytes));
+        self.answers.send_replace(Gate::Throttled(bytes));
+    }
+
+    /// The same for what comes back.
+    pub(crate) fn throttle_answers(&self, bytes: u32) {
+        self.answers.send_replace(Gate::Throttled(bytes));
     }
 
     pub(crate) fn hold_requests(&self) {
@@ -175,31 +218,58 @@ async fn accept(
         faults.newest.send_modify(|newest| *newest += 1);
         let number = *faults.newest.borrow();
         if door == Door::Silent {
-            faults.silent.send_modify(|silent| *silent = number);
+            faults.deaf.send_modify(|silent| *silent = number);
+            faults.mute.send_modify(|silent| *silent = number);
         }
-        let (from_client, to_client) = client.into_split();
-        let (from_server, to_server) = server.into_split();
-        let (request, requested) = mpsc::unbounded_channel();
-        let (answer, answered) = mpsc::unbounded_channel();
-        let silent = faults.silent.subscribe();
-        let gate = |gate: &watch::Sender<Gate>| Way {
-            number,
-            silent: silent.clone(),
-            gate: gate.subscribe(),
-        };
-        let passing = futures::future::join4(
-            read(from_client, request, Some(watched.clone())),
-            write_requests(requested, to_server, gate(&requests), watched.clone()),
-            read(from_server, answer, None),
-            write_answers(answered, to_client, gate(&answers)),
+        let ways = (
+            Way {
+                number,
+                silent: faults.deaf.subscribe(),
+                gate: requests.subscribe(),
+            },
+            Way {
+                number,
+                silent: faults.mute.subscribe(),
+                gate: answers.subscribe(),
+            },
         );
-        let mut cut = faults.cut.subscribe();
-        connections.spawn(async move {
-            tokio::select! {
-                _ = passing => {}
-                _ = cut.wait_for(|cut| *cut >= number) => {}
-            }
-        });
+        connections.spawn(pass(
+            client,
+            server,
+            ways,
+            faults.cut.subscribe(),
+            watched.clone(),
+        ));
+    }
+}
+
+/// Serves one connection until both sides are done, or it is cut.
+async fn pass(
+    client: TcpStream,
+    server: TcpStream,
+    (there, back): (Way, Way),
+    mut cut: watch::Receiver<u64>,
+    watched: Watched,
+) {
+    let number = there.number;
+    let (mut from_client, to_client) = client.into_split();
+    let (mut from_server, to_server) = server.into_split();
+    let (request, requested) = mpsc::unbounded_channel();
+    let (answer, answered) = mpsc::unbounded_channel();
+    let was_cut = tokio::select! {
+        _ = futures::future::join4(
+            read(&mut from_client, request, Some(watched.clone())),
+            write_requests(requested, to_server, there, watched),
+            read(&mut from_server, answer, None),
+            write_answers(answered, to_client, back),
+        ) => false,
+        _ = cut.wait_for(|cut| *cut >= number) => true,
+    };
+    if was_cut {
+        for socket in [from_client.as_ref(), from_server.as_ref()] {
+            // Closed in this way, it is reset.
+            let _ = socket.set_zero_linger();
+        }
     }
 }
 
@@ -211,7 +281,7 @@ struct Way {
 }
 
 async fn read(
-    mut from: OwnedReadHalf,
+    from: &mut OwnedReadHalf,
     chunks: mpsc::UnboundedSender<(Instant, Vec<u8>)>,
     watched: Option<Watched>,
 ) {
@@ -268,8 +338,19 @@ async fn write(
         if *way.silent.borrow() >= way.number {
             std::future::pending::<()>().await;
         }
-        if to.write_all(&chunk).await.is_err() {
-            return;
+        // What is throttled goes in pieces, twenty a second.
+        let pieces = match state {
+            Gate::Throttled(bytes) => (bytes as usize / 20).max(1),
+            _ => chunk.len(),
+        };
+        for piece in chunk.chunks(pieces) {
+            if to.write_all(piece).await.is_err() {
+                return;
+            }
+            if let Gate::Throttled(bytes) = state {
+                let length = u32::try_from(piece.len()).unwrap_or(u32::MAX);
+                tokio::time::sleep(Duration::from_secs(1) * length / bytes).await;
+            }
         }
         passed(&chunk);
     }
