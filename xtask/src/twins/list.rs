@@ -83,6 +83,14 @@ pub(crate) const TWINS: &[Twin] = &[
         test: "late_writes::a_run_that_was_taken_over_writes_no_progress_and_stops",
     },
     Twin {
+        name: "a row that was taken away",
+        file: "crates/core/src/presence.rs",
+        find: "news.made && before.until.is_some()",
+        put: "news.made && !news.made",
+        place: EXECUTIONS,
+        test: "recovery::a_server_whose_row_was_taken_away_comes_back_under_a_new_id",
+    },
+    Twin {
         name: "the lease of a wake",
         file: "crates/core/sql/alarms/claim.sql",
         find: "where o.ready_at >= to_timestamp($15) and o.ready_at <= clock_timestamp()",
