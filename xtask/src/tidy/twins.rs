@@ -26,14 +26,7 @@ fn look(tree: &Tree, twin: &Twin) -> Vec<Violation> {
             twin.file
         ));
     }
-    // `module::test` stands in a file of the target named like the module; a test without a module in its main file.
-    let (module, name) = twin.test.rsplit_once("::").unwrap_or(("main", twin.test));
-    let place = format!(
-        "{}/tests/{}/{}.rs",
-        twin.folder(),
-        twin.place.1,
-        module.replace("::", "/")
-    );
+    let (name, place) = twin.stands_in();
     let declaration = format!("fn {name}(");
     let there = tree
         .files

@@ -39,8 +39,16 @@ pub(crate) const TWINS: &[Twin] = &[
         file: "crates/core/src/executions/finish.rs",
         find: "*times - 1",
         put: "*times - *times",
+        place: ("stationmaster-core", "lib"),
+        test: "executions::finish::tests::an_execution_is_in_a_round_once_and_the_order_of_what_is_told_of_it_stays",
+    },
+    Twin {
+        name: "the halving of a batch",
+        file: "crates/core/src/executions/finish.rs",
+        find: "(Err(error), _) if error.is_of(&ABOUT_A_ROW) => {",
+        put: "(Err(error), []) if error.is_of(&ABOUT_A_ROW) => {",
         place: EXECUTIONS,
-        test: "closes::an_execution_whose_end_is_told_twice_at_once_ends_once",
+        test: "closes::an_end_that_the_database_refuses_keeps_no_other_from_being_written",
     },
     Twin {
         name: "the lock of the capacity",
@@ -104,7 +112,7 @@ pub(crate) const TWINS: &[Twin] = &[
         find: "and o.token = a.token",
         put: "and (o.token = a.token or true)",
         place: ALARMS,
-        test: "owners::past_its_lease_a_wake_is_anothers_and_the_late_settlement_is_refused",
+        test: "owners::a_late_settlement_changes_nothing_while_the_wake_is_in_the_hands_of_another",
     },
     Twin {
         name: "the guard of wakes",
@@ -144,7 +152,7 @@ pub(crate) const TWINS: &[Twin] = &[
         find: "where (d.lease_until > now() and d.handed_over_at is null) is not true\n      and (d.resting_since",
         put: "where (d.resting_since",
         place: DISPATCHERS,
-        test: "ownership::a_second_healthy_server_stands_by_and_takes_nothing",
+        test: "fences::a_dispatcher_whose_lease_holds_is_taken_by_nobody",
     },
     Twin {
         name: "the second look of the supervisor",
@@ -169,6 +177,14 @@ pub(crate) const TWINS: &[Twin] = &[
         put: "where l.lock_until <= timezone('utc', clock_timestamp()) or true",
         place: LOCKS,
         test: "semantics::a_second_lock_is_refused_and_told_who_has_it_and_changes_nothing",
+    },
+    Twin {
+        name: "the patience of a start",
+        file: "crates/core/src/surroundings.rs",
+        find: "Err(error) if error.is_away() => {",
+        put: "Err(error) if error.is_away() && said => {",
+        place: ("stationmaster", "processes"),
+        test: "postgres::a_server_whose_connection_breaks_in_the_middle_of_its_start_waits_and_starts",
     },
     Twin {
         name: "the limit, by one (storm)",

@@ -33,7 +33,7 @@ pub(crate) struct Twin {
     pub(crate) find: &'static str,
     /// What stands there in the twin.
     pub(crate) put: &'static str,
-    /// Where the test is: its package, the name of the target.
+    /// Where the test is: its package, and the name of the target, or `lib`.
     pub(crate) place: (&'static str, &'static str),
     /// The test that must fail: the path within its target.
     pub(crate) test: &'static str,
@@ -46,13 +46,20 @@ impl Twin {
             .then(|| text.replacen(self.find, self.put, 1))
     }
 
-    /// The folder of the test's package, from the root.
-    pub(crate) fn folder(&self) -> &'static str {
-        match self.place.0 {
+    /// The name of the test, and the file that it stands in: one named like its module; `main` without one.
+    pub(crate) fn stands_in(&self) -> (&'static str, String) {
+        let folder = match self.place.0 {
             "stationmaster" => "crates/server",
             "stationmaster-core" => "crates/core",
             other => other,
-        }
+        };
+        let (module, name) = self.test.rsplit_once("::").unwrap_or(("main", self.test));
+        let module = module.trim_end_matches("::tests").replace("::", "/");
+        let file = match self.place.1 {
+            "lib" => format!("{folder}/src/{module}.rs"),
+            target => format!("{folder}/tests/{target}/{module}.rs"),
+        };
+        (name, file)
     }
 }
 
@@ -150,7 +157,11 @@ fn test(scratch: &Repository, surroundings: &Surroundings, twin: &Twin) -> Resul
     let cargo = |last: &[&str]| {
         let mut command = scratch.cargo();
         command
-            .args(["test", "--package", twin.place.0, "--test", twin.place.1])
+            .args(["test", "--package", twin.place.0])
+            .args(match twin.place.1 {
+                "lib" => vec!["--lib"],
+                target => vec!["--test", target],
+            })
             .args(last)
             .env("CARGO_TARGET_DIR", &scratch.target);
         surroundings.given_to(&mut command);
