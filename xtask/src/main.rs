@@ -8,6 +8,7 @@ mod dist;
 mod dst;
 mod interop;
 mod launch;
+mod mutants;
 mod peer;
 mod repository;
 mod storm;
@@ -35,6 +36,7 @@ cargo xtask <command>
   storm [flags]   all lanes of real servers under kills, stops, crashes and cuts, by a seed, and a check of every promise;
                   --minutes N (5), --seed N, --servers N (4), --engine embedded|temporal, --json
   twins           takes one guard out at a time, in a scratch copy, and asks the test that should notice; --only NAME for some
+  mutants [names] changes the pure modules one bit at a time and counts what tests notice; --part K/N for a share of it
   tidy            the house rules that compilers do not know
   dev [args]      find or install PostgreSQL, build, and run `stationmaster dev`
   dist            the release binary, small, and beside it what debuggers need to read it
@@ -66,6 +68,7 @@ fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
         "peer" => peer::run(&repository, arguments),
         "storm" => storm::run(&repository, arguments),
         "twins" => twins::run(&repository, arguments),
+        "mutants" => mutants::run(&repository, arguments),
         "tidy" => tidy::run(&repository),
         "dev" => launch::dev(&repository, arguments),
         "dist" => dist::run(&repository, arguments),

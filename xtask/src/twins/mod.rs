@@ -1,5 +1,5 @@
 //! `cargo xtask twins`: takes one guard out at a time and asks the test that should notice. A test that passes with its guard gone
-//! guards nothing. Each twin is the repository with one textual edit, in a scratch copy that shares the target folder, so that only
+//! guards nothing. Each twin is the repository with one textual edit, in a scratch copy with a target folder for all twins, so that only
 //! what the edit touches is built again. Too slow for every day; that every edit still fits and every test is there is a rule of `tidy`.
 
 mod list;
@@ -72,21 +72,23 @@ enum Verdict {
     Unheard(String),
 }
 
-/// Runs all twins, or those whose name holds what follows `--only`.
+/// Runs all twins, or those whose name holds one of the words after `--only`.
 pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
     let wanted = match arguments {
-        [] => "",
-        [only, name] if only == "--only" => name,
-        _ => bail!("cargo xtask twins [--only NAME]"),
+        [] => &[],
+        [only, names @ ..] if only == "--only" && !names.is_empty() => names,
+        _ => bail!("cargo xtask twins [--only NAME ...]"),
     };
-    let chosen: Vec<&Twin> = TWINS.iter().filter(|twin| twin.name.contains(wanted)).collect();
+    let named = |twin: &&Twin| wanted.is_empty() || wanted.iter().any(|name| twin.name.contains(name));
+    let chosen: Vec<&Twin> = TWINS.iter().filter(named).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = TWINS.iter().map(|twin| twin.name).collect();
-        bail!("there is no twin {wanted}: {}", names.join(", "));
+        bail!("there is no twin {}: {}", wanted.join(" or "), names.join(", "));
     }
     let scratch = Repository {
         root: repository.target.join("twins"),
-        target: repository.target.clone(),
+        // Cargo names what it builds alike in both trees: in one folder they would replace each other's programs.
+        target: repository.target.join("twins-build"),
     };
     copy(repository, &scratch)?;
     let surroundings = Surroundings::provide(repository)?;
