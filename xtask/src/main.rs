@@ -8,10 +8,13 @@ mod dist;
 mod dst;
 mod interop;
 mod launch;
+mod mutants;
 mod peer;
 mod repository;
+mod storm;
 mod test;
 mod tidy;
+mod twins;
 
 use std::env;
 use std::process::ExitCode;
@@ -30,6 +33,10 @@ cargo xtask <command>
   interop NAME    our binary beside Java programs: shedlock, its own library; orders, the example of the guide (needs Java and Maven)
   peer river [n]  n jobs that do nothing (200000) through River and through us, on one PostgreSQL (needs Go)
   fuzz-api [n]    fuzz the HTTP API with n examples for each operation (500); `test` does so with a few
+  storm [flags]   all lanes of real servers under kills, stops, crashes and cuts, by a seed, and a check of every promise;
+                  --minutes N (5), --seed N, --servers N (4), --engine embedded|temporal, --json
+  twins           takes one guard out at a time, in a scratch copy, and asks the test that should notice; --only NAME for some
+  mutants [names] changes the pure modules one bit at a time and counts what tests notice; --part K/N for a share of it
   tidy            the house rules that compilers do not know
   dev [args]      find or install PostgreSQL, build, and run `stationmaster dev`
   dist            the release binary, small, and beside it what debuggers need to read it
@@ -59,6 +66,9 @@ fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
         "dst" => dst::run(&repository),
         "interop" => interop::run(&repository, arguments),
         "peer" => peer::run(&repository, arguments),
+        "storm" => storm::run(&repository, arguments),
+        "twins" => twins::run(&repository, arguments),
+        "mutants" => mutants::run(&repository, arguments),
         "tidy" => tidy::run(&repository),
         "dev" => launch::dev(&repository, arguments),
         "dist" => dist::run(&repository, arguments),

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: brings up what the tests need, runs them, and takes it all down again.
 
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
@@ -31,39 +32,54 @@ const TARGET_CHOICES: [&str; 10] = [
 /// Arguments by which a caller chooses packages.
 const PACKAGE_CHOICES: [&str; 2] = ["-p", "--package"];
 
+/// What the tests find around them. It is gone with this value.
+pub(crate) struct Surroundings {
+    server: Server,
+    settings: [(&'static str, PathBuf); 7],
+}
+
+impl Surroundings {
+    /// Finds or installs the programs, and starts a PostgreSQL.
+    pub(crate) fn provide(repository: &Repository) -> Result<Self> {
+        let bin_dir = POSTGRES.provide(repository)?;
+        let settings = [
+            ("STATIONMASTER_TEST_POSTGRES_BIN", bin_dir.clone()),
+            (TEMPORAL_SETTING, TEMPORAL.provide(repository)?),
+            (SCHEMATHESIS_SETTING, SCHEMATHESIS.provide(repository)?),
+            (REDIS_SETTING, REDIS.provide(repository)?),
+            (PGBOUNCER_SETTING, PGBOUNCER.provide(repository)?),
+            (FAKETIME_SETTING, FAKETIME.provide(repository)?),
+            (PSYCOPG_SETTING, PSYCOPG.provide(repository)?),
+        ];
+        let binaries = Binaries::find(Some(&bin_dir))?;
+        let how = Settings {
+            max_connections: MAX_CONNECTIONS,
+            ..Settings::throw_away(&repository.target.join("test-env"))
+        };
+        let server = Server::start(&binaries, &how).context("cannot start a PostgreSQL for the tests")?;
+        eprintln!(
+            "PostgreSQL {} for the tests: port {}, {}",
+            binaries.version,
+            server.port(),
+            server.folder().display()
+        );
+        Ok(Self { server, settings })
+    }
+
+    /// Tells a command of tests where everything is.
+    pub(crate) fn given_to(&self, command: &mut Command) {
+        command.env("STATIONMASTER_TEST_DATABASE_URL", self.server.url("postgres"));
+        for (name, path) in &self.settings {
+            command.env(name, path);
+        }
+    }
+}
+
 /// Runs the tests; the arguments go to `cargo test`.
 pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
-    let bin_dir = POSTGRES.provide(repository)?;
-    let temporal = TEMPORAL.provide(repository)?;
-    let schemathesis = SCHEMATHESIS.provide(repository)?;
-    let redis = REDIS.provide(repository)?;
-    let pgbouncer = PGBOUNCER.provide(repository)?;
-    let faketime = FAKETIME.provide(repository)?;
-    let psycopg = PSYCOPG.provide(repository)?;
-    let binaries = Binaries::find(Some(&bin_dir))?;
-    let settings = Settings {
-        max_connections: MAX_CONNECTIONS,
-        ..Settings::throw_away(&repository.target.join("test-env"))
-    };
-    let server = Server::start(&binaries, &settings).context("cannot start a PostgreSQL for the tests")?;
-    eprintln!(
-        "PostgreSQL {} for the tests: port {}, {}",
-        binaries.version,
-        server.port(),
-        server.folder().display()
-    );
-
-    for command in commands(repository, arguments) {
-        let mut command = command;
-        command
-            .env("STATIONMASTER_TEST_DATABASE_URL", server.url("postgres"))
-            .env("STATIONMASTER_TEST_POSTGRES_BIN", &bin_dir)
-            .env(TEMPORAL_SETTING, &temporal)
-            .env(SCHEMATHESIS_SETTING, &schemathesis)
-            .env(REDIS_SETTING, &redis)
-            .env(PGBOUNCER_SETTING, &pgbouncer)
-            .env(FAKETIME_SETTING, &faketime)
-            .env(PSYCOPG_SETTING, &psycopg);
+    let surroundings = Surroundings::provide(repository)?;
+    for mut command in commands(repository, arguments) {
+        surroundings.given_to(&mut command);
         let status = repository::run(&mut command)?;
         if !status.success() {
             return Ok(code_of(status));

@@ -130,10 +130,12 @@ impl Presence {
             .maybe(&database.keepers())
             .await?;
         let mut standing = self.standing.lock();
-        if news.is_some() {
-            standing.until = Some(asked_at + self.lease);
-        } else {
+        // A row that had to be made anew was taken away: this server was taken for dead, and others may have what it held.
+        let taken_for_dead = |news: &News| news.made && before.until.is_some();
+        if news.is_none_or(|news| taken_for_dead(&news)) {
             standing.lapse();
+        } else {
+            standing.until = Some(asked_at + self.lease);
         }
         Ok(news.unwrap_or_default())
     }
@@ -157,6 +159,8 @@ impl Presence {
     reason = "a row of answers, each to a question of its own"
 )]
 pub struct News {
+    /// This server had no row until now.
+    made: bool,
     /// There are servers whose lease has run out.
     pub lost_servers: bool,
     /// There are wakes in the hands of such.

@@ -219,7 +219,7 @@ impl Database {
             Ok(true) => Wall::Stands,
             Ok(false) => Wall::Missing("rows are seen that should be hidden".to_owned()),
             // No such role, not a member of it, no rights on our tables: PostgreSQL's own words say which.
-            Err(error) if error.code().is_some() => Wall::Missing(error.message()),
+            Err(error) if error.code().is_some() && !error.is_away() => Wall::Missing(error.message()),
             Err(error) => return Err(error),
         };
         self.wall.store(wall == Wall::Stands, Ordering::Relaxed);

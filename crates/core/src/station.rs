@@ -16,7 +16,7 @@ use crate::gauges::Gauges;
 use crate::listen::{self, Bells};
 use crate::observe::Metrics;
 use crate::presence::{Heartbeat, Presence};
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Surroundings, insist};
 use crate::task::{Bell, Pulse, Tasks, chain};
 use crate::watch::{Outlook, Watch};
 
@@ -66,11 +66,11 @@ pub enum StartError {
 
 /// Is the engine the one on record? One that does not answer now is asked again by the prober.
 async fn meet_engine(around: &Surroundings) -> Result<(), StartError> {
-    let met = around.contact.recognise(&around.database, around.presence.name());
-    if let Ok(met) = tokio::time::timeout(MEETING, met).await
+    let meet = || around.contact.recognise(&around.database, around.presence.name());
+    if let Ok(met) = tokio::time::timeout(MEETING, insist(meet)).await
         && let Recognised::Other(other) = met?
     {
-        around.presence.leave(&around.database).await?;
+        insist(|| around.presence.leave(&around.database)).await?;
         return Err(other.into());
     }
     Ok(())
@@ -99,7 +99,7 @@ impl Station {
             around.presence.stop_claiming();
         }
         let name = around.contact.engine.name();
-        around.presence.beat(&around.database, name, false).await?;
+        insist(|| around.presence.beat(&around.database, name, false)).await?;
         // Registered first: whoever changes engines sees this server, or this server sees the change.
         meet_engine(&around).await?;
         let outlook = Outlook::new();

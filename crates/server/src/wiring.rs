@@ -53,19 +53,8 @@ pub(crate) async fn start(
     database: Database,
     listener: TcpListener,
 ) -> Result<Running> {
-    if config.migrate_at_start {
-        wait_for_database(&database).await;
-    }
-    database.choose_host().await?;
-    if config.migrate_at_start {
-        database
-            .migrate()
-            .await
-            .context("the tables could not be brought up to date")?;
-    }
-    database.check_schema().await?;
     let address = listener.local_addr()?;
-    admit_nobody_unknown(config, &database, address).await?;
+    prepare(config, &database, address).await?;
     let certificate = http::Certificate::of(&config.http)?;
     let presence = Presence::new(&config.server_name());
     let (engine, dispatcher_engine) = engine(config, &database, &presence)?;
@@ -177,36 +166,55 @@ async fn admit_nobody_unknown(config: &Config, database: &Database, address: Soc
     Ok(())
 }
 
-/// A database that is still starting, or restarting, is waited for; everything else is said at once.
-async fn wait_for_database(database: &Database) {
+/// Makes the database ready for a server. One that is still starting, or that goes away in the middle of it, is waited for;
+/// everything else is said at once.
+async fn prepare(config: &Config, database: &Database, address: SocketAddr) -> Result<()> {
     let mut said = false;
     loop {
-        let there = match database.choose_host().await {
-            Ok(()) => database.check_schema().await,
-            refused => refused,
-        };
-        match there {
-            Err(error) if is_away(&error) => {
+        match prepare_once(config, database, address).await {
+            Err(error) if config.migrate_at_start && is_away(&error) => {
                 if !said {
-                    tracing::warn!(%error, "The database is not there yet; waiting for it");
+                    let error = format!("{error:#}");
+                    tracing::warn!(error, "The database is not there yet; waiting for it");
                     said = true;
                 }
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
-            _ => return,
+            other => return other,
         }
     }
 }
 
-fn is_away(error: &stationmaster_core::db::Error) -> bool {
+async fn prepare_once(config: &Config, database: &Database, address: SocketAddr) -> Result<()> {
+    database.choose_host().await?;
+    if config.migrate_at_start {
+        let migrated = database.migrate().await;
+        migrated.context("the tables could not be brought up to date")?;
+    }
+    database.check_schema().await?;
+    admit_nobody_unknown(config, database, address).await
+}
+
+fn is_away(error: &anyhow::Error) -> bool {
+    use sqlx::Error::{Io, PoolTimedOut};
     use stationmaster_core::db::Error;
+    let Some(error) = error.downcast_ref::<Error>() else {
+        return false;
+    };
     match error {
         Error::Timeout(_)
         | Error::Silent
         | Error::NoHost(_)
-        | Error::Sql(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => true,
-        // Starting up, shutting down, too many connections.
-        _ => matches!(error.code().as_deref(), Some("57P03" | "57P01" | "53300")),
+        | Error::Sql(Io(_) | PoolTimedOut)
+        | Error::Migration {
+            source: Io(_) | PoolTimedOut,
+            ..
+        } => true,
+        // Starting up, shutting down, crashed, too many connections.
+        _ => matches!(
+            error.code().as_deref(),
+            Some("57P03" | "57P01" | "57P02" | "53300")
+        ),
     }
 }
 

@@ -6,6 +6,7 @@ mod markdown;
 mod rust;
 mod sql;
 mod tree;
+mod twins;
 
 use std::fmt;
 use std::process::ExitCode;
@@ -18,7 +19,7 @@ use tree::Tree;
 /// A rule: finds what violates it.
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     rust::files_are_short,
     rust::modules_begin_with_a_header,
     rust::nothing_is_unfinished,
@@ -27,6 +28,7 @@ const RULES: [Rule; 8] = [
     sql::files_are_used,
     markdown::links_lead_somewhere,
     invariants::named_tests_exist,
+    twins::edits_fit_and_tests_exist,
 ];
 
 /// One place that breaks a rule.

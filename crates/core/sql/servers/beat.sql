@@ -1,5 +1,6 @@
 -- A server's heartbeat: lengthens its lease, or registers it. A lease that has run out is not lengthened: others may
 -- have taken over already, so the answer is empty and the server must come back under a new id.
+-- `made` says that there was no row: a server that had one knows by it that it was taken for dead meanwhile.
 -- With it comes what else has happened, so that nobody else has to ask once a second: are there servers whose lease has run
 -- out, wakes in the hands of such, wishes to cancel, executions that hold a slot?
 -- Called by presence, every second. Locks its own row. Index: servers_pkey, occurrences_open_held, cancel_requests_pkey; the
@@ -13,9 +14,9 @@ with beaten as (
     on conflict (id) do update
         set seen_at = now(), lease_until = excluded.lease_until, engine_up = excluded.engine_up, claiming = excluded.claiming
         where servers.lease_until > clock_timestamp()
-    returning id
+    returning id, xmax = 0 as made
 )
-select b.id,
+select b.id, b.made,
        exists (select from stationmaster_internal.servers s where s.lease_until <= now() and s.id <> b.id) as lost_servers,
        exists (select from stationmaster_internal.occurrences_open o
                where o.holder is not null and o.holder <> b.id

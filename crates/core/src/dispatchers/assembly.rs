@@ -22,7 +22,7 @@ use crate::engine::{Contact, Reach};
 use crate::observe::Metrics;
 use crate::presence::Presence;
 use crate::signals;
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Surroundings, insist};
 use crate::task::{Bell, Pulse, Rest, Tasks, chain};
 
 /// What the lane is made of.
@@ -151,7 +151,7 @@ impl Dispatchers {
         };
         lane.spawn_watch(webhook);
         if lane.context.settings.enabled {
-            lane.ensure().await?;
+            insist(|| lane.ensure()).await?;
             lane.spawn_owner();
         }
         Ok(lane)

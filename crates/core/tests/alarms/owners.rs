@@ -76,6 +76,35 @@ async fn past_its_lease_a_wake_is_anothers_and_the_late_settlement_is_refused() 
 }
 
 #[tokio::test]
+async fn a_late_settlement_changes_nothing_while_the_wake_is_in_the_hands_of_another() {
+    let bed = Bed::new().await;
+    // The first is answered once another has it, and that one not before it is told to be.
+    let slowly = Reply {
+        after: Duration::from_secs(4),
+        ..Reply::status(200)
+    };
+    bed.receiver.next("/held", [slowly, Reply::held()]);
+    let slow = bed.server().await;
+    let id = bed.now("/held").await;
+    eventually("the wake is under way", async || bed.receiver.arrived() == 1).await;
+    let other = bed.server().await;
+    bed.testbed
+        .run("update stationmaster_internal.occurrences_open set ready_at = now() - interval '1 second'")
+        .await;
+    eventually("another has it", async || bed.receiver.arrived() == 2).await;
+    let late = async || {
+        slow.metric("stale_writes_refused_total{write=\"alarm\"}")
+            + other.metric("stale_writes_refused_total{write=\"alarm\"}")
+    };
+    eventually("the late settlement is refused", async || late().await == 1).await;
+    assert_eq!(bed.statuses(id).await, ["claimed"]);
+    bed.receiver.let_go();
+    bed.until(id, "fired").await;
+    slow.stop().await;
+    other.stop().await;
+}
+
+#[tokio::test]
 async fn a_living_server_keeps_what_it_holds() {
     let bed = Bed::new().await;
     bed.receiver.next("/held", [Reply::held()]);

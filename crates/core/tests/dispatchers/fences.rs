@@ -52,6 +52,20 @@ async fn route(
 }
 
 #[tokio::test]
+async fn a_dispatcher_whose_lease_holds_is_taken_by_nobody() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed.signals("paid", 3).await;
+    let (owner, other) = (Uuid::now_v7(), Uuid::now_v7());
+    assert_eq!(take(&testbed, owner, 600.0).await, Some(1));
+    assert_eq!(take(&testbed, other, 600.0).await, None);
+    testbed
+        .run("update stationmaster.dispatchers set lease_until = now() - interval '1 second'")
+        .await;
+    assert_eq!(take(&testbed, other, 600.0).await, Some(2));
+}
+
+#[tokio::test]
 async fn a_route_under_an_older_epoch_changes_nothing() {
     let testbed = Testbed::new().await;
     let (workspace, definition) = testbed.shop(NOOP).await;

@@ -120,6 +120,56 @@ async fn a_reconciliation_by_hand_shows_first_and_acts_only_when_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_taken_over_between_the_two_looks_is_left_alone() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed.signal("paid").await;
+    let owner = Server::start(&testbed).await;
+    eventually("it routes", async || testbed.in_status("ROUTED").await == 1).await;
+    let settings = stationmaster_core::dispatchers::Settings {
+        scan_interval: std::time::Duration::from_mins(10),
+        // Long enough for a server to come and to take over, also on a busy machine.
+        second_look: std::time::Duration::from_secs(6),
+        enabled: false,
+        ..quick()
+    };
+    let dispatch = Dispatch {
+        settings,
+        ..Dispatch::default()
+    };
+    let watcher = Server::with(&testbed, dispatch).await;
+    let look = async |dry_run| {
+        let options = Options {
+            dry_run,
+            ..Options::default()
+        };
+        let report = watcher.station.reconcile_dispatchers(options, "tester").await;
+        report.unwrap().unwrap()
+    };
+    owner.kill();
+    eventually("a look finds what is left", async || {
+        let report = look(true).await;
+        report
+            .findings
+            .iter()
+            .any(|finding| finding.act == Some(Act::Release))
+    })
+    .await;
+    let (report, successor) = tokio::join!(look(false), async {
+        let successor = Server::start(&testbed).await;
+        eventually("it has taken over", async || {
+            testbed.dispatcher().await.epoch == 2
+        })
+        .await;
+        successor
+    });
+    assert!(report.done.is_empty(), "{report:?}");
+    let story = testbed.story().await;
+    assert!(!story.iter().any(|event| event == "released"), "{story:?}");
+    successor.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_heartbeat_that_was_lost_costs_a_healthy_owner_nothing() {
     let testbed = Testbed::new().await;
     testbed.shop(NOOP).await;

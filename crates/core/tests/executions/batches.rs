@@ -71,6 +71,25 @@ async fn a_claim_that_leaves_a_full_workspace_with_more_to_do_is_counted() {
     server.stop().await;
 }
 
+#[tokio::test]
+async fn a_claim_that_leaves_slots_free_counts_no_workspace_as_full() {
+    let testbed = Testbed::new().await;
+    let roomy = testbed.tenant(5, &crate::common::wait(600.0)).await;
+    testbed.enqueue_many(roomy, 2).await;
+    let server = testbed.server(brisk()).await;
+    let active = async || testbed.count("executions_active").await == 2;
+    eventually("two are active", active).await;
+    // A full one is told of by a later claim, so what was to be told of the first would have been.
+    let full = testbed.tenant(1, &crate::common::wait(600.0)).await;
+    testbed.enqueue_many(full, 3).await;
+    eventually("the full one is counted", async || {
+        server.metric("queue_items_at_capacity_total") > 0
+    })
+    .await;
+    assert_eq!(server.metric("queue_items_at_capacity_total"), 1);
+    server.stop().await;
+}
+
 /// What benchmarks time is the claim of a server, within the limits, and nobody starts what it takes.
 #[tokio::test]
 async fn a_claim_by_itself_takes_a_batch_and_no_more_than_the_slots() {

@@ -148,6 +148,22 @@ async fn a_raised_limit_takes_effect_at_once() {
     server.stop().await;
 }
 
+/// The database's clock, in seconds.
+async fn clock(testbed: &Testbed) -> f64 {
+    let query = "select extract(epoch from clock_timestamp())::double precision";
+    sqlx::query_scalar(query).fetch_one(testbed.pool()).await.unwrap()
+}
+
+/// When something was claimed, and how many were active then, with it. An end and a claim in one microsecond: first the end.
+async fn at_each_claim(testbed: &Testbed) -> Vec<(f64, i64)> {
+    let query = "
+        select extract(epoch from c.claimed_at)::double precision, count(*)
+        from (select distinct claimed_at from stationmaster_internal.executions_finished) c
+        join stationmaster_internal.executions_finished f on f.claimed_at <= c.claimed_at and f.finished_at > c.claimed_at
+        group by c.claimed_at order by c.claimed_at";
+    sqlx::query_as(query).fetch_all(testbed.pool()).await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_hold_while_plans_change_all_the_time() {
     const HIGHEST: i32 = 8;
@@ -166,21 +182,39 @@ async fn limits_hold_while_plans_change_all_the_time() {
     }
     testbed.enqueue_many((workspace, definition), 150).await;
     let rows = RowSampler::start(&testbed).await;
+    // Every limit, from when it was asked for until the next one certainly was in force.
+    let mut limits: Vec<(f64, f64, i32)> = vec![(0.0, f64::MAX, 1)];
     let change_plans = async {
         let mut limit = 1;
         while testbed.count("executions_finished").await < 150 {
             limit = limit * 5 % (HIGHEST + 1);
+            let asked = clock(&testbed).await;
             testbed.limit(workspace, limit.max(1)).await;
+            limits.last_mut().unwrap().1 = clock(&testbed).await;
+            limits.push((asked, f64::MAX, limit.max(1)));
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let patience = tokio::time::timeout(Duration::from_secs(30), change_plans).await;
+    let patience = tokio::time::timeout(Duration::from_mins(1), change_plans).await;
     assert!(patience.is_ok(), "the queue drains while limits change");
 
     let rows = rows.stop().await;
     assert_eq!(rows.miscounted, [], "counters that differ from their rows");
+    // A limit that was lowered ends nothing, so what counts is the moment of each claim, and the limit that was in force then.
+    let mut bound = 0;
+    for (at, active) in at_each_claim(&testbed).await {
+        let in_force = limits
+            .iter()
+            .filter(|(from, until, _)| (*from..=*until).contains(&at));
+        let allowed = in_force.map(|(_, _, limit)| *limit).max().unwrap();
+        assert!(
+            active <= i64::from(allowed),
+            "{active} at {at}, under a limit of {allowed}"
+        );
+        bound += usize::from(allowed < HIGHEST && active == i64::from(allowed));
+    }
+    assert!(bound > 0, "a lower limit was reached");
     let peak = peaks(&testbed).await[&workspace];
-    assert!(peak <= i64::from(HIGHEST), "{peak} at once");
     assert!(peak > 1, "the changes were seen");
     for server in servers {
         server.stop().await;

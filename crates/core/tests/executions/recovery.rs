@@ -315,6 +315,24 @@ async fn a_server_whose_lease_ran_out_comes_back_under_a_new_id() {
     server.stop().await;
 }
 
+/// Whoever finds a lease that has run out takes the row away, and may do so before the server itself has noticed anything.
+#[tokio::test]
+async fn a_server_whose_row_was_taken_away_comes_back_under_a_new_id() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    let server = testbed.server(brisk()).await;
+    let old = server.id();
+    testbed
+        .pool()
+        .execute("delete from stationmaster_internal.servers")
+        .await
+        .unwrap();
+    eventually("it has a new id", async || server.id() != old).await;
+    let item = testbed.enqueue(tenant).await;
+    testbed.reaches(item, "COMPLETED").await;
+    server.stop().await;
+}
+
 /// Servers are killed all the time; whatever each had in its hands comes back, and the limit holds throughout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_of_kills_loses_nothing_and_runs_nothing_beyond_the_limit() {

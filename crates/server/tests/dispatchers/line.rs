@@ -16,6 +16,9 @@ pub(crate) const DISPATCHER: &str = "dispatcher-shop-default";
 /// Short enough for tests, long enough for a busy machine.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
+/// As `quick` sets it.
+pub(crate) const SLA: Duration = Duration::from_secs(15);
+
 /// Short intervals, in the right proportions.
 pub(crate) fn quick(launch: Launch) -> Launch {
     launch

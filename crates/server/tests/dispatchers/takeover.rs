@@ -3,7 +3,7 @@
 //! Three trials here; `STATIONMASTER_TEST_TAKEOVERS=20 cargo xtask test -p stationmaster --test dispatchers takeover -- --nocapture`
 //! makes more of them and prints the table.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use temporalio_common::protos::temporal::api::enums::v1::EventType;
 
@@ -52,12 +52,15 @@ async fn a_standby_takes_over_within_the_lease_and_two_seconds_and_the_old_run_e
         latencies[latencies.len() / 2].as_secs_f64(),
         latencies.last().unwrap().as_secs_f64()
     );
-    // The goal is lease + 2 s; a machine that runs many tests at once gets a little more.
-    let slack = std::time::Duration::from_secs(6);
-    assert!(
-        latencies.iter().all(|latency| *latency < LEASE + slack),
-        "{latencies:?}"
-    );
+    // What is promised is lease + 2 s. A machine that does much else holds one trial up now and then, but not most of them;
+    // and the standby itself, by the database's clock, has the row within two seconds of the lease's end.
+    let (promised, most) = (LEASE + Duration::from_secs(2), LEASE + Duration::from_secs(6));
+    assert!(latencies[latencies.len() / 2] < promised, "{latencies:?}");
+    assert!(latencies.iter().all(|latency| *latency < most), "{latencies:?}");
+    let vacant = "select max((detail->>'vacant_for')::double precision * 1000)::bigint from stationmaster.dispatcher_events
+                  where event = 'takeover'";
+    let vacant = line.database.number(vacant).await;
+    assert!((0..2_000).contains(&vacant), "nobody owned it for {vacant} ms");
 }
 
 /// Which of the servers owns the dispatcher.

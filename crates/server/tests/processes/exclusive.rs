@@ -168,6 +168,12 @@ async fn what_a_server_needs_for_its_turns_is_said_once_and_it_goes_on_by_itself
     })
     .await;
     assert_eq!(database.count("COMPLETED").await, 0);
+    eventually("readiness tells of it", async || {
+        server.readiness().await.0 == 503
+    })
+    .await;
+    let (_, reasons) = server.readiness().await;
+    assert!(reasons.contains("has not finished a round"), "{reasons}");
     // Once for the turns, once for recovery.
     assert_eq!(server.said("A background task failed"), 2, "{}", server.log());
     sqlx::raw_sql("alter table elsewhere rename to shedlock")
@@ -179,7 +185,7 @@ async fn what_a_server_needs_for_its_turns_is_said_once_and_it_goes_on_by_itself
         server.said("The lock can be asked for again") == 2
     })
     .await;
-    assert_eq!(server.readiness().await.0, 200);
+    eventually("it is ready", async || server.readiness().await.0 == 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -204,6 +204,54 @@ async fn a_server_waits_for_postgresql_at_its_start_and_ends_in_time_without_it(
     database.pool.close().await;
 }
 
+/// At whichever step of the start it happens, and however PostgreSQL leaves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_whose_connection_breaks_in_the_middle_of_its_start_waits_and_starts() {
+    let database = TestDatabase::new().await;
+    let mut url: url::Url = database.url.parse().unwrap();
+    let proxy = Proxy::before(&format!("127.0.0.1:{}", url.port().unwrap())).await;
+    let port = proxy.address.rsplit(':').next().unwrap().parse().unwrap();
+    url.set_port(Some(port)).unwrap();
+    let launch = Launch::on(&database).with("DATABASE_URL", url.as_str());
+    let steps = [
+        (
+            "stationmaster.workspaces",
+            "lock table stationmaster.workspaces in access exclusive mode",
+        ),
+        (
+            "stationmaster_internal.servers",
+            "lock table stationmaster_internal.servers in exclusive mode",
+        ),
+    ];
+    for (table, lock) in steps {
+        for crash in [true, false] {
+            let held = database.lock(lock).await;
+            let mut server = launch.start();
+            let waits = async || database.is_waited_for(table).await;
+            eventually("the start has come so far", waits).await;
+            if crash {
+                let end = "select count(pg_terminate_backend(pid)) from pg_locks where not granted";
+                database.number(end).await;
+            } else {
+                proxy.cut();
+            }
+            eventually("it says that it waits", async || {
+                server.assert_alive();
+                server.said("waiting for it") > 0
+            })
+            .await;
+            held.rollback().await.unwrap();
+            eventually("it is ready", async || server.readiness().await.0 == 200).await;
+            assert_eq!(
+                server.said("Row-level security does not stand"),
+                0,
+                "{}",
+                server.log()
+            );
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_in_the_exclusive_mode_lives_through_a_crash_of_postgresql_and_goes_on_with_its_turns() {
     let (cluster, database) = cluster().await;

@@ -94,6 +94,24 @@ async fn a_dispatch_is_traced_step_by_step_and_linked_to_the_trace_of_whoever_as
     let flows = collector.named("flow:queue_processing");
     let flow = flows.iter().find(|flow| flow.span_id == item.parent_span_id);
     assert!(flow.is_some(), "the item belongs to the round that claimed it");
+    let flow = flow.unwrap();
+    assert!(flow.parent_span_id.is_empty(), "a round is a root");
+    // Rounds that find nothing claim too; one of them found this item.
+    let claims = collector.named("step:claim_batch");
+    let claim = claims.iter().find(|claim| claim.parent_span_id == flow.span_id);
+    let claim = claim.expect("the claim belongs to its round");
+    let checks = collector.named("step:check_capacity");
+    assert!(
+        checks.iter().any(|check| check.parent_span_id == claim.span_id),
+        "the look at the capacity belongs to the claim"
+    );
+    for span in [&start, &dispatch, &item, claim] {
+        assert_eq!(
+            span.trace_id, flow.trace_id,
+            "{} is of the round's trace",
+            span.name
+        );
+    }
     let [link] = &item.links[..] else {
         panic!("one link is expected: {:?}", item.links);
     };

@@ -236,8 +236,8 @@ impl Run {
         let query = sqlx::query_scalar(query)
             .bind(self.request.execution_id)
             .bind(self.request.token);
-        // A database that does not answer forbids nothing: our lease, checked before, still holds.
-        query.one(&self.inner.database).await.unwrap_or(true)
+        // A database that does not answer forbids nothing as long as our lease holds; and the answer may be as old as a stop.
+        query.one(&self.inner.database).await.unwrap_or(true) && self.inner.presence.is(self.holder)
     }
 
     async fn call(&self, node: &Node) -> Result<Value, String> {

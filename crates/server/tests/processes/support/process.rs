@@ -22,12 +22,17 @@ pub(crate) struct Launch {
 impl Launch {
     /// `serve` on this database, with the embedded engine.
     pub(crate) fn on(database: &TestDatabase) -> Self {
+        Self::serve()
+            .with("DATABASE_URL", &database.url)
+            .with("DATABASE_POOL", "8")
+    }
+
+    /// `serve`, on whatever database is named.
+    pub(crate) fn serve() -> Self {
         Self {
             arguments: vec!["serve".to_owned()],
             environment: Vec::new(),
         }
-        .with("DATABASE_URL", &database.url)
-        .with("DATABASE_POOL", "8")
     }
 
     /// `dev` and its arguments.
@@ -169,6 +174,12 @@ impl Process {
         if let Some(status) = self.child.try_wait().expect("its state can be asked") {
             panic!("the server ended, {status}:\n{}", self.log());
         }
+    }
+
+    /// How it ended; `None` while it runs.
+    #[allow(dead_code, reason = "each test program uses its own part of this")]
+    pub(crate) fn status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("its state can be asked")
     }
 
     /// Waits for its end.
