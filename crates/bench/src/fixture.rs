@@ -50,12 +50,10 @@ pub async fn make_workspaces(database: &Database, load: &Load) -> Result<()> {
     .bind(&load.limits)
     .execute(&mut *transaction)
     .await?;
-    sqlx::query(
-        "insert into stationmaster.workflow_definitions (workspace_id) select unnest($1::uuid[])",
-    )
-    .bind(&ids)
-    .execute(&mut *transaction)
-    .await?;
+    sqlx::query("insert into stationmaster.workflow_definitions (workspace_id) select unnest($1::uuid[])")
+        .bind(&ids)
+        .execute(&mut *transaction)
+        .await?;
     sqlx::query(
         "insert into stationmaster.workflow_definition_versions (workflow_definition_id, workflow)
          select id, $2::jsonb from stationmaster.workflow_definitions where workspace_id = any ($1)",

@@ -8,6 +8,7 @@ use stationmaster_core::access::Role;
 use uuid::Uuid;
 
 use crate::scene::{ENDLESS, Scene, Tenant, answer, problem};
+use crate::support::eventually;
 
 /// Gives a tenant and his workflow names.
 async fn name(scene: &Scene, tenant: Tenant, workspace: &str, workflow: &str) {
@@ -66,15 +67,30 @@ async fn what_is_put_by_its_name_is_made_once_and_changed_after() {
     let (_, second) = put(&scene, &token, "/v1/workflows/my-shop.import", workflow).await;
     assert_eq!(first["id"], second["id"]);
 
-    // Many at the same moment make one.
-    let puts = (0..8).map(|_| put(&scene, &token, "/v1/workspaces/rush", json!({})));
-    let made = futures::future::join_all(puts).await;
-    assert!(
-        made.iter().all(|(status, _)| *status == StatusCode::OK),
-        "{made:?}"
+    // Somebody else makes it at the same moment: then it is changed.
+    let mut other = scene.database.pool.begin().await.unwrap();
+    let insert = "insert into stationmaster.workspaces (name) values ('rush') returning id";
+    let id: Uuid = sqlx::query_scalar(insert).fetch_one(&mut *other).await.unwrap();
+    let waits = "select count(*) from pg_stat_activity
+                 where datname = current_database() and wait_event_type = 'Lock' and query like '%stationmaster.workspaces%'";
+    let commits = async {
+        eventually("the request waits for whoever has the name", async || {
+            sqlx::query_scalar::<_, i64>(waits)
+                .fetch_one(&scene.database.pool)
+                .await
+                .unwrap()
+                > 0
+        })
+        .await;
+        other.commit().await.unwrap();
+    };
+    let (made, ()) = tokio::join!(
+        put(&scene, &token, "/v1/workspaces/rush", json!({"plan": "PRO"})),
+        commits
     );
-    assert!(
-        made.iter().all(|(_, one)| one["id"] == made[0].1["id"]),
+    assert_eq!(
+        (made.0, &made.1["id"], &made.1["plan"]),
+        (StatusCode::OK, &json!(id), &json!("PRO")),
         "{made:?}"
     );
 

@@ -34,7 +34,7 @@ pub(crate) struct ApplyArgs {
 }
 
 #[derive(Serialize)]
-struct Applied<'a> {
+struct Answer<'a> {
     changes: &'a [Step],
     /// What is not in the file, and stays.
     kept: &'a [String],
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: ApplyArgs, context: &Context) -> Result<()> {
     let difference = difference::between(&client, wanted, args.prune).await?;
     let steps = &difference.steps;
     let shown = shown(steps, &difference.kept);
-    let answer = |applied| Applied {
+    let answer = |applied| Answer {
         changes: steps,
         kept: &difference.kept,
         applied,
