@@ -13,11 +13,7 @@ async fn a_failed_occurrence_is_a_failure_and_a_retry_fires_it_under_its_old_id(
     let id = bed.now("/gone").await;
     bed.until(id, "failed").await;
     let database = &bed.testbed.database;
-    let groups = async || {
-        failures::groups(database, &Filter::default())
-            .await
-            .unwrap()
-    };
+    let groups = async || failures::groups(database, &Filter::default()).await.unwrap();
     let found = groups().await;
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(
@@ -98,9 +94,7 @@ async fn what_a_cancelled_alarm_failed_to_deliver_is_not_tried_again_and_can_be_
     assert_eq!(failures::retry(database, &all, "alice").await.unwrap().items, 0);
     let aside = failures::set_aside(database, &all, "alice").await.unwrap();
     assert!(aside.items > 0, "{aside:?}");
-    let left = failures::groups(database, &Filter::default())
-        .await
-        .unwrap();
+    let left = failures::groups(database, &Filter::default()).await.unwrap();
     assert_eq!(left.len(), 0, "{left:?}");
     server.stop().await;
 }

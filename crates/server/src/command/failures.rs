@@ -5,7 +5,9 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery, PageQuery, Reference};
+use stationmaster_client::wire::{
+    BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery, PageQuery, Reference,
+};
 use uuid::Uuid;
 
 use super::Context;
@@ -289,7 +291,12 @@ impl Described for FailureGroup {
             })
         }),
         column("WORKSPACE", |group| {
-            maybe(group.workspace.clone().or(group.workspace_id.map(|id| id.to_string())))
+            maybe(
+                group
+                    .workspace
+                    .clone()
+                    .or(group.workspace_id.map(|id| id.to_string())),
+            )
         }),
         column("WORKFLOW", |group| {
             maybe(

@@ -203,7 +203,7 @@ async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
         return context.say(&json!({ "matching": 1, "replayed": 1 }), words);
     }
     let call = async |step: bulk::Step| {
-        let which = BulkReplay {
+        let which: BulkReplay = BulkReplay {
             workspace_id: None,
             project: args.project.clone(),
             task_queue: args.task_queue.clone(),

@@ -98,7 +98,7 @@ async fn members(
 /// Try again what failed and matches; with `dry_run`, only count it
 ///
 /// Items go back into the queue, occurrences are due again, dead letters go back into the inbox.
-#[utoipa::path(post, path = "/v1/failures/retry", operation_id = "retry_failures", tag = "failures", request_body = wire::BulkFailures,
+#[utoipa::path(post, path = "/v1/failures/retry", operation_id = "retry_failures", tag = "failures", request_body = wire::asked::BulkFailures,
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer),
               (status = 409, response = super::ProblemAnswer)))]
 async fn retry(
@@ -118,7 +118,7 @@ async fn retry(
 }
 
 /// Set failures aside: they stay on record and need nobody any more; with `dry_run`, only count them
-#[utoipa::path(post, path = "/v1/failures/set-aside", operation_id = "set_failures_aside", tag = "failures", request_body = wire::BulkFailures,
+#[utoipa::path(post, path = "/v1/failures/set-aside", operation_id = "set_failures_aside", tag = "failures", request_body = wire::asked::BulkFailures,
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer),
               (status = 409, response = super::ProblemAnswer)))]
 async fn set_aside(
@@ -132,7 +132,7 @@ async fn set_aside(
 }
 
 /// Cancel what still waits of the workflow that a group is about; with `dry_run`, only count it
-#[utoipa::path(post, path = "/v1/failures/cancel", operation_id = "cancel_failures", tag = "failures", request_body = wire::BulkFailures,
+#[utoipa::path(post, path = "/v1/failures/cancel", operation_id = "cancel_failures", tag = "failures", request_body = wire::asked::BulkFailures,
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer),
               (status = 409, response = super::ProblemAnswer)))]
 async fn cancel(

@@ -192,7 +192,7 @@ async fn cancel_all(
 }
 
 /// Change the priority of everything that waits and matches; with `dry_run`, only count it
-#[utoipa::path(post, path = "/v1/queue/priority", operation_id = "prioritise_queue", tag = "queue", request_body = wire::BulkPriority,
+#[utoipa::path(post, path = "/v1/queue/priority", operation_id = "prioritise_queue", tag = "queue", request_body = wire::asked::BulkPriority,
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer)))]
 async fn set_priorities(
     Visit { caller, database, .. }: Visit,

@@ -145,7 +145,8 @@ impl RetryAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let (which, client) = (&self.which, context.client().await?);
         let workspace_id = names::workspace_asked(&client, which.workspace.as_ref()).await?;
-        let workflow_definition_id = names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
+        let workflow_definition_id =
+            names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
         let call = async |step: bulk::Step| {
             let request = BulkRetry {
                 workspace_id,
@@ -175,7 +176,8 @@ impl CancelAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let (which, client) = (&self.which, context.client().await?);
         let workspace_id = names::workspace_asked(&client, which.workspace.as_ref()).await?;
-        let workflow_definition_id = names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
+        let workflow_definition_id =
+            names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
         let call = async |step: bulk::Step| {
             let request = BulkCancel {
                 workspace_id,
@@ -211,7 +213,8 @@ impl PriorityAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let (which, client) = (&self.which, context.client().await?);
         let workspace_id = names::workspace_asked(&client, which.workspace.as_ref()).await?;
-        let workflow_definition_id = names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
+        let workflow_definition_id =
+            names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
         let call = async |step: bulk::Step| {
             let request = BulkPriority {
                 workspace_id,

@@ -156,7 +156,7 @@ pub(super) async fn closer(client: &Client, thing: &Thing) -> Result<String> {
     Ok(match thing {
         Thing::Workspace(one) => {
             let query = QueueQuery {
-                workspace_id: Some(one.id),
+                workspace_id: Some(one.id.into()),
                 limit: Some(LISTED),
                 ..QueueQuery::default()
             };
