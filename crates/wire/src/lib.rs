@@ -58,8 +58,8 @@ pub use queue::{
 };
 pub use servers::{Server, Servers};
 pub use signals::{
-    BulkReplay, BulkSend, BulkSent, NewSignal, Signal, SignalQuery, SignalSent, SignalStatus, Trigger,
-    TriggerChange, TriggerPlace, TriggerQuery,
+    BulkReplay, BulkSend, BulkSent, NewSignal, Signal, SignalPlace, SignalQuery, SignalSent, SignalStatus,
+    Trigger, TriggerChange, TriggerPlace, TriggerQuery,
 };
 pub use tokens::{NewToken, Role, Token, TokenMade};
 pub use workflows::{NewVersion, Version, VersionMade, Workflow, WorkflowChange, WorkflowQuery};
