@@ -51,7 +51,8 @@ create table stationmaster.workflow_definitions (
     current_version_id uuid,
     paused             boolean not null default false,
     created_at         timestamptz not null default now(),
-    updated_at         timestamptz not null default now()
+    updated_at         timestamptz not null default now(),
+    run_timeout        interval check (run_timeout between interval '1 second' and interval '10 years')
 );
 create index workflow_definitions_by_workspace on stationmaster.workflow_definitions (workspace_id);
 create index workflow_definitions_paused on stationmaster.workflow_definitions (id) where paused;

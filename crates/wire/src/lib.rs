@@ -39,7 +39,7 @@ pub use dispatchers::{
 pub use events::{Event, EventQuery, Hello, Reset};
 pub use executions::{
     BulkEnqueue, BulkEnqueued, Complete, CompleteStatus, Enqueue, Enqueued, Execution, ExecutionQuery,
-    ExecutionStatus,
+    ExecutionStatus, Obstacle, OmittedOutput, Terminate,
 };
 pub use locks::{
     Acquired, ExtendLock, Lock, LockExtended, LockQuery, LockRequest, Locks, Taken, UnlockAnswer,

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::Obstacle;
+
 words! {
     /// Where an item stands.
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -78,6 +80,9 @@ pub struct QueueItemDetails {
     /// Why it waits; absent when it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
+    /// What keeps its run from going on, when it runs and its engine knows; see the execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<Obstacle>,
 }
 
 /// Why an item waits: the first obstacle on its way.

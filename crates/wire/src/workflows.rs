@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::double;
+
 /// A workflow definition.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -22,6 +24,8 @@ pub struct Workflow {
     pub workflow_type: Option<String>,
     /// Starts that may be refused; none: the server's setting.
     pub max_attempts: Option<i32>,
+    /// How long a run may take from its start, in seconds; then it ends `TIMED_OUT`. None: for ever.
+    pub run_timeout: Option<f64>,
     /// The version that new items get; none: the newest.
     pub published_version: Option<i32>,
     /// Admits nothing.
@@ -63,6 +67,11 @@ pub struct WorkflowChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub max_attempts: Option<i32>,
+    /// How long a run may take from its start, in seconds; then it ends `TIMED_OUT`. `null`: for ever. What runs already keeps the
+    /// time that it was started with.
+    #[serde(default, deserialize_with = "double", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<f64>, minimum = 1, maximum = 315_360_000))]
+    pub run_timeout: Option<Option<f64>>,
     /// The version that new items get; it must exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
@@ -82,6 +91,7 @@ impl WorkflowChange {
             task_queue: None,
             workflow_type: None,
             max_attempts: None,
+            run_timeout: None,
             published_version: None,
             paused: None,
         }

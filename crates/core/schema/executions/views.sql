@@ -69,19 +69,19 @@ create or replace view stationmaster.workflow_executions with (security_invoker 
 select a.execution_id as id, a.of_item as queue_item_id, a.workspace_id, a.workflow_definition_id,
        a.workflow_definition_version_id, a.state as status, a.dispatched_at as started_at, null::timestamptz as completed_at,
        null::jsonb as error, i.input::jsonb, null::jsonb as output, a.claimed_at, a.engine, a.run_id, a.holder, null::text as reason,
-       a.attempts, a.recoveries, null::timestamptz as closed_at
+       a.attempts, a.recoveries, null::timestamptz as closed_at, null::jsonb as output_omitted
 from stationmaster_internal.active_by_item a
 left join stationmaster_internal.queue_items i on i.id = a.of_item
 union all
 select p.execution_id, p.item_id, p.workspace_id, p.workflow_definition_id, p.workflow_definition_version_id,
-       'PENDING', null, null, null, i.input, null, null, null, null, null, null, p.attempts, p.recoveries, null
+       'PENDING', null, null, null, i.input, null, null, null, null, null, null, p.attempts, p.recoveries, null, null
 from stationmaster_internal.queue_pending p
 left join stationmaster_internal.queue_items i on i.id = p.item_id
 where p.execution_id is not null
 union all
 select f.execution_id, f.of_item, f.workspace_id, f.workflow_definition_id, f.workflow_definition_version_id,
        f.status, f.dispatched_at, f.finished_at, f.error, i.input, f.output, f.claimed_at, f.engine, f.run_id, f.holder,
-       f.reason, f.attempts, f.recoveries, f.closed_at
+       f.reason, f.attempts, f.recoveries, f.closed_at, f.output_omitted
 from stationmaster_internal.finished_by_item f
 left join stationmaster_internal.queue_items i on i.id = f.of_item
 where f.status is not null;

@@ -2,7 +2,7 @@
 -- $1 candidates, $2 definition, $3 status, $4 pattern in input or error (null: any), $5 how many.
 select id, queue_item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, status, started_at,
        completed_at, error::text as error, output::text as output, input::text as input, claimed_at, engine, run_id,
-       reason, attempts, recoveries, closed_at
+       reason, attempts, recoveries, closed_at, output_omitted::text as output_omitted
 from stationmaster.workflow_executions
 where id = any ($1)
   and ($2::uuid is null or workflow_definition_id = $2)

@@ -9,7 +9,7 @@ use stationmaster_client::wire;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::operate::{self, Cancelled};
 use stationmaster_core::executions::{browse, bulk, inspect};
-use stationmaster_core::id::{DefinitionId, ItemId};
+use stationmaster_core::id::{DefinitionId, ExecutionId, ItemId};
 use utoipa_axum::routes;
 use uuid::Uuid;
 
@@ -57,10 +57,26 @@ async fn list(
 /// One item, and why it waits
 #[utoipa::path(get, path = "/v1/queue/{id}", operation_id = "show_queue_item", tag = "queue",
     responses((status = 200, description = "The item", body = wire::QueueItemDetails)))]
-async fn show(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::QueueItemDetails>> {
+async fn show(
+    Visit { state, database, .. }: Visit,
+    Path(id): Path<Uuid>,
+) -> Result<Tagged<wire::QueueItemDetails>> {
+    let item = find(&database, ItemId(id)).await?;
+    let obstacle = match item.execution_id.map(ExecutionId) {
+        Some(execution) if item.status == wire::ItemStatus::Dispatched => {
+            let runs = inspect::execution(&database, execution).await?;
+            if runs.is_some_and(|execution| execution.status == wire::ExecutionStatus::Running) {
+                state.work.obstacle(execution).await
+            } else {
+                None
+            }
+        }
+        _ => None,
+    };
     Ok(Tagged(wire::QueueItemDetails {
-        item: find(&database, ItemId(id)).await?,
         waiting: inspect::waiting(&database, ItemId(id)).await?,
+        item,
+        obstacle,
     }))
 }
 
@@ -166,7 +182,7 @@ pub(super) fn ended_before(id: Uuid, status: impl Display) -> Problem {
     Problem::new(Kind::Conflict, format!("{id} has ended before: it is {status}"))
 }
 
-fn check_reason(reason: Option<&str>) -> Result<()> {
+pub(super) fn check_reason(reason: Option<&str>) -> Result<()> {
     match reason {
         Some(reason) if reason.chars().count() > 1000 => {
             Err(Problem::field("/reason", "at most 1000 characters"))

@@ -18,6 +18,9 @@ use super::extract::{Json, Path, Query};
 use super::problem::{Problem, Reply, Result};
 use super::routes::{Routes, conditional, long, tagged};
 
+/// What a run may be given, in seconds.
+const LONGEST_RUN: std::ops::RangeInclusive<f64> = 1.0..=315_360_000.0;
+
 pub(super) fn routes() -> Routes {
     Routes::of("workflow")
         .viewer(long(routes!(list)))
@@ -141,6 +144,14 @@ fn check(change: &wire::WorkflowChange) -> Result<()> {
     super::name("/name", change.name.as_deref())?;
     super::name("/task_queue", change.task_queue.as_deref())?;
     super::name("/workflow_type", change.workflow_type.as_deref())?;
+    if let Some(Some(seconds)) = change.run_timeout
+        && !LONGEST_RUN.contains(&seconds)
+    {
+        return Err(Problem::field(
+            "/run_timeout",
+            "1 second to ten years, in seconds",
+        ));
+    }
     for (field, value) in [
         ("/max_attempts", change.max_attempts),
         ("/published_version", change.published_version),
@@ -159,6 +170,7 @@ impl Changeable for wire::Workflow {
             &self.task_queue,
             &self.workflow_type,
             self.max_attempts,
+            self.run_timeout,
             self.published_version,
             self.paused,
         )

@@ -174,6 +174,7 @@ async fn owned(database: &TestDatabase, core: &Database, project: &str) -> Owned
 
 fn completion() -> executions::Complete {
     executions::Complete {
+        force: false,
         status: CloseStatus::Completed,
         output: None,
         error: None,
@@ -421,6 +422,12 @@ async fn writes_to_the_lanes_on_behalf_of_one_tenant_change_nothing_of_another()
     assert!(
         matches!(completed, Err(executions::Error::NotFound(_))),
         "{completed:?}"
+    );
+    let wish = executions::Wish::Terminate { reason: None };
+    let terminated = executions::end(&scoped, foreign.execution, wish, "x").await;
+    assert!(
+        matches!(terminated, Err(executions::Error::NotFound(_))),
+        "{terminated:?}"
     );
     assert_eq!(lanes.everything().await, before);
     let same_id = NewSignal {

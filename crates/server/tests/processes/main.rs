@@ -19,6 +19,7 @@ mod failover;
 mod floods;
 mod idle;
 mod kills;
+mod life;
 mod limits;
 mod network;
 mod outages;
