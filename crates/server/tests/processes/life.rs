@@ -54,7 +54,7 @@ async fn runs_of(temporal: &Temporal, execution: Uuid) -> Vec<WorkflowExecutionI
 async fn statuses(temporal: &Temporal, execution: Uuid) -> Vec<WorkflowExecutionStatus> {
     let runs = runs_of(temporal, execution).await;
     let mut statuses: Vec<_> = runs.iter().map(WorkflowExecutionInfo::status).collect();
-    statuses.sort_by_key(|status| status.as_str_name());
+    statuses.sort_by_key(WorkflowExecutionStatus::as_str_name);
     statuses
 }
 
