@@ -184,6 +184,7 @@ async fn bare_starts(engine: &Arc<dyn Engine>, items: usize, settings: &Settings
             graph: Arc::clone(&graph),
             input: RawValue::from_string(format!("{{\"n\": {n}}}")).unwrap_or_default(),
             traceparent: None,
+            run_timeout: None,
         };
         async move { engine.start(&request, settings.start_timeout).await }
     });

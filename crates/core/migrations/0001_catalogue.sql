@@ -57,6 +57,7 @@ create table stationmaster.workflow_definitions (
     paused             boolean not null default false,
     created_at         timestamptz not null default now(),
     updated_at         timestamptz not null default now(),
+    run_timeout        interval check (run_timeout between interval '1 second' and interval '10 years'),
     constraint the_name_is_a_slug check (name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'
            and name !~ '^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$')
 );

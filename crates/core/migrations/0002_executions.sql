@@ -97,7 +97,8 @@ create table stationmaster_internal.executions_active (
     claimed_at                     timestamptz not null,
     dispatched_at                  timestamptz,
     cancel_requested_at            timestamptz,
-    missing_since                  timestamptz
+    missing_since                  timestamptz,
+    reset_after                    timestamptz
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 create index executions_active_again on stationmaster_internal.executions_active (item_id) where execution_id <> item_id;
 
@@ -123,7 +124,8 @@ create table stationmaster_internal.executions_finished (
     last_error                     text,
     error                          jsonb,
     output                         jsonb,
-    superseded_at                  timestamptz
+    superseded_at                  timestamptz,
+    output_omitted                 jsonb
 );
 create index executions_finished_again on stationmaster_internal.executions_finished (item_id) where execution_id <> item_id;
 create index executions_finished_at on stationmaster_internal.executions_finished using brin (finished_at)
@@ -179,7 +181,12 @@ create table stationmaster_internal.cancel_requests (
     execution_id uuid primary key,
     actor        text not null,
     reason       text,
-    requested_at timestamptz not null default now()
+    requested_at timestamptz not null default now(),
+    kind         text not null default 'cancel' check (kind in ('cancel', 'terminate', 'complete')),
+    end_status   text check (end_status in ('COMPLETED', 'FAILED', 'CANCELLED', 'TERMINATED', 'TIMED_OUT')),
+    output       text,
+    error        text,
+    check ((kind = 'complete') = (end_status is not null))
 );
 
 create table stationmaster_internal.embedded_runs (
@@ -187,5 +194,6 @@ create table stationmaster_internal.embedded_runs (
     token        bigint not null,
     position     integer not null default 0,
     wake_at      timestamptz,
-    outputs      jsonb not null default '{}'
+    outputs      jsonb not null default '{}',
+    deadline_at  timestamptz
 ) with (fillfactor = 70);

@@ -99,8 +99,16 @@ create table stationmaster.triggers (
 );
 create index triggers_by_definition on stationmaster.triggers (workflow_definition_id);
 
+-- What a signal is known by within: its id and its project, so that nobody takes an id away from somebody else. Ids come first, so that one index
+-- finds those of an id; the length at the end keeps two pairs apart that would read alike.
+create function stationmaster_internal.signal_key(id text, project text) returns text
+language sql immutable strict parallel safe as $$
+    select id || chr(31) || project || chr(31) || length(id)::text
+$$;
+
 create table stationmaster_internal.signals_inbox (
-    id             text primary key default stationmaster.new_id()::text check (id <> '' and length(id) <= 200),
+    key            text collate "C" primary key generated always as (stationmaster_internal.signal_key(id, project)) stored,
+    id             text not null default stationmaster.new_id()::text check (id <> '' and length(id) <= 200),
     seq            bigint generated always as identity,
     project        text not null check (project <> '' and length(project) <= 200),
     task_queue     text not null default 'default' check (task_queue <> '' and length(task_queue) <= 200),
@@ -119,7 +127,7 @@ create unique index signals_inbox_seq on stationmaster_internal.signals_inbox (s
 create index signals_inbox_by_project on stationmaster_internal.signals_inbox (project, seq);
 
 create table stationmaster_internal.signals_pending (
-    signal_id     text primary key,
+    signal_key    text collate "C" primary key,
     seq           bigint not null,
     dispatcher_id text not null,
     received_at   timestamptz not null,
@@ -128,7 +136,7 @@ create table stationmaster_internal.signals_pending (
 create index signals_pending_by_dispatcher on stationmaster_internal.signals_pending (dispatcher_id, seq);
 
 create table stationmaster_internal.signals_settled (
-    signal_id     text primary key,
+    signal_key    text collate "C" primary key,
     dispatcher_id text not null,
     status        text not null check (status in ('ROUTED', 'DEAD')),
     item_id       uuid,

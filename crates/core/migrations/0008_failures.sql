@@ -21,6 +21,7 @@ create table stationmaster_internal.failures (
     alarm_id               uuid,
     scheduled_for          timestamptz,
     signal_id              text,
+    signal_key             text collate "C",
     set_aside_at           timestamptz,
     set_aside_by           text,
     note                   text
@@ -29,4 +30,4 @@ create index failures_open on stationmaster_internal.failures (workspace_id, gro
 create index failures_by_group on stationmaster_internal.failures (group_id, id);
 create unique index failures_by_execution on stationmaster_internal.failures (execution_id) where execution_id is not null;
 create unique index failures_by_occurrence on stationmaster_internal.failures (alarm_id, scheduled_for) where alarm_id is not null;
-create unique index failures_by_signal on stationmaster_internal.failures (signal_id) where signal_id is not null;
+create unique index failures_by_signal on stationmaster_internal.failures (signal_key) where signal_key is not null;

@@ -241,7 +241,9 @@ pub async fn put_definition(
         .bind(&change.workflow_type)
         .bind(change.max_attempts)
         .bind(change.published_version)
-        .bind(change.paused);
+        .bind(change.paused)
+        .bind(change.run_timeout.flatten())
+        .bind(change.run_timeout == Some(None));
     match within(query.execute(&mut *transaction)).await {
         Ok(done) if done.rows_affected() == 0 => return Err(Error::OtherWorkspace(id)),
         Ok(_) => {}

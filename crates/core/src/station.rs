@@ -10,9 +10,10 @@ use crate::alarms::{self, Alarms};
 use crate::db::{self, Database};
 use crate::dispatchers::{self, Dispatchers, supervisor};
 use crate::engine::dispatchers::DispatcherEngine;
-use crate::engine::{Contact, Engine, OtherEngine, Prober, Recognised};
+use crate::engine::{Contact, Engine, Obstacle, OtherEngine, Prober, Recognised};
 use crate::executions::{self, Executions};
 use crate::gauges::Gauges;
+use crate::id::ExecutionId;
 use crate::listen::{self, Bells};
 use crate::observe::Metrics;
 use crate::presence::{Heartbeat, Presence};
@@ -52,6 +53,9 @@ pub struct Station {
 
 /// How long a server that starts waits for its engine to say who it is.
 const MEETING: Duration = Duration::from_secs(3);
+
+/// How long somebody who looks at an execution waits for what the engine knows of it.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -151,6 +155,16 @@ impl Station {
     /// The engine of the dispatchers, for status queries; `None` when this server has no such lane.
     pub fn dispatcher_engine(&self) -> Option<&Arc<dyn DispatcherEngine>> {
         self.dispatchers.as_ref().map(Dispatchers::engine)
+    }
+
+    /// What keeps a run from going on, when the engine knows and says so soon.
+    pub async fn obstacle(&self, execution: ExecutionId) -> Option<Obstacle> {
+        let contact = &self.around.contact;
+        if !contact.breaker.is_closed() {
+            return None;
+        }
+        let asked = tokio::time::timeout(PATIENCE, contact.engine.obstacle(execution)).await;
+        asked.ok()?.ok()?
     }
 
     /// Who this server is.

@@ -245,6 +245,7 @@ impl Model {
             .unwrap();
         if let Some(execution) = active {
             let completion = Complete {
+                force: false,
                 status: CloseStatus::Completed,
                 output: None,
                 error: None,

@@ -50,10 +50,12 @@ pub(crate) fn read(execution_id: ExecutionId, status: CloseStatus, event: Histor
     let Some(attributes) = event.attributes else {
         return without_history(execution_id, status, "its last event is empty");
     };
+    let mut omitted = None;
     // A successor comes from a retry policy or a cron schedule that a worker gave to the run.
     let (status, successor, output, error) = match attributes {
         Attributes::WorkflowExecutionCompletedEventAttributes(completed) => {
-            let output = payload::to_json(completed.result);
+            omitted = payload::too_large(completed.result.as_ref());
+            let output = payload::to_json(completed.result).filter(|_| omitted.is_none());
             (
                 CloseStatus::Completed,
                 completed.new_execution_run_id,
@@ -109,6 +111,7 @@ pub(crate) fn read(execution_id: ExecutionId, status: CloseStatus, event: Histor
         holder: None,
         run_id: None,
         closed_at: None,
+        output_omitted: omitted,
         status,
         output,
         error,
@@ -125,6 +128,7 @@ pub(crate) fn without_history(execution_id: ExecutionId, status: CloseStatus, wh
         holder: None,
         run_id: None,
         closed_at: None,
+        output_omitted: None,
         status,
         output: None,
         error: Some(error),

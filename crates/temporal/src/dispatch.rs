@@ -59,6 +59,8 @@ pub(crate) fn message(
         memo: Some(ours::mark(request.execution_id)),
         header: request.traceparent.as_deref().map(trace_header),
         identity: identity.to_owned(),
+        // Of the whole chain: a worker that continues as new or retries gains no time by it.
+        workflow_execution_timeout: request.run_timeout.and_then(|time| time.try_into().ok()),
         ..StartWorkflowExecutionRequest::default()
     })
 }
@@ -102,6 +104,7 @@ mod tests {
             graph: Arc::new(Graph::parse(graph).unwrap()),
             input: RawValue::from_string(r#"{"z": 1.10,  "a": 12345678901234567890}"#.to_owned()).unwrap(),
             traceparent: Some("00-trace-span-01".to_owned()),
+            run_timeout: None,
         }
     }
 

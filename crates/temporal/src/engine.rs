@@ -6,7 +6,8 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use stationmaster_core::engine::{
-    Close, Engine, EngineUnavailable, Identity, OpenRun, Page, RunState, StartOutcome, StartRequest, Told,
+    Close, Engine, EngineUnavailable, Identity, Obstacle, OpenRun, Page, RunState, StartOutcome,
+    StartRequest, Told,
 };
 use stationmaster_core::id::ExecutionId;
 use temporalio_client::grpc::WorkflowService;
@@ -241,6 +242,16 @@ impl Engine for TemporalEngine {
 
     fn open_runs(&self, page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>> {
         self.list_open(page).map(available).boxed()
+    }
+
+    fn obstacle(&self, execution: ExecutionId) -> Told<'_, Option<Obstacle>> {
+        self.obstacle_of(execution).map(available).boxed()
+    }
+
+    fn is_polled<'a>(&'a self, task_queue: &'a str) -> Told<'a, bool> {
+        self.has_pollers(task_queue, self.rpc_ends_at())
+            .map(available)
+            .boxed()
     }
 
     fn check(&self) -> Told<'_, ()> {

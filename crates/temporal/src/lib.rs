@@ -33,6 +33,7 @@ mod dispatchers;
 mod engine;
 mod health;
 mod link;
+mod obstacle;
 mod ours;
 mod outcome;
 mod payload;

@@ -115,6 +115,7 @@ impl Link {
             self.drop_attempt(number);
             return Err(CallError::NotConnected(reason));
         }
+        tracing::trace!(request = std::any::type_name::<Q>(), "Asks Temporal");
         let mut request = Request::new(message);
         request.set_timeout(ends_at.saturating_duration_since(Instant::now()));
         // The service without the library's layer of retries: a request goes out once or not at all.

@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use stationmaster_core::engine::OmittedOutput;
 use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads};
 use temporalio_common::protos::temporal::api::failure::v1::Failure;
 use temporalio_common::protos::temporal::api::failure::v1::failure::FailureInfo;
@@ -33,11 +34,7 @@ pub(crate) fn from_json(text: Vec<u8>) -> Payload {
 /// The first of some payloads as JSON, when there is one and it is not null by its encoding.
 pub(crate) fn to_json(payloads: Option<Payloads>) -> Option<Box<RawValue>> {
     let payload = payloads?.payloads.into_iter().next()?;
-    let encoding = payload
-        .metadata
-        .get(ENCODING)
-        .map(|name| String::from_utf8_lossy(name).into_owned());
-    let encoding = encoding.unwrap_or_else(|| "unknown".to_owned());
+    let encoding = encoding(&payload);
     if encoding == "binary/null" {
         return None;
     }
@@ -59,6 +56,15 @@ pub(crate) fn to_json(payloads: Option<Payloads>) -> Option<Box<RawValue>> {
     ))
 }
 
+/// What is known of a result beyond the limit; `None`: it is within it.
+pub(crate) fn too_large(payloads: Option<&Payloads>) -> Option<OmittedOutput> {
+    let payload = payloads?.payloads.first()?;
+    (payload.data.len() > OUTPUT_LIMIT).then(|| OmittedOutput {
+        size: payload.data.len() as u64,
+        encoding: encoding(payload),
+    })
+}
+
 /// A failure and what caused it, as `{"message", "type", "details", "stackTrace", "cause"}`, of which the latter may be missing.
 pub(crate) fn failure(failure: &Failure) -> Value {
     failure_within(failure, CAUSE_LIMIT)
@@ -77,6 +83,14 @@ pub(crate) fn text(message: &str) -> String {
         text.push_str(" ...");
     }
     text
+}
+
+fn encoding(payload: &Payload) -> String {
+    let name = payload.metadata.get(ENCODING);
+    name.map_or_else(
+        || "unknown".to_owned(),
+        |name| String::from_utf8_lossy(name).into_owned(),
+    )
 }
 
 fn verbatim(data: &[u8]) -> Option<Box<RawValue>> {
@@ -214,16 +228,19 @@ mod tests {
     }
 
     #[test]
-    fn a_result_beyond_the_limit_is_replaced_by_an_explanation() {
+    fn a_result_beyond_the_limit_is_told_of_and_left_where_it_is() {
         let at_limit = vec![b'1'; OUTPUT_LIMIT];
         assert_eq!(
             json_of(payload("json/plain", &at_limit)).unwrap().len(),
             OUTPUT_LIMIT
         );
         let beyond = vec![b'1'; OUTPUT_LIMIT + 1];
-        let explained: Value =
-            serde_json::from_str(&json_of(payload("json/plain", &beyond)).unwrap()).unwrap();
-        assert_eq!(explained["size"], OUTPUT_LIMIT + 1);
+        assert_eq!(too_large(Some(&payload("json/plain", &at_limit))), None);
+        let expected = OmittedOutput {
+            size: OUTPUT_LIMIT as u64 + 1,
+            encoding: "json/plain".to_owned(),
+        };
+        assert_eq!(too_large(Some(&payload("json/plain", &beyond))), Some(expected));
     }
 
     #[test]

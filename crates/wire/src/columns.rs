@@ -9,8 +9,8 @@ use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgTypeInfo, PgValueRef};
 use sqlx::{Decode, Postgres, Type};
 
-use crate::DispatcherServer;
 pub use crate::Dst;
+use crate::{DispatcherServer, OmittedOutput};
 
 macro_rules! columns {
     ($($(#[$about:meta])* $name:ident: $read:ty => $value:ty, |$column:ident| $made:expr;)+) => {$(
@@ -55,6 +55,8 @@ columns! {
     Json: String => Box<RawValue>, |text| RawValue::from_string(text)?;
     /// Such JSON, or none.
     MaybeJson: Option<String> => Option<Box<RawValue>>, |text| text.map(RawValue::from_string).transpose()?;
+    /// What is known of an output that stayed with the engine, as such JSON.
+    MaybeOmitted: Option<String> => Option<OmittedOutput>, |text| text.map(|text| serde_json::from_str(&text)).transpose()?;
     /// Such JSON that is an object.
     Object: String => Map<String, Value>, |text| serde_json::from_str(&text)?;
     /// The servers that stand by a dispatcher, as such JSON.

@@ -180,10 +180,60 @@ pub struct Execution {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeJson"))]
     pub output: Option<Box<RawValue>>,
+    /// What came of it was too large to be kept here, and `output` is none: it is to be had of the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeOmitted"))]
+    pub output_omitted: Option<OmittedOutput>,
     /// What went wrong.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeJson"))]
     pub error: Option<Box<RawValue>>,
+    /// What keeps its run from going on, as its engine says when it is asked for one execution; absent: nothing that the engine knows of,
+    /// or whoever answers has no engine to ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "rows", sqlx(skip))]
+    pub obstacle: Option<Obstacle>,
+}
+
+/// An output that stayed with the engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct OmittedOutput {
+    /// Its size in bytes.
+    pub size: u64,
+    /// How it is encoded there, such as `json/plain`.
+    pub encoding: String,
+}
+
+/// What keeps a run from going on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Obstacle {
+    /// No worker polls its task queue.
+    NoWorker {
+        /// Which one.
+        task_queue: String,
+    },
+    /// Its workflow task keeps failing.
+    TaskFails {
+        /// Why.
+        message: String,
+        /// How often it was tried.
+        attempts: i32,
+    },
+}
+
+impl std::fmt::Display for Obstacle {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoWorker { task_queue } => write!(formatter, "no worker polls task queue {task_queue}"),
+            Self::TaskFails { message, attempts } => write!(
+                formatter,
+                "its workflow task keeps failing: {message} ({attempts} tries)"
+            ),
+        }
+    }
 }
 
 /// Which executions; every field that is given must match.
@@ -242,6 +292,22 @@ pub struct Complete {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub error: Option<Box<RawValue>>,
+    /// Free the slot at once, by this word alone. Its run is not ended first: servers find it open later, and end it. For an engine that
+    /// does not answer.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = false))]
+    pub force: bool,
+}
+
+/// A wish that a run be ended by force.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Terminate {
+    /// Why, for the history and the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 1000))]
+    pub reason: Option<String>,
 }
 
 words! {

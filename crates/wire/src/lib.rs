@@ -46,7 +46,7 @@ pub use doctor::{Examination, Finding, Severity};
 pub use events::{Event, EventQuery, Hello, Reset};
 pub use executions::{
     BulkEnqueue, BulkEnqueued, Complete, CompleteStatus, Enqueue, Enqueued, Execution, ExecutionQuery,
-    ExecutionStatus,
+    ExecutionStatus, Obstacle, OmittedOutput, Terminate,
 };
 pub use failures::{BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery};
 pub use locks::{
@@ -67,8 +67,8 @@ pub use queue::{
 };
 pub use servers::{Server, Servers};
 pub use signals::{
-    BulkReplay, BulkSend, BulkSent, NewSignal, Signal, SignalQuery, SignalSent, SignalStatus, Trigger,
-    TriggerChange, TriggerPlace, TriggerQuery,
+    BulkReplay, BulkSend, BulkSent, NewSignal, Signal, SignalPlace, SignalQuery, SignalSent, SignalStatus,
+    Trigger, TriggerChange, TriggerPlace, TriggerQuery,
 };
 pub use tokens::{NewToken, Role, Token, TokenMade};
 pub use workflows::{NewVersion, Version, VersionMade, Workflow, WorkflowChange, WorkflowQuery};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::{ExecutionStatus, Reference};
+use super::{ExecutionStatus, Obstacle, Reference};
 
 words! {
     /// Where an item stands.
@@ -86,6 +86,9 @@ pub struct QueueItemDetails {
     /// Why it waits; absent when it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
+    /// What keeps its run from going on, when it runs and its engine knows; see the execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<Obstacle>,
 }
 
 /// Why an item waits: the first obstacle on its way.

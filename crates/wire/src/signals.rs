@@ -310,3 +310,14 @@ pub struct TriggerPlace {
     #[cfg_attr(feature = "openapi", param(min_length = 1, max_length = 200))]
     pub task_queue: Option<String>,
 }
+
+/// In which project a signal is: needed only where several have one of the same id.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct SignalPlace {
+    /// The project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(min_length = 1, max_length = 200))]
+    pub project: Option<String>,
+}

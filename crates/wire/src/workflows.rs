@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::Reference;
+use super::{Reference, double};
 
 /// A workflow definition.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -26,6 +26,8 @@ pub struct Workflow {
     pub workflow_type: Option<String>,
     /// Starts that may be refused; none: the server's setting.
     pub max_attempts: Option<i32>,
+    /// How long a run may take from its start, in seconds; then it ends `TIMED_OUT`. None: for ever.
+    pub run_timeout: Option<f64>,
     /// The version that new items get; none: the newest.
     pub published_version: Option<i32>,
     /// Admits nothing.
@@ -69,6 +71,11 @@ pub struct WorkflowChange<Id = Uuid> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub max_attempts: Option<i32>,
+    /// How long a run may take from its start, in seconds; then it ends `TIMED_OUT`. `null`: for ever. What runs already keeps the
+    /// time that it was started with.
+    #[serde(default, deserialize_with = "double", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<f64>, minimum = 1, maximum = 315_360_000))]
+    pub run_timeout: Option<Option<f64>>,
     /// The version that new items get; it must exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
@@ -80,7 +87,7 @@ pub struct WorkflowChange<Id = Uuid> {
 
 with_ids! {
     WorkflowChange { workspace_id: To }
-    name, task_queue, workflow_type, max_attempts, published_version, paused
+    name, task_queue, workflow_type, max_attempts, run_timeout, published_version, paused
 }
 
 impl<Id> WorkflowChange<Id> {
@@ -93,6 +100,7 @@ impl<Id> WorkflowChange<Id> {
             task_queue: None,
             workflow_type: None,
             max_attempts: None,
+            run_timeout: None,
             published_version: None,
             paused: None,
         }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::wire::{
     BulkAnswer, BulkCancel, BulkEnqueue, BulkEnqueued, BulkPriority, BulkRetry, Cancel, Cancelled, Complete,
     Enqueue, Enqueued, Execution, ExecutionQuery, History, Page, QueueItem, QueueItemChange,
-    QueueItemDetails, QueueQuery,
+    QueueItemDetails, QueueQuery, Terminate,
 };
 
 impl Client {
@@ -47,9 +47,15 @@ impl Client {
         self.get(&["executions", &id.to_string(), "history"]).send().await
     }
 
-    /// Ends an active execution and frees its slot.
+    /// Ends the run of an active execution and records this end. When its status is not this one, the run has not ended yet: the slot is
+    /// free when it has.
     pub async fn complete(&self, id: Uuid, end: &Complete) -> Result<Execution> {
         self.ask(&["executions", &id.to_string(), "complete"], end).await
+    }
+
+    /// Ends the run of an execution by force; no worker is needed. Answers the execution as it is then.
+    pub async fn terminate(&self, id: Uuid, why: &Terminate) -> Result<Execution> {
+        self.ask(&["executions", &id.to_string(), "terminate"], why).await
     }
 
     /// Cancels an execution.

@@ -7,8 +7,8 @@ use crate::Client;
 use crate::error::Result;
 use crate::wire::{
     BulkAnswer, BulkReplay, BulkSend, BulkSent, Dispatcher, DispatcherEvent, DispatcherQuery, NewSignal,
-    Page, PageQuery, Reconcile, Reconciled, Signal, SignalQuery, SignalSent, Trigger, TriggerChange,
-    TriggerPlace, TriggerQuery,
+    Page, PageQuery, Reconcile, Reconciled, Signal, SignalPlace, SignalQuery, SignalSent, Trigger,
+    TriggerChange, TriggerPlace, TriggerQuery,
 };
 
 impl Client {
@@ -29,14 +29,30 @@ impl Client {
         self.read(&["signals"], query).await
     }
 
-    /// One signal.
+    /// One signal. Where several projects have one of this id, name the project by [`Self::signal_of`].
     pub async fn signal(&self, id: &str) -> Result<Signal> {
         self.get(&["signals", id]).send().await
+    }
+
+    /// One signal of a project.
+    pub async fn signal_of(&self, project: &str, id: &str) -> Result<Signal> {
+        let place = SignalPlace {
+            project: Some(project.to_owned()),
+        };
+        self.read(&["signals", id], &place).await
     }
 
     /// Puts a dead letter back into the inbox.
     pub async fn replay_signal(&self, id: &str) -> Result<Signal> {
         self.post(&["signals", id, "replay"]).send().await
+    }
+
+    /// Puts a dead letter of a project back into the inbox.
+    pub async fn replay_signal_of(&self, project: &str, id: &str) -> Result<Signal> {
+        let place = SignalPlace {
+            project: Some(project.to_owned()),
+        };
+        self.post(&["signals", id, "replay"]).query(&place).send().await
     }
 
     /// Puts every dead letter back that matches. Once for its key; without one, once for this call.

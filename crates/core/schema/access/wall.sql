@@ -56,8 +56,8 @@ begin
             ('stationmaster.triggers', 'stationmaster.projects p', 'p.name = project'),
             ('stationmaster_internal.signals_inbox', 'stationmaster.projects p', 'p.name = project'),
             ('stationmaster.dispatchers', 'stationmaster.projects p', 'p.name = project'),
-            ('stationmaster_internal.signals_pending', 'stationmaster_internal.signals_inbox s', 's.id = signal_id'),
-            ('stationmaster_internal.signals_settled', 'stationmaster_internal.signals_inbox s', 's.id = signal_id'),
+            ('stationmaster_internal.signals_pending', 'stationmaster_internal.signals_inbox s', 's.key = signal_key'),
+            ('stationmaster_internal.signals_settled', 'stationmaster_internal.signals_inbox s', 's.key = signal_key'),
             ('stationmaster_internal.dispatcher_servers', 'stationmaster.dispatchers d', 'd.id = dispatcher_id'),
             ('stationmaster_internal.dispatcher_heartbeats', 'stationmaster.dispatchers d', 'd.id = dispatcher_id'),
             ('stationmaster.dispatcher_events', 'stationmaster.dispatchers d', 'd.id = dispatcher_id')

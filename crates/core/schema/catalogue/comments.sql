@@ -41,6 +41,8 @@ comment on column stationmaster.workflow_definitions.current_version_id is
 comment on column stationmaster.workflow_definitions.paused is 'True: nothing of it is started until it is resumed';
 comment on column stationmaster.workflow_definitions.created_at is 'When it was made';
 comment on column stationmaster.workflow_definitions.updated_at is 'When it was changed';
+comment on column stationmaster.workflow_definitions.run_timeout is
+    'How long a run of it may take, counted from its start; then it ends TIMED_OUT. null: for ever';
 comment on index stationmaster.workflow_definitions_by_workspace is 'The definitions of a workspace, and deleting one';
 comment on index stationmaster.workflow_definitions_paused is 'The few definitions that are paused, for admission';
 

@@ -52,6 +52,8 @@ comment on column stationmaster.workflow_executions.run_id is
 comment on column stationmaster.workflow_executions.closed_at is
     'When its run closed, by the engine''s clock; null: it has not, or the engine did not tell';
 comment on column stationmaster.workflow_executions.superseded_at is 'When a retry followed it; null: none has';
+comment on column stationmaster.workflow_executions.output_omitted is
+    'What came of it was too large to be kept and stays with the engine: {"size": bytes, "encoding": name}; null: it is in output';
 comment on column stationmaster.workflow_executions.holder is 'The id of the server that started it; null while it waits';
 comment on column stationmaster.workflow_executions.reason is 'Why it ended, in a word; null: nothing to add';
 comment on column stationmaster.workflow_executions.attempts is 'Starts that the engine refused';
@@ -99,6 +101,8 @@ Room: executions. Written by: admission (insert), settle, recover and reconcile 
 comment on column stationmaster_internal.executions_active.engine_id is
     'Which of the engines on record it was given to: servers of that one judge it, and no others';
 comment on column stationmaster_internal.executions_active.lease_until is 'Of the claim; null once the start is settled';
+comment on column stationmaster_internal.executions_active.reset_after is
+    'It had ended, then its run was reset on the engine: when that former run closed, by the engine''s clock; null: it was not reset';
 comment on column stationmaster_internal.executions_active.missing_since is
     'When the reconciler first found that the engine does not know this run';
 comment on index stationmaster_internal.executions_active_again is
@@ -137,12 +141,17 @@ comment on index stationmaster_internal.queue_events_by_item is 'The history of 
 comment on index stationmaster_internal.queue_events_at is 'What the retention may remove';
 
 comment on table stationmaster_internal.cancel_requests is
-'Wishes to cancel executions that hold a slot. Inserting one locks nothing that a server needs; a server carries it out.
-Room: executions. Written by: cancel_execution (insert), servers (delete).';
+'Wishes to cancel, terminate or complete executions that hold a slot. Inserting one locks nothing that a server needs; a server carries it out.
+Room: executions. Written by: cancel_execution and people (insert), servers (delete).';
+
+comment on column stationmaster_internal.cancel_requests.kind is
+    'cancel: its run is asked to end; terminate: its run is ended; complete: the same, and it is recorded as end_status, output and error say';
 
 comment on table stationmaster_internal.embedded_runs is
 'How far the embedded engine has come with each execution that is not over.
 Room: executions. Written by: the embedded engine.';
+comment on column stationmaster_internal.embedded_runs.deadline_at is
+    'When it has to be over, from the run_timeout of its definition and its first start; null: it has for ever';
 
 comment on view stationmaster_internal.active_by_item is
 'executions_active by item, each half by an index of its own.

@@ -83,14 +83,14 @@ select a.execution_id as id, a.of_item as queue_item_id, a.workspace_id, a.workf
        null::jsonb as error, i.input::jsonb, null::jsonb as output, a.claimed_at, a.engine, a.run_id, a.holder, null::text as reason,
        a.attempts, a.recoveries, null::timestamptz as closed_at,
        (select w.name from stationmaster.workspaces w where w.id = a.workspace_id) as workspace,
-       (select d.name from stationmaster.workflow_definitions d where d.id = a.workflow_definition_id) as workflow, null::timestamptz as superseded_at
+       (select d.name from stationmaster.workflow_definitions d where d.id = a.workflow_definition_id) as workflow, null::timestamptz as superseded_at, null::jsonb as output_omitted
 from stationmaster_internal.active_by_item a
 left join stationmaster_internal.queue_items i on i.id = a.of_item
 union all
 select p.execution_id, p.item_id, p.workspace_id, p.workflow_definition_id, p.workflow_definition_version_id,
        'PENDING', null, null, null, i.input, null, null, null, null, null, null, p.attempts, p.recoveries, null,
        (select w.name from stationmaster.workspaces w where w.id = p.workspace_id),
-       (select d.name from stationmaster.workflow_definitions d where d.id = p.workflow_definition_id), null
+       (select d.name from stationmaster.workflow_definitions d where d.id = p.workflow_definition_id), null, null
 from stationmaster_internal.queue_pending p
 left join stationmaster_internal.queue_items i on i.id = p.item_id
 where p.execution_id is not null
@@ -99,7 +99,7 @@ select f.execution_id, f.of_item, f.workspace_id, f.workflow_definition_id, f.wo
        f.status, f.dispatched_at, f.finished_at, f.error, i.input, f.output, f.claimed_at, f.engine, f.run_id, f.holder,
        f.reason, f.attempts, f.recoveries, f.closed_at,
        (select w.name from stationmaster.workspaces w where w.id = f.workspace_id),
-       (select d.name from stationmaster.workflow_definitions d where d.id = f.workflow_definition_id), f.superseded_at
+       (select d.name from stationmaster.workflow_definitions d where d.id = f.workflow_definition_id), f.superseded_at, f.output_omitted
 from stationmaster_internal.finished_by_item f
 left join stationmaster_internal.queue_items i on i.id = f.of_item
 where f.status is not null;

@@ -82,14 +82,14 @@ declare
     sent record;
     message text := left(concat_ws(': ', nullif(new.reason, ''), nullif(new.detail, '')), 2000);
 begin
-    select s.project, s.task_queue, s.name, p.workspace_id into sent
+    select s.id, s.project, s.task_queue, s.name, p.workspace_id into sent
     from stationmaster_internal.signals_inbox s
     left join stationmaster.projects p on p.name = s.project
-    where s.id = new.signal_id;
-    insert into stationmaster_internal.failures (kind, workspace_id, group_id, at, message, signal_id)
+    where s.key = new.signal_key;
+    insert into stationmaster_internal.failures (kind, workspace_id, group_id, at, message, signal_id, signal_key)
     values ('signal', coalesce(sent.workspace_id, '00000000-0000-0000-0000-000000000000'),
             stationmaster_internal.failure_group('signal', sent.workspace_id, concat_ws('/', sent.project, sent.task_queue, sent.name), message),
-            new.settled_at, message, new.signal_id)
+            new.settled_at, message, sent.id, new.signal_key)
     on conflict do nothing;
     return null;
 end
@@ -98,7 +98,7 @@ $$;
 create or replace function stationmaster_internal.forget_dead_letter() returns trigger language plpgsql security definer
 set search_path = pg_catalog as $$
 begin
-    delete from stationmaster_internal.failures where signal_id = old.signal_id;
+    delete from stationmaster_internal.failures where signal_key = old.signal_key;
     return null;
 end
 $$;

@@ -85,10 +85,10 @@ begin
     end if;
     insert into stationmaster_internal.event_inbox (at, kind, workspace_id, detail)
     select n.settled_at, 'signal.dead', p.workspace_id,
-           jsonb_build_object('signal_id', n.signal_id, 'project', s.project, 'task_queue', s.task_queue, 'name', s.name,
+           jsonb_build_object('signal_id', s.id, 'project', s.project, 'task_queue', s.task_queue, 'name', s.name,
                               'reason', n.reason, 'detail', left(n.detail, 500))
     from new_rows n
-    join stationmaster_internal.signals_inbox s on s.id = n.signal_id
+    join stationmaster_internal.signals_inbox s on s.key = n.signal_key
     left join stationmaster.projects p on p.name = s.project
     where n.status = 'DEAD'
     order by s.seq;

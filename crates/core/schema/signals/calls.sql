@@ -20,13 +20,13 @@ begin
     values (coalesce(send_signal.id, stationmaster.new_id()::text), send_signal.project,
             coalesce(send_signal.task_queue, 'default'), send_signal.name, coalesce(send_signal.payload, '{}'),
             send_signal.correlation_id, send_signal.traceparent, coalesce(send_signal.sent_by, session_user))
-    on conflict (id) do nothing
+    on conflict (key) do nothing
     returning id into sent;
     if sent is not null then
         return sent;
     end if;
     select id into sent from stationmaster_internal.signals_inbox
-    where id = send_signal.id and project = send_signal.project and task_queue = coalesce(send_signal.task_queue, 'default')
+    where key = stationmaster_internal.signal_key(send_signal.id, send_signal.project) and task_queue = coalesce(send_signal.task_queue, 'default')
       and name = send_signal.name and payload = coalesce(send_signal.payload, '{}')
       and correlation_id is not distinct from send_signal.correlation_id;
     if sent is null then

@@ -3,7 +3,7 @@
 comment on view stationmaster.signals is
 'Incoming events. INSERT sends (many rows at once); idempotent repeats need send_signal().
 Room: signals. Written by: applications (INSERT).';
-comment on column stationmaster.signals.id is 'The id, by which repeats are known; a new one when left out';
+comment on column stationmaster.signals.id is 'The id, by which repeats are known within the project; a new one when left out';
 comment on column stationmaster.signals.project is 'The project, which belongs to a workspace';
 comment on column stationmaster.signals.task_queue is 'The task queue; default when left out';
 comment on column stationmaster.signals.name is 'What happened; a trigger maps it to a definition';
@@ -99,6 +99,7 @@ Room: signals. Written by: owners (upsert), the supervisor (delete).';
 comment on table stationmaster_internal.signals_inbox is
 'What was sent. Never changed; pruned after the retention.
 Room: signals. Written by: whoever sends; pruned by housekeeping.';
+comment on column stationmaster_internal.signals_inbox.key is 'What it is known by within: its id and its project';
 comment on index stationmaster_internal.signals_inbox_seq is 'The order of arrival, for lists';
 comment on index stationmaster_internal.signals_inbox_by_project is 'The same within a project, for lists of some projects';
 

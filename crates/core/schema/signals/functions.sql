@@ -82,8 +82,8 @@ create or replace trigger bound_dispatchers before insert on stationmaster.dispa
 -- poll interval, never a signal.
 create or replace function stationmaster_internal.accept_signals() returns trigger language plpgsql as $$
 begin
-    insert into stationmaster_internal.signals_pending (signal_id, seq, dispatcher_id, received_at)
-    select id, seq, dispatcher_id, received_at from new_signals;
+    insert into stationmaster_internal.signals_pending (signal_key, seq, dispatcher_id, received_at)
+    select key, seq, dispatcher_id, received_at from new_signals;
 
     insert into stationmaster.dispatchers (id, project, task_queue)
     select distinct on (n.dispatcher_id) n.dispatcher_id, n.project, n.task_queue

@@ -5,8 +5,8 @@ select s.id, s.project, s.task_queue, s.name, coalesce(d.status, 'PENDING') as s
        s.correlation_id, s.traceparent, s.sent_by, s.dispatcher_id, s.seq, d.item_id as queue_item_id, d.reason, d.detail,
        d.epoch, d.settled_at, coalesce(d.replays, p.replays, 0) as replays
 from stationmaster_internal.signals_inbox s
-left join stationmaster_internal.signals_settled d on d.signal_id = s.id
-left join stationmaster_internal.signals_pending p on p.signal_id = s.id
+left join stationmaster_internal.signals_settled d on d.signal_key = s.key
+left join stationmaster_internal.signals_pending p on p.signal_key = s.key
 left join lateral (
     select q.execution_id from stationmaster_internal.queue_pending q where q.item_id = d.item_id and q.execution_id is not null
     union all

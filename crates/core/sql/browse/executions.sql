@@ -4,7 +4,7 @@ select id, queue_item_id, workspace_id, (select w.name from stationmaster.worksp
        workflow_definition_id, (select d.name from stationmaster.workflow_definitions d where d.id = workflow_definition_id) as workflow,
        workflow_definition_version_id, status, started_at,
        completed_at, error::text as error, output::text as output, input::text as input, claimed_at, engine, run_id,
-       reason, attempts, recoveries, closed_at, superseded_at
+       reason, attempts, recoveries, closed_at, superseded_at, output_omitted::text as output_omitted
 from stationmaster.workflow_executions
 where id = any ($1)
   and ($2::uuid is null or workflow_definition_id = $2)

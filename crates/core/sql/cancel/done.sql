@@ -5,13 +5,13 @@
 with done as (
     delete from stationmaster_internal.cancel_requests
     where execution_id = $1
-    returning execution_id, actor, reason
+    returning execution_id, actor, reason, kind
 ), marked as (
     update stationmaster_internal.executions_active a
     set cancel_requested_at = clock_timestamp()
-    where a.execution_id = $1 and exists (select from done)
+    where a.execution_id = $1 and exists (select from done where kind = 'cancel')
 )
 insert into stationmaster_internal.queue_events (item_id, execution_id, workspace_id, event, actor, detail)
-select $2, execution_id, $3, 'cancel_requested', actor, reason
+select $2, execution_id, $3, kind || '_requested', actor, reason
 from done
 where $2::uuid is not null

@@ -13,19 +13,21 @@
 -- $13 their workspaces, when all are known and all ends are under one token (else null: they are looked up),
 -- $14 the engine that says so (null: not an engine): its word holds for what runs on it alone, $15 the ids of the server whose
 -- claims these are (null: whoever's): after a failover that lost commits the same token may have been given twice,
--- $16 when their runs closed, by the engine's clock (null: not told).
+-- $16 when their runs closed, by the engine's clock (null: not told): of an execution that was reset, the end of its former run says
+-- nothing, $17 what is known of outputs that were left with the engine.
 with known as materialized (
     select k.execution_id, k.token, k.workspace_id
     from unnest($1::uuid[], $2::bigint[], $13::uuid[]) as k (execution_id, token, workspace_id)
     where $13::uuid[] is not null
     union all
     select execution_id, token, workspace_id
-    from (select a.execution_id, a.token, a.workspace_id
+    from (select a.execution_id, a.token, a.workspace_id, a.reset_after
           from stationmaster_internal.executions_active a
           where $13::uuid[] is null and a.execution_id = any ($1) and ($14::integer is null or a.engine_id = $14)
             and ($15::uuid[] is null or a.holder = any ($15))) found
-    full join unnest($1::uuid[], $2::bigint[]) as k (execution_id, under_token) using (execution_id)
+    full join unnest($1::uuid[], $2::bigint[], $16::timestamptz[]) as k (execution_id, under_token, told_closed_at) using (execution_id)
     where $13::uuid[] is null and (token is null) is not true and (under_token is null or under_token = token)
+      and (reset_after is null or told_closed_at is null or told_closed_at > reset_after)
 ), locked as materialized (
     select workspace_id
     from stationmaster_internal.workspace_capacity
@@ -52,15 +54,17 @@ with known as materialized (
     insert into stationmaster_internal.executions_finished
         (execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, item_status, status,
          reason, engine, run_id, attempts, recoveries, holder, claimed_at, dispatched_at, finished_at, closed_at, finished_by,
-         last_error, error, output)
+         last_error, error, output, output_omitted)
     select execution_id, item_id, workspace_id, workflow_definition_id, workflow_definition_version_id, item_status, status,
            reason, engine, coalesce(known_run_id, run_id), attempts + spent, recoveries, holder, claimed_at,
            case when item_status = 'DISPATCHED' then coalesce(dispatched_at, clock_timestamp()) else dispatched_at end,
-           clock_timestamp() + interval '1 microsecond', known_closed_at, $11, last_error, error::jsonb, output::jsonb
+           clock_timestamp() + interval '1 microsecond', known_closed_at, $11, last_error, error::jsonb, output::jsonb,
+           omitted::jsonb
     from gone
     full join unnest($1::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::integer[], $10::text[],
-                     $16::timestamptz[])
-        as asked (execution_id, item_status, status, reason, last_error, error, output, spent, known_run_id, known_closed_at)
+                     $16::timestamptz[], $17::text[])
+        as asked (execution_id, item_status, status, reason, last_error, error, output, spent, known_run_id, known_closed_at,
+                  omitted)
         using (execution_id)
     where (item_id is null) is not true
 )

@@ -10,22 +10,22 @@ with projects as (
     select $1
     where $2::uuid[] is null and $1 is not null
 ), candidates as (
-    (select s.id, s.seq
+    (select s.seq
      from stationmaster_internal.signals_inbox s
      where $1 is null and $2 is null and s.seq < $3
      order by s.seq desc
      limit $4)
     union all
-    select mine.id, mine.seq
+    select mine.seq
     from projects
     cross join lateral (
-        select s.id, s.seq
+        select s.seq
         from stationmaster_internal.signals_inbox s
         where s.project >= projects.name and (s.project, s.seq) < (projects.name, $3)
         order by s.project desc, s.seq desc
         limit $4) mine
 )
-select id, seq
+select seq
 from candidates
 order by seq desc
 limit $4

@@ -10,21 +10,21 @@ with mine as materialized (
     where id = $1 and epoch = $2 and owner = $3 and handed_over_at is null
     for share
 ), batch as materialized (
-    select p.signal_id, p.seq, p.replays, a.workspace_id, a.definition_id, a.priority, a.reason, a.detail
+    select p.signal_key, p.seq, p.replays, a.workspace_id, a.definition_id, a.priority, a.reason, a.detail
     from unnest($4::text[], $5::uuid[], $6::uuid[], $7::integer[], $8::text[], $9::text[])
-        as a (signal_id, workspace_id, definition_id, priority, reason, detail)
-    join stationmaster_internal.signals_pending p on p.signal_id = a.signal_id and p.dispatcher_id = $1
+        as a (signal_key, workspace_id, definition_id, priority, reason, detail)
+    join stationmaster_internal.signals_pending p on p.signal_key = a.signal_key and p.dispatcher_id = $1
     where exists (select from mine)
-    order by p.signal_id
+    order by p.signal_key
     for update of p
 ), items as (
     insert into stationmaster_internal.queue_items
         (workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, idempotency_key, traceparent,
          correlation_id, enqueued_by)
-    select b.workspace_id, b.definition_id, d.current_version_id, s.payload, b.priority, 'signal:' || b.signal_id, s.traceparent,
+    select b.workspace_id, b.definition_id, d.current_version_id, s.payload, b.priority, 'signal:' || b.seq, s.traceparent,
            s.correlation_id, $1
     from batch b
-    join stationmaster_internal.signals_inbox s on s.id = b.signal_id
+    join stationmaster_internal.signals_inbox s on s.key = b.signal_key
     join stationmaster.workflow_definitions d on d.id = b.definition_id
     where b.reason is null
     order by b.seq
@@ -32,19 +32,19 @@ with mine as materialized (
     returning id, idempotency_key
 ), settled as (
     insert into stationmaster_internal.signals_settled
-        (signal_id, dispatcher_id, status, item_id, reason, detail, epoch, settled_by, settled_at, replays)
-    select b.signal_id, $1, case when b.reason is null then 'ROUTED' else 'DEAD' end, coalesce(i.id, q.id), b.reason, b.detail,
+        (signal_key, dispatcher_id, status, item_id, reason, detail, epoch, settled_by, settled_at, replays)
+    select b.signal_key, $1, case when b.reason is null then 'ROUTED' else 'DEAD' end, coalesce(i.id, q.id), b.reason, b.detail,
            $2, $3::text, clock_timestamp(), b.replays
     from batch b
-    left join items i on i.idempotency_key = 'signal:' || b.signal_id
+    left join items i on i.idempotency_key = 'signal:' || b.seq
     left join stationmaster_internal.queue_items q
-        on b.reason is null and q.workspace_id = b.workspace_id and q.idempotency_key = 'signal:' || b.signal_id
+        on b.reason is null and q.workspace_id = b.workspace_id and q.idempotency_key = 'signal:' || b.seq
     where b.reason is not null or i.id is not null or q.id is not null
-    returning signal_id, status
+    returning signal_key, status
 ), gone as (
     delete from stationmaster_internal.signals_pending p
     using settled s
-    where p.signal_id = s.signal_id
+    where p.signal_key = s.signal_key
 )
 select exists (select from mine) as held,
        count(*) filter (where status = 'ROUTED') as routed,

@@ -78,25 +78,31 @@ impl ServerDesk {
 
     /// Looks whether the run is still the owner's, who stands by, and who was not heard of.
     async fn check_now(&self, tenure: &Tenure) -> Result<Checked, DeskError> {
-        let query = sqlx::query_scalar(statement!("dispatchers/holds"))
+        let superseded = Checked {
+            superseded: true,
+            ..Checked::default()
+        };
+        if !self.may_act(tenure)? {
+            return Ok(superseded);
+        }
+        let query = sqlx::query_as(statement!("dispatchers/check"))
             .bind(&tenure.dispatcher_id)
             .bind(tenure.epoch)
-            .bind(tenure.owner);
-        if !self.may_act(tenure)? || !query.one(&self.database).await? {
-            return Ok(Checked {
-                superseded: true,
-                ..Checked::default()
-            });
-        }
-        let query = sqlx::query_as(statement!("dispatchers/registered")).bind(&tenure.dispatcher_id);
-        let registered: Vec<Registration> = query.all(&self.database).await?;
-        let query = sqlx::query_scalar(statement!("dispatchers/stale_servers"))
-            .bind(&tenure.dispatcher_id)
+            .bind(tenure.owner)
             .bind(self.settings.stale_after.as_secs_f64());
-        let silent: Vec<ServerId> = query.all(&self.database).await?;
+        let (held, servers, task_queues, silent): (bool, Vec<ServerId>, Vec<String>, Vec<ServerId>) =
+            query.one(&self.database).await?;
+        if !held {
+            return Ok(superseded);
+        }
+        let registered = servers.into_iter().zip(task_queues);
+        let registered = registered.map(|(server_id, task_queue)| Registration {
+            server_id,
+            task_queue,
+        });
         Ok(Checked {
             superseded: false,
-            registered,
+            registered: registered.collect(),
             silent,
         })
     }

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use super::{CloseStatus, Identity, Page, Reach, Told};
+use super::{CloseStatus, Identity, Obstacle, OmittedOutput, Page, Reach, Told};
 use crate::graph::Graph;
 use crate::id::{DefinitionId, ExecutionId, ServerId, Token, VersionId, WorkspaceId};
 
@@ -41,6 +41,8 @@ pub struct StartRequest {
     pub input: Box<RawValue>,
     /// The enqueuer's trace context (`traceparent`), passed on to the run.
     pub traceparent: Option<String>,
+    /// How long the run may take; `None`: for ever.
+    pub run_timeout: Option<Duration>,
 }
 
 /// What came of a try to start.
@@ -101,6 +103,8 @@ pub struct Close {
     pub status: CloseStatus,
     /// The result, as JSON, when there is one.
     pub output: Option<Box<RawValue>>,
+    /// The result was too large to be passed on and stays with the engine.
+    pub output_omitted: Option<OmittedOutput>,
     /// The failure, as a JSON object with at least `message`, when there is one.
     pub error: Option<Box<RawValue>>,
 }
@@ -161,6 +165,16 @@ pub trait Engine: Send + Sync + 'static {
 
     /// The executions that the engine holds open, page by page.
     fn open_runs(&self, page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>>;
+
+    /// What keeps a run from going on, as far as the engine knows; `None`: nothing that it knows of. Asked when a person looks.
+    fn obstacle(&self, _execution: ExecutionId) -> Told<'_, Option<Obstacle>> {
+        async { Ok(None) }.boxed()
+    }
+
+    /// Does anybody poll this task queue? An engine without workers needs nobody.
+    fn is_polled<'a>(&'a self, _task_queue: &'a str) -> Told<'a, bool> {
+        async { Ok(true) }.boxed()
+    }
 
     /// Is the engine there and willing? Cheap; the circuit breaker asks before it closes again.
     fn check(&self) -> Told<'_, ()>;

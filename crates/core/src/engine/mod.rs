@@ -29,6 +29,10 @@ pub(crate) use contact::{Contact, Prober, Recognised};
 pub use record::{Identity, OtherEngine};
 /// How a run ended; the status of its execution from then on.
 pub use stationmaster_wire::CompleteStatus as CloseStatus;
+/// What keeps a run from going on.
+pub use stationmaster_wire::Obstacle;
+/// An output that stayed with the engine.
+pub use stationmaster_wire::OmittedOutput;
 
 pub use executions::{Close, Engine, OpenRun, RunState, StartOutcome, StartRequest};
 

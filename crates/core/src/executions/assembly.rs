@@ -10,6 +10,7 @@ use super::lane::ExecutionsLane;
 use super::reconcile::Reconcile;
 use super::recover::{Recover, Renew};
 use super::settle::{Release, give_back};
+use super::workers::Workers;
 use super::{ExecutionsContext, Settings, WaitsFor};
 use crate::db::{self, Read as _, statement};
 use crate::engine::{self, Reach};
@@ -50,13 +51,14 @@ impl Executions {
             // It has its own times.
             Some(_) => flow.spawn_unrung(Recover::new(share())),
         }
-        flow.spawn(context.bells.cancel.clone(), Cancels { context: share() });
+        flow.spawn(context.bells.cancel.clone(), Cancels::new(share()));
         flow.spawn_unrung(Housekeeping::new(share()));
         match context.engine.reach() {
             Reach::Local => flow.spawn_unrung(LocalCloses::new(share())),
             Reach::Shared => {
                 flow.spawn(context.bells.closes.clone(), SharedCloses::new(share()));
                 flow.spawn_unrung(Reconcile::new(share()));
+                flow.spawn_unrung(Workers::new(share()));
             }
         }
         Self {

@@ -1,16 +1,19 @@
-//! Cancel, of executions that hold a slot: the wish is a row, this pass carries it to the engine.
+//! Cancel, of executions that hold a slot: the wish is a row, this pass carries it to the engine. So it is with the wishes that such an
+//! execution be ended at once ([`end`](super::end)).
 //!
 //! The slot is freed when the engine reports the run closed, not before: until then it runs. A wish about an execution
 //! that is still starting waits until the start is settled.
 
 use std::time::Duration;
 
+use super::end::Memory;
 use super::operate::{self, Cancelled};
 use super::{ExecutionStatus, ExecutionsContext};
 use crate::db::{self, Read as _, Write as _, statement};
-use crate::engine::{Reach, RunState};
+use crate::engine::{CloseStatus, Reach, RunState};
 use crate::id::{EngineId, ExecutionId, ItemId, ServerId, WorkspaceId};
 use crate::task::{Next, Pass};
+use crate::words;
 
 /// The bell tells of new wishes; this is for one that was not heard.
 const EVERY: Duration = Duration::from_secs(10);
@@ -20,19 +23,49 @@ const BATCH: i64 = 200;
 
 /// See the module.
 pub(crate) struct Cancels {
-    pub(crate) context: ExecutionsContext,
+    context: ExecutionsContext,
+    ends: Memory,
+}
+
+words! {
+    /// What somebody wishes of an execution that holds a slot.
+    pub(crate) enum WishKind {
+        /// That its run be asked to end.
+        Cancel = "cancel",
+        /// That its run be ended by force.
+        Terminate = "terminate",
+        /// The same, and that it be recorded as he says.
+        Complete = "complete",
+    }
 }
 
 #[derive(sqlx::FromRow)]
-struct Wanted {
-    execution_id: ExecutionId,
-    actor: String,
+pub(super) struct Wanted {
+    pub(super) execution_id: ExecutionId,
+    pub(super) actor: String,
     reason: Option<String>,
+    pub(super) kind: WishKind,
+    pub(super) end_status: Option<CloseStatus>,
+    pub(super) output: Option<String>,
+    pub(super) error: Option<String>,
     state: Option<ExecutionStatus>,
-    holder: Option<ServerId>,
+    pub(super) holder: Option<ServerId>,
     engine_id: Option<EngineId>,
-    item_id: Option<ItemId>,
-    workspace_id: Option<WorkspaceId>,
+    pub(super) item_id: Option<ItemId>,
+    pub(super) workspace_id: Option<WorkspaceId>,
+}
+
+impl Wanted {
+    /// Why, in words for the engine.
+    pub(super) fn words(&self) -> String {
+        let done = match self.kind {
+            WishKind::Cancel => "cancelled",
+            WishKind::Terminate => "terminated",
+            WishKind::Complete => "completed",
+        };
+        let words = || format!("{done} by {}", self.actor);
+        self.reason.clone().unwrap_or_else(words)
+    }
 }
 
 impl Pass for Cancels {
@@ -54,8 +87,15 @@ impl Pass for Cancels {
 }
 
 impl Cancels {
+    pub(crate) fn new(context: ExecutionsContext) -> Self {
+        Self {
+            context,
+            ends: Memory::default(),
+        }
+    }
+
     /// Answers whether the wish is dealt with.
-    async fn carry_out(&self, wish: Wanted) -> Result<bool, db::Error> {
+    async fn carry_out(&mut self, wish: Wanted) -> Result<bool, db::Error> {
         let context = &self.context;
         match wish.state {
             Some(ExecutionStatus::Running) => {}
@@ -67,15 +107,15 @@ impl Cancels {
         if elsewhere || wish.engine_id != context.contact.engine_id() {
             return Ok(true);
         }
-        if context.engine.reach() == Reach::Local && !self.runs_here(wish.execution_id).await {
+        let is_there = self.ends.has_ended(wish.execution_id) || self.runs_here(wish.execution_id).await;
+        if context.engine.reach() == Reach::Local && !is_there {
             // Adopted from a lost server and not given back yet: it will be found in the queue.
             return Ok(false);
         }
-        let reason = wish
-            .reason
-            .clone()
-            .unwrap_or_else(|| format!("cancelled by {}", wish.actor));
-        let asked = context.engine.cancel(wish.execution_id, &reason).await;
+        if wish.kind != WishKind::Cancel {
+            return self.ends.carry_out(context, &wish).await;
+        }
+        let asked = context.engine.cancel(wish.execution_id, &wish.words()).await;
         context.contact.heard(&asked);
         if asked.is_err() {
             return Ok(false);

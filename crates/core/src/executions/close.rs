@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use super::end::leave_out_spoken_for;
 use super::finish::{End, Written, finish};
 use super::settle::{Release, give_back};
-use super::{ExecutionsContext, WaitsFor};
-use crate::db::{self, Read as _, statement};
+use super::{EndReason, ExecutionsContext, WaitsFor};
+use crate::db::{self, Read as _, column, statement};
 use crate::duty;
-use crate::engine::{Close, EngineUnavailable, LOCAL, RunState};
+use crate::engine::{Close, EngineUnavailable, LOCAL, Reach, RunState};
 use crate::id::{ExecutionId, Token};
 use crate::retry::Backoff;
 use crate::task::{Next, Pass, Silence};
@@ -35,6 +36,8 @@ const THROTTLED: Backoff = Backoff {
 const STANDING_BY: Duration = Duration::from_secs(1);
 /// Without an open run there is nothing to sweep for; the bell tells when there is.
 const IDLE: Duration = Duration::from_secs(5);
+/// Closes that are remembered as dealt with.
+const REMEMBERED: usize = 50_000;
 
 /// Sweeps a shared engine.
 pub(super) struct SharedCloses {
@@ -44,6 +47,10 @@ pub(super) struct SharedCloses {
     not_before: Option<Instant>,
     /// How often in a row the engine asked for fewer lists.
     throttled: u32,
+    /// When it was last swept.
+    swept_at: Option<Instant>,
+    /// Closes that have been dealt with and may be told again.
+    dealt_with: HashSet<(ExecutionId, String)>,
 }
 
 impl SharedCloses {
@@ -53,6 +60,8 @@ impl SharedCloses {
             since: None,
             not_before: None,
             throttled: 0,
+            swept_at: None,
+            dealt_with: HashSet::new(),
         }
     }
 }
@@ -84,22 +93,29 @@ impl Pass for SharedCloses {
             "select min(claimed_at) from stationmaster_internal.executions_active where engine_id = $1";
         let query = sqlx::query_scalar(query).bind(engine);
         let oldest: Option<jiff_sqlx::Timestamp> = query.one(&context.database).await?;
-        let Some(oldest) = oldest.map(jiff_sqlx::Timestamp::to_jiff) else {
+        let oldest = oldest.map(jiff_sqlx::Timestamp::to_jiff);
+        // Without an open run only resets of what has ended are left to learn of.
+        let interval = context.settings.reconcile_interval;
+        if oldest.is_none() && self.swept_at.is_some_and(|at| at.elapsed() < interval) {
             return Ok(Next::After(IDLE));
-        };
+        }
         let Some(held) = duty::hold(&context.database, &context.presence, DUTY).await? else {
             self.since = None;
-            return Ok(self.rest(STANDING_BY));
+            self.swept_at = Some(Instant::now());
+            return Ok(self.rest(if oldest.is_some() { STANDING_BY } else { IDLE }));
         };
         // A new holder goes on where the last one was; a minute covers clocks that differ.
-        let since = self
-            .since
-            .or(held.position)
-            .unwrap_or(oldest - jiff::SignedDuration::from_mins(1));
+        let beginning = oldest.unwrap_or_else(Timestamp::now) - jiff::SignedDuration::from_mins(1);
         let asked_at = Instant::now();
+        self.swept_at = Some(asked_at);
+        let since = self.since.or(held.position).unwrap_or(beginning);
         let swept = context.engine.closed_since(since).await;
         context.contact.heard(&swept);
-        let mut pause = context.settings.close_interval;
+        let mut pause = if oldest.is_some() {
+            context.settings.close_interval
+        } else {
+            IDLE
+        };
         let (closes, next) = match swept {
             Ok(swept) => swept,
             Err(EngineUnavailable::Throttled(reason)) => {
@@ -120,15 +136,57 @@ impl Pass for SharedCloses {
             pause = pause.max(share.min(SWEEP_AT_LEAST_EVERY));
         }
         // What could not be written is told again when the sweep starts from the same place.
-        let unwritten = write_closes(context, &closes).await?;
+        let (unwritten, over_before) = write_closes(context, &closes).await?;
         if let Some(trouble) = unwritten.trouble {
             return Err(trouble);
         }
+        self.amend(&closes, &over_before).await?;
+        let context = &self.context;
         if unwritten.busy.is_empty() && self.since != Some(next) {
             duty::advance(&context.database, DUTY, held, next).await?;
             self.since = Some(next);
         }
         Ok(self.rest(pause))
+    }
+}
+
+impl SharedCloses {
+    /// What closed is over by our record: mostly a repeat. Or the execution was reset on the engine after its end, and has ended anew
+    /// before anybody saw it run.
+    async fn amend(&mut self, closes: &[Close], over_before: &HashSet<ExecutionId>) -> Result<(), db::Error> {
+        if self.dealt_with.len() > REMEMBERED {
+            self.dealt_with.clear();
+        }
+        let mut ends = Vec::new();
+        for close in closes {
+            let (Some(run_id), Some(_)) = (&close.run_id, close.closed_at) else {
+                continue;
+            };
+            let is_new = self.dealt_with.insert((close.execution_id, run_id.clone()));
+            if is_new && over_before.contains(&close.execution_id) {
+                ends.push(End::of(close.clone()));
+            }
+        }
+        if ends.is_empty() {
+            return Ok(());
+        }
+        let context = &self.context;
+        let query = sqlx::query_scalar(statement!("reconcile/amend"))
+            .bind(column(&ends, |end| end.execution_id))
+            .bind(column(&ends, |end| end.run_id.as_deref()))
+            .bind(column(&ends, |end| end.status))
+            .bind(column(&ends, |end| end.error.as_deref()))
+            .bind(column(&ends, |end| end.output.as_deref()))
+            .bind(column(&ends, |end| end.closed_at.map(jiff_sqlx::Timestamp::from)))
+            .bind(context.engine.name())
+            .bind(EndReason::Reset)
+            .bind(column(&ends, End::omitted));
+        let amended: Vec<ExecutionId> = query.all(&context.database).await?;
+        for execution in amended {
+            context.metrics.reset();
+            tracing::warn!(%execution, "An execution that had ended was reset on the engine and has ended anew");
+        }
+        Ok(())
     }
 }
 
@@ -228,7 +286,7 @@ impl Pass for LocalCloses {
         if self.unwritten.is_empty() {
             return Ok(Next::Now);
         }
-        let Written { busy, trouble, .. } = write_closes(&self.context, &self.unwritten).await?;
+        let (Written { busy, trouble, .. }, _) = write_closes(&self.context, &self.unwritten).await?;
         self.failures = if busy.is_empty() { 0 } else { self.failures + 1 };
         self.unwritten.retain(|close| busy.contains(&close.execution_id));
         trouble.map_or(Ok(Next::Now), Err)
@@ -236,14 +294,17 @@ impl Pass for LocalCloses {
 }
 
 /// Ends what the engine says is over. Answers those that could not be written now, mostly because their workspace was in other
-/// hands: they keep nobody else waiting.
-async fn write_closes(context: &ExecutionsContext, closes: &[Close]) -> Result<Written, db::Error> {
+/// hands: they keep nobody else waiting; and those that were over before.
+async fn write_closes(
+    context: &ExecutionsContext,
+    closes: &[Close],
+) -> Result<(Written, HashSet<ExecutionId>), db::Error> {
     let told_by = context.contact.engine_id();
     if told_by.is_none() {
         // Whoever told it turned out to be another engine.
-        return Ok(Written::default());
+        return Ok((Written::default(), HashSet::new()));
     }
-    let ends: Vec<End> = closes
+    let mut ends: Vec<End> = closes
         .iter()
         .cloned()
         .map(|close| End {
@@ -251,10 +312,16 @@ async fn write_closes(context: &ExecutionsContext, closes: &[Close]) -> Result<W
             ..End::of(close)
         })
         .collect();
+    if context.engine.reach() == Reach::Shared {
+        leave_out_spoken_for(context, &mut ends).await?;
+    }
     let mut written = finish(&context.database, &ends, context.engine.name(), context.floor()).await?;
     if !written.done.is_empty() {
         context.bells.queue.ring();
     }
+    let is_over =
+        |end: &&End| !written.done.contains(&end.execution_id) && !written.busy.contains(&end.execution_id);
+    let over_before = ends.iter().filter(is_over).map(|end| end.execution_id).collect();
     for end in &ends {
         // Whatever was told of an execution, it has ended once.
         if written.done.remove(&end.execution_id) {
@@ -266,5 +333,5 @@ async fn write_closes(context: &ExecutionsContext, closes: &[Close]) -> Result<W
             tracing::warn!(execution = %end.execution_id, "A late close was refused: the claim is not ours any more");
         }
     }
-    Ok(written)
+    Ok((written, over_before))
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::busy::Tries;
 use super::{EndReason, ItemStatus};
 use crate::db::{self, Database, column, statement, within};
-use crate::engine::{Close, CloseStatus};
+use crate::engine::{Close, CloseStatus, OmittedOutput};
 use crate::id::{EngineId, ExecutionId, ServerId, Token, WorkspaceId};
 
 /// The classes of errors that tell of a value which PostgreSQL cannot hold.
@@ -36,6 +36,8 @@ pub(crate) struct End {
     pub(crate) last_error: Option<String>,
     pub(crate) error: Option<String>,
     pub(crate) output: Option<String>,
+    /// The output was too large and stayed with the engine.
+    pub(crate) output_omitted: Option<OmittedOutput>,
     pub(crate) attempts: i32,
     pub(crate) run_id: Option<String>,
     /// When its run closed, by the engine's clock.
@@ -58,11 +60,17 @@ impl End {
             last_error: None,
             error: close.error.map(|error| error.get().to_owned()),
             output: close.output.map(|output| output.get().to_owned()),
+            output_omitted: close.output_omitted,
             attempts: 0,
             run_id: close.run_id,
             closed_at: close.closed_at,
             told_by: None,
         }
+    }
+
+    /// What is known of an output that stayed with the engine, as JSON.
+    pub(super) fn omitted(&self) -> Option<String> {
+        serde_json::to_string(self.output_omitted.as_ref()?).ok()
     }
 
     /// A failure by our own word, of an execution that was not started.
@@ -73,6 +81,7 @@ impl End {
             holder: None,
             run_id: None,
             closed_at: None,
+            output_omitted: None,
             status: CloseStatus::Failed,
             output: None,
             error: None,
@@ -220,6 +229,7 @@ fn without_values(end: &End, error: &db::Error) -> End {
     });
     End {
         output: None,
+        output_omitted: None,
         error: Some(note.to_string()),
         last_error: end.last_error.as_ref().map(|text| text.replace('\0', "")),
         ..end.clone()
@@ -278,6 +288,7 @@ async fn write_in(
             .bind(ends.first().and_then(|end| end.told_by))
             .bind(holders)
             .bind(column(ends, |end| end.closed_at.map(jiff_sqlx::Timestamp::from)))
+            .bind(column(ends, End::omitted))
             .fetch_all(connection),
     )
     .await?;
@@ -297,6 +308,7 @@ mod tests {
                 holder: None,
                 run_id: None,
                 closed_at: None,
+                output_omitted: None,
                 status: CloseStatus::Completed,
                 output: None,
                 error: None,

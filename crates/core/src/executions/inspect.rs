@@ -59,6 +59,12 @@ pub async fn minutes(database: &Database, minutes: i32, counted: i64) -> Result<
     }
 }
 
+/// Is there a server that would carry out what is asked of an execution?
+pub async fn is_served(database: &Database) -> Result<bool, db::Error> {
+    let query = "select exists (select from stationmaster_internal.servers where lease_until > now())";
+    sqlx::query_scalar(query).one(database).await
+}
+
 /// The life of an item, oldest first.
 pub async fn history(database: &Database, item: ItemId) -> Result<Vec<Step>, db::Error> {
     let query = sqlx::query_as(statement!("inspect/history")).bind(item);

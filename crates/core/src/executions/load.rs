@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
@@ -26,6 +26,7 @@ struct Definition {
     task_queue: Option<String>,
     workflow_type: Option<String>,
     max_attempts: Option<i32>,
+    run_timeout: Option<f64>,
     exists: bool,
     workspace_exists: bool,
 }
@@ -116,6 +117,9 @@ impl Loader {
                         graph: Arc::clone(graph),
                         input,
                         traceparent,
+                        run_timeout: known
+                            .run_timeout
+                            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
                     }))
                 }
                 (Some(known), ..) if !known.workspace_exists => Work::Gone(EndReason::WorkspaceGone),

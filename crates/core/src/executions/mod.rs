@@ -26,6 +26,7 @@ mod cancel;
 mod claim;
 mod close;
 mod context;
+mod end;
 pub mod enqueue;
 pub mod exclusive;
 mod finish;
@@ -41,6 +42,7 @@ mod reconcile;
 mod recover;
 mod settle;
 mod start;
+pub mod workers;
 
 pub(crate) use assembly::Executions;
 use context::{ExecutionsContext, Hold};
@@ -66,6 +68,10 @@ words! {
         Reconciled = "reconciled",
         /// Somebody said how it ended.
         CompletedByRequest = "completed_by_request",
+        /// Its run had ended, was reset on the engine, and ended anew.
+        Reset = "reset",
+        /// Somebody had its run ended by force.
+        TerminatedByRequest = "terminated_by_request",
     }
 
     /// Where an item stands while it waits.

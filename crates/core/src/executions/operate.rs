@@ -7,6 +7,7 @@ pub use stationmaster_wire::Complete;
 use uuid::Uuid;
 
 use super::busy::Tries;
+use super::cancel::WishKind;
 use super::finish::{End, finish_in};
 use super::{EndReason, ExecutionStatus, ItemStatus};
 use crate::audit;
@@ -254,7 +255,85 @@ pub async fn set_priority(
     }
 }
 
-/// Ends an active execution and frees its slot.
+/// How an execution that holds a slot is to end.
+#[derive(Debug)]
+pub enum Wish {
+    /// By force.
+    Terminate {
+        /// Why.
+        reason: Option<String>,
+    },
+    /// As somebody says; its run is ended by force.
+    Complete(Complete),
+}
+
+/// What came of a wish that an execution end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wished {
+    /// It waited; now it is cancelled.
+    Cancelled,
+    /// A server ends its run; the slot is free when that has ended.
+    Requested,
+}
+
+/// Wishes that an execution end: a server ends its run, then the slot is free. One that waits for another start has no run, and is
+/// cancelled at once; it cannot be completed.
+pub async fn end(
+    database: &Database,
+    execution: ExecutionId,
+    wish: Wish,
+    actor: &str,
+) -> Result<Wished, Error> {
+    let (action, detail) = match &wish {
+        Wish::Terminate { reason } => ("execution.terminate", json!({ "reason": reason })),
+        Wish::Complete(end) => ("execution.complete", json!({ "status": end.status })),
+    };
+    let mut session = database.transaction().await?;
+    let Some(wished) = end_in(&mut session, execution, &wish, actor).await? else {
+        drop(session);
+        return Err(not_active(database, execution).await?);
+    };
+    audit(&mut session, actor, action, execution.0, detail).await?;
+    session.finish().await?;
+    Ok(wished)
+}
+
+/// `None`: it is in no state for it.
+async fn end_in(
+    session: &mut Session,
+    execution: ExecutionId,
+    wish: &Wish,
+    actor: &str,
+) -> Result<Option<Wished>, Error> {
+    let (kind, reason, end) = match wish {
+        Wish::Terminate { reason } => (WishKind::Terminate, reason.as_deref(), None),
+        Wish::Complete(end) => (WishKind::Complete, None, Some(end)),
+    };
+    let query = sqlx::query(statement!("operate/wish"))
+        .bind(execution)
+        .bind(kind)
+        .bind(actor)
+        .bind(reason)
+        .bind(end.map(|end| end.status))
+        .bind(end.and_then(|end| Some(end.output.as_ref()?.get())))
+        .bind(end.and_then(|end| Some(end.error.as_ref()?.get())));
+    if within(query.fetch_optional(&mut **session)).await?.is_some() {
+        return Ok(Some(Wished::Requested));
+    }
+    if kind == WishKind::Complete {
+        return Ok(None);
+    }
+    match cancel_in(session, execution.0, reason, actor).await {
+        Ok(Cancelled::AtOnce) => Ok(Some(Wished::Cancelled)),
+        // Between the two looks it was claimed: the wish was to cancel, which it will be.
+        Ok(Cancelled::Requested) => Ok(Some(Wished::Requested)),
+        Ok(Cancelled::EndedBefore(_)) | Err(Error::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Ends an active execution by somebody's word and frees its slot at once. Its run is not ended first: the reconciler finds it open, and
+/// ends it.
 pub async fn complete(
     database: &Database,
     execution: ExecutionId,
@@ -267,6 +346,7 @@ pub async fn complete(
         holder: None,
         run_id: None,
         closed_at: None,
+        output_omitted: None,
         status: completion.status,
         output: completion.output,
         error: completion.error,
@@ -318,7 +398,7 @@ async fn not_active(database: &Database, execution: ExecutionId) -> Result<Error
     Ok(match status {
         None => Error::NotFound(execution.0),
         Some(status) => Error::WrongState(format!(
-            "execution {execution} is {status}: only an active one can be completed"
+            "execution {execution} is {status}: only what holds a slot can be ended"
         )),
     })
 }

@@ -1,8 +1,10 @@
 //! Reconcile: what we recorded and what a shared engine runs are compared from both sides (I7).
 //!
 //! From our side: a run that we say RUNNING and the engine does not list as open is asked about by name. Closed: a lost
-//! completion, finished now. Unknown, at two looks in a row: closed with a reason, its slot freed. From the engine's side:
-//! a run that is open although we recorded its end is terminated, at the second look, by its run id, and audited. A
+//! completion, finished now. Unknown, at two looks in a row: closed with a reason, its slot freed. One that went on in another run
+//! is followed. From the engine's side:
+//! a run that is open although we recorded its end is terminated, at the second look, by its run id, and audited. When it is another run
+//! than the one whose end the engine told us, somebody has reset the execution there: that is adopted and never terminated. A
 //! run that we have no record of at all is somebody else's and is left alone.
 
 use std::collections::HashSet;
@@ -10,6 +12,7 @@ use std::time::Instant;
 
 use uuid::Uuid;
 
+use super::end::leave_out_spoken_for;
 use super::finish::{End, finish};
 use super::{EndReason, ExecutionsContext, ItemStatus};
 use crate::db::{self, Read as _, Write as _, statement};
@@ -27,6 +30,8 @@ pub(crate) struct Reconcile {
     context: ExecutionsContext,
     /// Open on the engine and over by our record, at the last look.
     suspects: HashSet<String>,
+    /// Runs that were begun by a reset after a retry had taken over, and are left alone.
+    left_alone: HashSet<String>,
     /// When to look next, while the duty is ours.
     due_at: Option<Instant>,
 }
@@ -36,6 +41,7 @@ impl Reconcile {
         Self {
             context,
             suspects: HashSet::new(),
+            left_alone: HashSet::new(),
             due_at: None,
         }
     }
@@ -71,7 +77,7 @@ impl Pass for Reconcile {
             return Ok(Next::After(beat));
         };
         self.our_side(engine, &open).await?;
-        self.engine_side(&open).await?;
+        self.engine_side(engine, &open).await?;
         self.due_at = Some(Instant::now() + interval);
         Ok(Next::After(beat))
     }
@@ -79,27 +85,60 @@ impl Pass for Reconcile {
 
 impl Reconcile {
     async fn our_side(&self, engine: EngineId, open: &[OpenRun]) -> Result<(), db::Error> {
+        let runs: HashSet<(ExecutionId, &str)> = open
+            .iter()
+            .map(|run| (run.execution_id, run.run_id.as_str()))
+            .collect();
         let open: HashSet<ExecutionId> = open.iter().map(|run| run.execution_id).collect();
         let interval = self.context.settings.reconcile_interval;
         let mut after = ExecutionId(Uuid::nil());
         loop {
-            let rows: Vec<(ExecutionId, bool)> = sqlx::query_as(statement!("reconcile/running"))
-                .bind(after)
-                .bind(interval.as_secs_f64())
-                .bind(PAGE)
-                .bind(engine)
-                .all(&self.context.database)
-                .await?;
-            let Some((last, _)) = rows.last() else {
+            let rows: Vec<(ExecutionId, bool, Option<String>)> =
+                sqlx::query_as(statement!("reconcile/running"))
+                    .bind(after)
+                    .bind(interval.as_secs_f64())
+                    .bind(PAGE)
+                    .bind(engine)
+                    .all(&self.context.database)
+                    .await?;
+            let Some((last, ..)) = rows.last() else {
                 return Ok(());
             };
             after = *last;
-            let absent: Vec<(ExecutionId, bool)> =
-                rows.into_iter().filter(|(id, _)| !open.contains(id)).collect();
+            let is_elsewhere = |id: &ExecutionId, run_id: &Option<String>| {
+                let known = run_id.as_deref().unwrap_or_default();
+                open.contains(id) && !runs.contains(&(*id, known))
+            };
+            let moved = rows.iter().filter(|(id, _, run_id)| is_elsewhere(id, run_id));
+            let moved: Vec<ExecutionId> = moved.map(|(id, ..)| *id).take(ASK_AT_ONCE).collect();
+            self.follow(&moved).await?;
+            let absent = rows.into_iter().filter(|(id, ..)| !open.contains(id));
+            let absent: Vec<(ExecutionId, bool)> = absent.map(|(id, missing, _)| (id, missing)).collect();
             for some in absent.chunks(ASK_AT_ONCE) {
                 self.ask_about(engine, some).await?;
             }
         }
+    }
+
+    /// Executions that go on in another run than the one on record.
+    async fn follow(&self, moved: &[ExecutionId]) -> Result<(), db::Error> {
+        if moved.is_empty() {
+            return Ok(());
+        }
+        let states = self.context.engine.describe(moved).await;
+        self.context.contact.heard(&states);
+        let running = states.unwrap_or_default().into_iter().zip(moved);
+        let (ids, run_ids): (Vec<ExecutionId>, Vec<String>) = running
+            .filter_map(|(state, id)| match state {
+                RunState::Running { run_id } => Some((*id, run_id)),
+                RunState::Closed(_) | RunState::NotFound => None,
+            })
+            .unzip();
+        let query = sqlx::query(statement!("reconcile/follow"))
+            .bind(ids)
+            .bind(run_ids);
+        query.run(&self.context.database).await?;
+        Ok(())
     }
 
     async fn ask_about(&self, engine: EngineId, absent: &[(ExecutionId, bool)]) -> Result<(), db::Error> {
@@ -127,6 +166,7 @@ impl Reconcile {
                 RunState::NotFound => missing.push(*id),
             }
         }
+        leave_out_spoken_for(context, &mut ends).await?;
         let mut trouble = None;
         if !ends.is_empty() {
             tracing::warn!(
@@ -154,27 +194,68 @@ impl Reconcile {
         Ok(())
     }
 
-    async fn engine_side(&mut self, open: &[OpenRun]) -> Result<(), db::Error> {
+    async fn engine_side(&mut self, engine: EngineId, open: &[OpenRun]) -> Result<(), db::Error> {
         let ids: Vec<ExecutionId> = open.iter().map(|run| run.execution_id).collect();
-        let ended: Vec<(ExecutionId, Option<CloseStatus>, WorkspaceId)> =
-            sqlx::query_as(statement!("reconcile/ended"))
-                .bind(ids)
-                .bind(self.context.settings.reconcile_interval.as_secs_f64())
-                .all(&self.context.database)
-                .await?;
+        let ended: Vec<Ended> = sqlx::query_as(statement!("reconcile/ended"))
+            .bind(ids)
+            .bind(self.context.settings.reconcile_interval.as_secs_f64())
+            .all(&self.context.database)
+            .await?;
         let mut suspects = HashSet::new();
-        for (execution, status, workspace) in ended {
-            for run in open.iter().filter(|run| run.execution_id == execution) {
-                if !self.suspects.contains(&run.run_id) {
+        for ended in ended {
+            for run in open.iter().filter(|run| run.execution_id == ended.execution_id) {
+                if ended.told_by_engine && ended.run_id.as_deref() != Some(&run.run_id) {
+                    self.meet_reset(engine, &ended, run).await?;
+                } else if ended.long_ago && self.suspects.contains(&run.run_id) {
+                    let status = ended.status.unwrap_or(CloseStatus::Failed);
+                    self.terminate(run, status, ended.workspace_id).await?;
+                } else if ended.long_ago {
                     suspects.insert(run.run_id.clone());
-                    continue;
                 }
-                self.terminate(run, status.unwrap_or(CloseStatus::Failed), workspace)
-                    .await?;
             }
         }
         self.suspects = suspects;
         Ok(())
+    }
+
+    /// Somebody has reset an execution that had ended: what is open now is its run.
+    async fn meet_reset(&mut self, engine: EngineId, ended: &Ended, run: &OpenRun) -> Result<(), db::Error> {
+        let context = &self.context;
+        let states = context.engine.describe(&[ended.execution_id]).await;
+        context.contact.heard(&states);
+        // The list may lag behind; what is asked by name does not.
+        let states = states.unwrap_or_default();
+        let Some(RunState::Running { run_id }) = states.first() else {
+            return Ok(());
+        };
+        if ended.run_id.as_deref() == Some(run_id) {
+            return Ok(());
+        }
+        let execution = ended.execution_id;
+        if ended.retried {
+            if self.left_alone.insert(run.run_id.clone()) {
+                tracing::warn!(%execution, run = run_id, "An execution was reset on the engine after it had been retried here: its run is left alone and holds no slot");
+            }
+            return Ok(());
+        }
+        let Some(server) = context.presence.holder() else {
+            return Ok(());
+        };
+        let query = sqlx::query_as::<_, (i32, i32)>(statement!("reconcile/adopt"))
+            .bind(execution)
+            .bind(run_id)
+            .bind(context.engine.name())
+            .bind(engine)
+            .bind(server);
+        let Some((active, limit)) = query.maybe(&context.database).await? else {
+            return Ok(());
+        };
+        tracing::warn!(%execution, run = run_id, active, limit, "An execution that had ended was reset on the engine: it runs again and holds a slot");
+        context.metrics.reset();
+        context.bells.closes.ring();
+        let detail = serde_json::json!({ "run_id": run_id, "former_run_id": ended.run_id, "active": active, "limit": limit });
+        self.audit("execution.reset", ended.workspace_id, execution, &detail)
+            .await
     }
 
     async fn terminate(
@@ -191,16 +272,42 @@ impl Reconcile {
         }
         tracing::warn!(execution = %run.execution_id, run = run.run_id, %status, "Terminated a run that had ended by our record");
         let detail = serde_json::json!({ "run_id": run.run_id, "status": status });
+        self.audit("execution.terminate", workspace, run.execution_id, &detail)
+            .await
+    }
+
+    async fn audit(
+        &self,
+        action: &str,
+        workspace: WorkspaceId,
+        execution: ExecutionId,
+        detail: &serde_json::Value,
+    ) -> Result<(), db::Error> {
         sqlx::query(statement!("reconcile/audit"))
             .bind(self.context.actor())
-            .bind("execution.terminate")
+            .bind(action)
             .bind(workspace)
-            .bind(run.execution_id.to_string())
+            .bind(execution.to_string())
             .bind(detail.to_string())
             .run(&self.context.database)
             .await?;
         Ok(())
     }
+}
+
+/// An execution that is over by our record, of which the engine holds a run open.
+#[derive(sqlx::FromRow)]
+struct Ended {
+    execution_id: ExecutionId,
+    status: Option<CloseStatus>,
+    workspace_id: WorkspaceId,
+    /// The run that ended.
+    run_id: Option<String>,
+    /// Its end is the engine's own word.
+    told_by_engine: bool,
+    /// Another execution of the same item followed.
+    retried: bool,
+    long_ago: bool,
 }
 
 fn vanished(execution_id: ExecutionId) -> End {

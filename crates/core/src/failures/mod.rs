@@ -197,6 +197,7 @@ struct Case {
     #[sqlx(try_from = "MaybeAt")]
     scheduled_for: Option<Timestamp>,
     signal_id: Option<String>,
+    signal_key: Option<String>,
 }
 
 impl Case {
@@ -209,6 +210,7 @@ impl Case {
             alarm_id: None,
             scheduled_for: None,
             signal_id: None,
+            signal_key: None,
         }
     }
 }
@@ -269,7 +271,7 @@ async fn retry_page(database: &Database, page: Vec<Case>, actor: &str) -> Result
     for case in page {
         match case.kind {
             FailureKind::Start | FailureKind::Execution => items.extend(case.item_id.map(ItemId)),
-            FailureKind::Signal => signals.extend(case.signal_id),
+            FailureKind::Signal => signals.extend(case.signal_key),
             FailureKind::Occurrence => {
                 if let (Some(alarm), Some(at)) = (case.alarm_id, case.scheduled_for) {
                     occurrences.entry(AlarmId(alarm)).or_default().push(at);

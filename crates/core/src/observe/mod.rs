@@ -83,12 +83,18 @@ metrics! {
             "Claims recovered from lost servers";
         reconciled: Counter, "executions_reconciled",
             "Executions whose completion had been lost";
+        resets: Counter, "executions_reset",
+            "Executions whose ended run was reset on the engine: they ran again, beyond the limit if there was no slot";
         stale_writes: Labelled<1>, "stale_writes_refused",
             "Writes of former holders that changed nothing";
         counters_mended: Counter, "capacity_counters_mended",
             "Capacity counters that differed from their rows (should stay 0)";
         breaker_open: Gauge, "engine_breaker_open",
             "1 while the engine is away and claims are held back";
+        deserted_queues: Gauge, "task_queues_without_workers",
+            "Task queues on which executions run and which no worker polls, told by the server that looks for all";
+        deserted: Gauge, "executions_without_workers",
+            "Executions that run on such task queues";
         pending: Measured, "queue_depth",
             "Items that wait (estimated when very many)";
         active: Measured, "executions_active",
@@ -232,6 +238,10 @@ impl Metrics {
         self.queue.reconciled.inc_by(executions as u64);
     }
 
+    pub(crate) fn reset(&self) {
+        self.queue.resets.inc();
+    }
+
     pub(crate) fn stale_write(&self, write: &'static str) {
         self.queue.stale_writes.get_or_create(&[("write", write)]).inc();
     }
@@ -242,6 +252,13 @@ impl Metrics {
 
     pub(crate) fn engine_breaker(&self, open: bool) {
         self.queue.breaker_open.set(i64::from(open));
+    }
+
+    pub(crate) fn deserted(&self, task_queues: usize, executions: i64) {
+        self.queue
+            .deserted_queues
+            .set(i64::try_from(task_queues).unwrap_or(i64::MAX));
+        self.queue.deserted.set(executions);
     }
 
     pub(crate) fn depth(&self, [pending, active, oldest_age]: [f64; 3]) {

@@ -27,38 +27,64 @@ pub async fn list(
     let plain = query.task_queue.is_none() && query.name.is_none() && query.status.is_none();
     let window = Window::new(limit, plain);
     let mut session = database.session().await?;
-    let candidates = sqlx::query_as::<_, (String, i64)>(statement!("signals/candidates"))
+    let candidates = sqlx::query_scalar::<_, i64>(statement!("signals/candidates"))
         .bind(&query.project)
         .bind(database.among(None))
         .bind(before.unwrap_or(i64::MAX))
         .bind(window.candidates())
         .persistent(false);
-    let candidates = within(candidates.fetch_all(&mut *session)).await?;
-    let (ids, places): (Vec<String>, Vec<i64>) = candidates.into_iter().unzip();
-    let rows = rows(database, &mut session, &ids, query, window.rows()).await?;
+    let places = within(candidates.fetch_all(&mut *session)).await?;
+    let rows = rows(database, &mut session, &places, query, window.rows()).await?;
     session.finish().await?;
     Ok(window.page(rows, |placed| placed.position, &places))
 }
 
-/// One signal, when its project is in scope.
-pub async fn show(database: &Database, id: &str) -> Result<Option<Signal>, db::Error> {
+/// Why no signal is shown.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Senders choose ids for themselves, and two projects have chosen the same.
+    #[error("several projects have a signal {0:?}: name the project")]
+    Several(String),
+    /// The database did not answer.
+    #[error(transparent)]
+    Database(#[from] db::Error),
+}
+
+/// One signal, when its project is in scope. Ids are the senders' own: where projects share one, the project has to be named.
+pub async fn show(database: &Database, id: &str, project: Option<&str>) -> Result<Option<Signal>, Error> {
+    Ok(find(database, id, project).await?.map(|(_, signal)| signal))
+}
+
+/// The same, with the key that it is known by within.
+pub(super) async fn find(
+    database: &Database,
+    id: &str,
+    project: Option<&str>,
+) -> Result<Option<(String, Signal)>, Error> {
     let mut session = database.session().await?;
-    let found = rows(
-        database,
-        &mut session,
-        &[id.to_owned()],
-        &SignalQuery::default(),
-        1,
-    )
-    .await?;
+    let named = sqlx::query_as::<_, (i64, String, String)>(statement!("signals/named"))
+        .bind(id)
+        .bind(project)
+        .bind(database.among(None));
+    let named = within(named.fetch_all(&mut *session)).await?;
+    let found = match &named[..] {
+        [] => None,
+        [(place, key, _)] => {
+            let query = SignalQuery::default();
+            let found = rows(database, &mut session, &[*place], &query, 1).await?;
+            let signal = found.into_iter().next().map(|found| found.signal);
+            signal.map(|signal| (key.clone(), signal))
+        }
+        _ => return Err(Error::Several(id.to_owned())),
+    };
     session.finish().await?;
-    Ok(found.into_iter().next().map(|found| found.signal))
+    Ok(found)
 }
 
 async fn rows(
     database: &Database,
     session: &mut Session,
-    candidates: &[String],
+    candidates: &[i64],
     query: &SignalQuery,
     limit: i64,
 ) -> Result<Vec<Placed>, db::Error> {

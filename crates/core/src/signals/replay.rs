@@ -25,20 +25,37 @@ pub enum Error {
     /// Where it was to go on is no place.
     #[error(transparent)]
     Bulk(#[from] bulk::Error),
+    /// Two projects have one of this id.
+    #[error("several projects have a signal {0:?}: name the project")]
+    Several(String),
     /// The database did not do it.
     #[error(transparent)]
     Database(#[from] db::Error),
 }
 
+impl From<inspect::Error> for Error {
+    fn from(error: inspect::Error) -> Self {
+        match error {
+            inspect::Error::Several(id) => Self::Several(id),
+            inspect::Error::Database(error) => Self::Database(error),
+        }
+    }
+}
+
 /// Puts one dead letter back. Answers how it is now.
-pub async fn replay(database: &Database, id: &str, actor: &str) -> Result<Signal, Error> {
+pub async fn replay(
+    database: &Database,
+    id: &str,
+    project: Option<&str>,
+    actor: &str,
+) -> Result<Signal, Error> {
     let read = async || {
-        let signal = inspect::show(database, id).await?;
+        let signal = inspect::find(database, id, project).await?;
         signal.ok_or_else(|| Error::NotFound(id.to_owned()))
     };
-    let before = read().await?;
-    if before.status == SignalStatus::Dead && back(database, &[id.to_owned()], actor).await? == 1 {
-        return read().await;
+    let (key, before) = read().await?;
+    if before.status == SignalStatus::Dead && back(database, &[key], actor).await? == 1 {
+        return Ok(read().await?.1);
     }
     Err(Error::WrongState {
         id: id.to_owned(),
@@ -57,13 +74,13 @@ pub async fn replay_matching(
         return Ok(count(database, &dead).await?);
     }
     let replay = |page: Vec<Letter>| async move {
-        let ids: Vec<String> = page.into_iter().map(|(id, _)| id).collect();
-        Ok(back(database, &ids, actor).await?)
+        let keys: Vec<String> = page.into_iter().map(|(key, _)| key).collect();
+        Ok(back(database, &keys, actor).await?)
     };
     walk(database, &dead, request.after.as_deref(), replay).await
 }
 
-/// A dead letter: its id, and when it was put aside.
+/// A dead letter: its key, and when it was put aside.
 type Letter = (String, jiff_sqlx::Timestamp);
 
 /// Dead letters in the order in which they were put aside. What dies again meanwhile is not met twice.
@@ -91,7 +108,7 @@ impl Pages for Dead<'_> {
         after: Option<Letter>,
         limit: i64,
     ) -> Result<Vec<Letter>, db::Error> {
-        let (id, at) = after.unzip();
+        let (key, at) = after.unzip();
         sqlx::query_as(statement!("signals/dead"))
             .bind(&self.request.project)
             .bind(&self.request.task_queue)
@@ -101,7 +118,7 @@ impl Pages for Dead<'_> {
             .bind(self.before)
             .bind(database.among(self.request.workspace_id.map(WorkspaceId)))
             .bind(at)
-            .bind(id)
+            .bind(key)
             .persistent(false)
             .all(database)
             .await
@@ -117,15 +134,16 @@ impl Pages for Dead<'_> {
         Some((id.to_owned(), at.into()))
     }
 
-    fn name((id, _): &Letter) -> String {
-        id.clone()
+    fn name((key, _): &Letter) -> String {
+        // What follows the id is its project.
+        key.split('\u{1f}').next().unwrap_or_default().to_owned()
     }
 }
 
 /// Puts those of these signals back that are dead. Answers how many.
-pub(crate) async fn back(database: &Database, ids: &[String], actor: &str) -> Result<usize, db::Error> {
+pub(crate) async fn back(database: &Database, keys: &[String], actor: &str) -> Result<usize, db::Error> {
     let query = sqlx::query_scalar(statement!("signals/replay"))
-        .bind(ids)
+        .bind(keys)
         .bind(actor);
     let done: Vec<String> = query.all(database).await?;
     Ok(done.len())

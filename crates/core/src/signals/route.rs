@@ -37,7 +37,7 @@ pub(crate) struct Batch {
 
 #[derive(sqlx::FromRow)]
 struct Loaded {
-    signal_id: String,
+    signal_key: String,
     name: String,
     workflow_definition_id: Option<DefinitionId>,
     workspace_id: Option<WorkspaceId>,
@@ -49,7 +49,7 @@ struct Loaded {
 
 /// A signal and what it meets.
 struct Verdict {
-    signal_id: String,
+    signal_key: String,
     workspace_id: Option<WorkspaceId>,
     definition_id: Option<DefinitionId>,
     priority: i32,
@@ -118,7 +118,7 @@ fn judge(rows: Vec<Loaded>) -> Vec<Verdict> {
         .map(|row| {
             let dead = obstacle(&row, &mut schemas);
             Verdict {
-                signal_id: row.signal_id,
+                signal_key: row.signal_key,
                 workspace_id: row.workspace_id,
                 definition_id: row.workflow_definition_id,
                 priority: row.priority,
@@ -158,7 +158,7 @@ async fn write(database: &Database, fence: &Fence<'_>, verdicts: &[Verdict]) -> 
         .bind(fence.dispatcher_id)
         .bind(fence.epoch)
         .bind(fence.owner)
-        .bind(column(verdicts, |verdict| verdict.signal_id.as_str()))
+        .bind(column(verdicts, |verdict| verdict.signal_key.as_str()))
         .bind(column(verdicts, |verdict| verdict.workspace_id))
         .bind(column(verdicts, |verdict| verdict.definition_id))
         .bind(column(verdicts, |verdict| verdict.priority))

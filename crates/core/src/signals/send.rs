@@ -17,6 +17,11 @@ fn id(signal: &NewSignal) -> &str {
     signal.id.as_deref().unwrap_or_default()
 }
 
+/// What it is known by: senders choose ids for their own project.
+fn name(signal: &NewSignal) -> (&str, &str) {
+    (id(signal), &signal.project)
+}
+
 fn task_queue(signal: &NewSignal) -> &str {
     signal.task_queue.as_deref().unwrap_or(DEFAULT_TASK_QUEUE)
 }
@@ -48,7 +53,7 @@ pub enum Error {
         /// The most that it may have.
         limit: usize,
     },
-    /// The id was used for another signal.
+    /// The id was used for another signal of its project.
     #[error("signal {index}: the id {id:?} was used for another signal")]
     Conflict {
         /// Which signal, counted from 0.
@@ -101,7 +106,7 @@ pub async fn send_all(
 }
 
 fn check(signals: &[NewSignal]) -> Result<(), Error> {
-    let mut seen: HashMap<&str, &NewSignal> = HashMap::new();
+    let mut seen: HashMap<(&str, &str), &NewSignal> = HashMap::new();
     for (index, signal) in signals.iter().enumerate() {
         let size = payload(signal).len();
         if size > MAX_INPUT {
@@ -115,14 +120,14 @@ fn check(signals: &[NewSignal]) -> Result<(), Error> {
             ("correlation_id", signal.correlation_id.as_ref(), MAX_KEY),
             ("traceparent", signal.traceparent.as_ref(), MAX_KEY),
         ];
-        for (field, name, limit) in names {
-            let bad = |name: &String| name.is_empty() || name.chars().count() > limit || name.contains('\0');
-            if name.is_some_and(bad) {
+        for (field, text, limit) in names {
+            let bad = |text: &String| text.is_empty() || text.chars().count() > limit || text.contains('\0');
+            if text.is_some_and(bad) {
                 return Err(Error::BadName { index, field, limit });
             }
         }
         // Payloads are compared as they are written; two spellings of one value in one batch are a mistake worth hearing of.
-        let twin = seen.insert(id(signal), signal);
+        let twin = seen.insert(name(signal), signal);
         if twin.is_some_and(|twin| !same(twin, signal)) {
             let id = id(signal).to_owned();
             return Err(Error::Conflict { index, id });
@@ -132,8 +137,7 @@ fn check(signals: &[NewSignal]) -> Result<(), Error> {
 }
 
 fn same(one: &NewSignal, other: &NewSignal) -> bool {
-    one.project == other.project
-        && task_queue(one) == task_queue(other)
+    task_queue(one) == task_queue(other)
         && one.name == other.name
         && payload(one) == payload(other)
         && one.correlation_id == other.correlation_id
@@ -141,8 +145,8 @@ fn same(one: &NewSignal, other: &NewSignal) -> bool {
 
 async fn insert(database: &Database, signals: &[NewSignal], by: &str) -> Result<Vec<SignalSent>, Error> {
     let mut transaction = database.transaction().await?;
-    let new: Vec<String> = within(
-        sqlx::query_scalar(statement!("signals/send"))
+    let new: Vec<(String, String)> = within(
+        sqlx::query_as(statement!("signals/send"))
             .bind(column(signals, id))
             .bind(column(signals, |signal| signal.project.as_str()))
             .bind(column(signals, task_queue))
@@ -154,21 +158,21 @@ async fn insert(database: &Database, signals: &[NewSignal], by: &str) -> Result<
             .fetch_all(&mut *transaction),
     )
     .await?;
-    let mut new: HashSet<String> = new.into_iter().collect();
+    let mut new: HashSet<(&str, &str)> = new
+        .iter()
+        .map(|(id, project)| (id.as_str(), project.as_str()))
+        .collect();
     let skipped: Vec<usize> = (0..signals.len())
-        .filter(|&index| !new.contains(id(&signals[index])))
+        .filter(|&index| !new.contains(&name(&signals[index])))
         .collect();
     if !skipped.is_empty() {
         compare(&mut transaction, signals, &skipped).await?;
     }
     transaction.finish().await?;
     // Of twins in one batch the first is new.
-    let sent = signals.iter().map(|signal| match new.take(id(signal)) {
-        Some(id) => SignalSent { id, duplicate: false },
-        None => SignalSent {
-            id: id(signal).to_owned(),
-            duplicate: true,
-        },
+    let sent = signals.iter().map(|signal| SignalSent {
+        id: id(signal).to_owned(),
+        duplicate: !new.remove(&name(signal)),
     });
     Ok(sent.collect())
 }

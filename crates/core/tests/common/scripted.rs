@@ -178,6 +178,7 @@ fn close_of(execution_id: ExecutionId, status: CloseStatus) -> Close {
         holder: None,
         run_id: Some(format!("last-{}", run_id(execution_id))),
         closed_at: Some(CLOSED_AT),
+        output_omitted: None,
         status,
         output: None,
         error: None,

@@ -41,7 +41,7 @@ async fn unknown_and_invalid_signals_are_put_aside_with_their_reasons_and_the_ot
     }
     eventually("nothing waits", async || testbed.in_status("PENDING").await == 0).await;
     for (id, reason) in &sent {
-        let settled = inspect::show(&testbed.database, id).await.unwrap().unwrap();
+        let settled = inspect::show(&testbed.database, id, None).await.unwrap().unwrap();
         assert_eq!(
             settled.reason.as_deref().unwrap_or_default(),
             *reason,
@@ -117,14 +117,14 @@ async fn dead_letters_are_routed_after_a_replay_and_routed_ones_cannot_be_replay
     testbed.signals("unheard", 2).await;
     eventually("all are dead", async || testbed.in_status("DEAD").await == 8).await;
     testbed.trigger("shop", "refunded", definition, None).await;
-    replay(&testbed.database, &first, "tester").await.unwrap();
+    replay(&testbed.database, &first, None, "tester").await.unwrap();
     eventually("it is routed", async || testbed.in_status("ROUTED").await == 1).await;
-    let again = replay(&testbed.database, &first, "tester").await;
+    let again = replay(&testbed.database, &first, None, "tester").await;
     assert!(
         matches!(again, Err(replay::Error::WrongState { .. })),
         "{again:?}"
     );
-    let unknown = replay(&testbed.database, "nobody", "tester").await;
+    let unknown = replay(&testbed.database, "nobody", None, "tester").await;
     assert!(matches!(unknown, Err(replay::Error::NotFound(_))), "{unknown:?}");
     let filter = BulkReplay {
         name: Some("refunded".to_owned()),
@@ -153,7 +153,10 @@ async fn dead_letters_are_routed_after_a_replay_and_routed_ones_cannot_be_replay
     let audited =
         "select count(*) from stationmaster.audit where action = 'signal.replay' and actor = 'tester'";
     assert_eq!(testbed.number(audited).await, 8);
-    let replayed = inspect::show(&testbed.database, &first).await.unwrap().unwrap();
+    let replayed = inspect::show(&testbed.database, &first, None)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(replayed.replays, 1);
     server.stop().await;
 }

@@ -30,10 +30,11 @@ async fn route(
     owner: Uuid,
     epoch: i64,
 ) -> (bool, i64) {
-    let ids: Vec<String> = sqlx::query_scalar("select signal_id from stationmaster_internal.signals_pending")
-        .fetch_all(&mut *connection)
-        .await
-        .unwrap();
+    let ids: Vec<String> =
+        sqlx::query_scalar("select signal_key from stationmaster_internal.signals_pending")
+            .fetch_all(&mut *connection)
+            .await
+            .unwrap();
     let count = ids.len();
     let (held, routed, _): (bool, i64, i64) = sqlx::query_as(ROUTE)
         .bind(shop().0)

@@ -30,7 +30,7 @@ async fn a_repeat_is_acknowledged_and_changes_nothing_and_another_signal_under_t
         Err(Error::Conflict { index: 0, .. })
     ));
     assert_eq!(testbed.count("signals").await, 1);
-    let kept = inspect::show(&testbed.database, "order-17")
+    let kept = inspect::show(&testbed.database, "order-17", None)
         .await
         .unwrap()
         .unwrap();
@@ -49,7 +49,10 @@ async fn a_signal_without_an_id_gets_one_of_its_own_and_the_usual_task_queue() {
     assert_ne!(sent[0].id, sent[1].id);
     for one in &sent {
         assert!(!one.duplicate, "{one:?}");
-        let kept = inspect::show(&testbed.database, &one.id).await.unwrap().unwrap();
+        let kept = inspect::show(&testbed.database, &one.id, None)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(kept.task_queue, "default");
     }
     let usual = NewSignal {

@@ -10,11 +10,11 @@ const CROWD: &str = "
     insert into stationmaster_internal.signals_inbox (id, project, task_queue, name)
     select 's' || n, 'shop', 'q' || n % 20, 'paid' from generate_series(1, 60000) n;
     insert into stationmaster_internal.queue_items (workspace_id, workflow_definition_id, workflow_definition_version_id, idempotency_key)
-    select d.workspace_id, d.id, d.current_version_id, 'signal:s' || n
+    select d.workspace_id, d.id, d.current_version_id, 'signal:' || n
     from generate_series(1, 40000) n, stationmaster.workflow_definitions d;
-    insert into stationmaster_internal.signals_settled (signal_id, dispatcher_id, status, epoch, settled_by, settled_at, replays)
-    select 's' || n, 'dispatcher-shop-q' || n % 20, 'ROUTED', 1, 'x', now(), 0 from generate_series(1, 40000) n;
-    delete from stationmaster_internal.signals_pending p using stationmaster_internal.signals_settled s where s.signal_id = p.signal_id;
+    insert into stationmaster_internal.signals_settled (signal_key, dispatcher_id, status, epoch, settled_by, settled_at, replays)
+    select stationmaster_internal.signal_key('s' || n, 'shop'), 'dispatcher-shop-q' || n % 20, 'ROUTED', 1, 'x', now(), 0 from generate_series(1, 40000) n;
+    delete from stationmaster_internal.signals_pending p using stationmaster_internal.signals_settled s where s.signal_key = p.signal_key;
     analyze stationmaster_internal.signals_inbox, stationmaster_internal.signals_pending, stationmaster_internal.signals_settled, stationmaster_internal.queue_items";
 
 const LARGE: [&str; 4] = [
@@ -25,7 +25,7 @@ const LARGE: [&str; 4] = [
 ];
 
 /// Name, statement, values for the parameters, indexes that must be used.
-const HOT: [(&str, &str, &str, &[&str]); 5] = [
+const HOT: [(&str, &str, &str, &[&str]); 6] = [
     (
         "signals/load",
         include_str!("../../sql/signals/load.sql"),
@@ -52,10 +52,16 @@ const HOT: [(&str, &str, &str, &[&str]); 5] = [
         &["signals_inbox_seq", "signals_inbox_by_project"],
     ),
     (
+        "signals/named",
+        include_str!("../../sql/signals/named.sql"),
+        "'s1', null, null",
+        &["signals_inbox_pkey"],
+    ),
+    (
         "signals/list",
         include_str!("../../sql/signals/list.sql"),
-        "array['s1'], null, null, 'DEAD', 20, null",
-        &["signals_inbox_pkey", "signals_settled_pkey"],
+        "array[1], null, null, 'DEAD', 20, null",
+        &["signals_inbox_seq", "signals_settled_pkey"],
     ),
 ];
 

@@ -29,12 +29,16 @@ async fn a_signal_becomes_an_execution_with_its_payload_and_its_correlation_id()
         testbed.count("executions_finished").await == 1
     })
     .await;
-    let routed = inspect::show(&testbed.database, &sent.id).await.unwrap().unwrap();
+    let routed = inspect::show(&testbed.database, &sent.id, None)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((routed.status.as_str(), routed.epoch), ("ROUTED", Some(1)));
     let item = testbed.item(ItemId(routed.queue_item_id.unwrap())).await;
     assert_eq!(item.execution_id, routed.execution_id);
     assert_eq!(item.correlation_id.as_deref(), Some("checkout-9"));
-    assert_eq!(item.idempotency_key, Some(format!("signal:{}", sent.id)));
+    // By its place in the order of arrival, which it shares with no signal of any project.
+    assert_eq!(item.idempotency_key.as_deref(), Some("signal:1"));
     assert_eq!(item.enqueued_by, shop().0);
     assert!(item.input.unwrap().get().contains("1.10"));
     server.stop().await;

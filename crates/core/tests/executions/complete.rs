@@ -10,6 +10,7 @@ use crate::common::{NOOP, Testbed, UNKNOWN_TYPE, brisk, eventually, raw, wait, w
 
 fn completed() -> Complete {
     Complete {
+        force: false,
         status: CloseStatus::Completed,
         output: Some(raw(r#"{"done": true}"#)),
         error: None,
@@ -53,6 +54,7 @@ async fn every_way_to_end_can_be_told() {
         testbed.reaches(item, "RUNNING").await;
         let execution = testbed.execution(item).await.id;
         let completion = Complete {
+            force: false,
             status,
             output: None,
             error: Some(raw(r#"{"message": "so"}"#)),

@@ -143,6 +143,7 @@ async fn an_end_told_by_a_person_names_the_person() {
     let server = testbed.server(brisk()).await;
     testbed.reaches(item, "RUNNING").await;
     let completion = Complete {
+        force: false,
         status: CloseStatus::Completed,
         output: None,
         error: None,

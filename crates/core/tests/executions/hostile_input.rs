@@ -144,6 +144,7 @@ async fn an_outcome_that_cannot_be_stored_does_not_keep_the_slot() {
     testbed.reaches(item, "RUNNING").await;
     let execution = testbed.execution(item).await.id;
     let completion = Complete {
+        force: false,
         status: CloseStatus::Completed,
         output: Some(raw(r#"{"a": "\u0000"}"#)),
         error: None,

@@ -21,6 +21,7 @@ mod complete;
 mod connections;
 mod doubt;
 mod embedded_runs;
+mod ends;
 mod engines;
 mod enqueue;
 mod enqueue_by_sql;

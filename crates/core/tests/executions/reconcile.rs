@@ -93,6 +93,7 @@ async fn a_run_that_is_over_by_our_record_is_terminated_at_the_second_look_and_a
     testbed.reaches(item, "RUNNING").await;
     let execution = testbed.execution(item).await.id;
     let completion = Complete {
+        force: false,
         status: CloseStatus::Completed,
         output: None,
         error: None,

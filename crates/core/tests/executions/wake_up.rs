@@ -226,6 +226,7 @@ async fn a_slot_freed_by_a_person_is_used_at_once() {
         .await;
         let execution = testbed.execution(running).await.id;
         let completion = Complete {
+            force: false,
             status: CloseStatus::Completed,
             output: None,
             error: None,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
-    Complete, CompleteStatus, Execution, ExecutionQuery, ExecutionStatus, Noun, Reference, Step,
+    Complete, CompleteStatus, Execution, ExecutionQuery, ExecutionStatus, Noun, Reference, Step, Terminate,
 };
 
 use super::Context;
@@ -37,7 +37,9 @@ pub(crate) enum Command {
     Watch(FollowArgs),
     /// Cancel an execution: at once when it waits, through the engine when it runs
     Cancel(CancelArgs),
-    /// End an active execution by your own word and free its slot; the engine is not asked
+    /// End the run of an execution by force and free its slot; no worker is needed
+    Terminate(TerminateArgs),
+    /// End the run of an active execution, record how it ended by your own word, and free its slot
     Complete(CompleteArgs),
 }
 
@@ -85,6 +87,23 @@ pub(crate) struct CompleteArgs {
     /// What went wrong, in words
     #[arg(long, value_name = "MESSAGE")]
     error: Option<String>,
+    /// Free the slot at once, by your word alone: for an engine that does not answer. Servers end the run when they find it
+    #[arg(long)]
+    force: bool,
+}
+
+/// What to end, and why.
+#[derive(Debug, Args)]
+pub(crate) struct TerminateArgs {
+    /// The execution
+    #[arg(value_parser = reference)]
+    id: Reference,
+    /// Why, for the history and the engine
+    #[arg(long)]
+    reason: Option<String>,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
@@ -93,6 +112,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         Command::Show { id } => show(&id, &context.client().await?, context).await,
         Command::Watch(args) => follow::run(&args, context).await,
         Command::Cancel(args) => cancel(&args, &context.client().await?, context).await,
+        Command::Terminate(args) => terminate(args, context).await,
         Command::Complete(args) => complete(args, context).await,
     }
 }
@@ -138,6 +158,7 @@ impl Described for Execution {
         id("ID", |execution| execution.id),
         column("STATUS", |execution| status(&word(&execution.status))),
         in_details(long("REASON", |execution| execution.reason.as_deref())),
+        in_details(column("OBSTACLE", |execution| maybe(execution.obstacle.as_ref()))),
         in_details(column("QUEUE ITEM", |execution| cell(execution.queue_item_id))),
         named("WORKSPACE", |execution| {
             (execution.workspace.as_deref(), execution.workspace_id)
@@ -162,6 +183,14 @@ impl Described for Execution {
         in_details(column("OUTPUT", |execution| {
             json_cell(execution.output.as_deref())
         })),
+        in_details(column("OUTPUT LEFT", |execution| {
+            maybe(
+                execution
+                    .output_omitted
+                    .as_ref()
+                    .map(|left| format!("{} bytes of {} are with the engine", left.size, left.encoding)),
+            )
+        })),
         in_details(column("ERROR", |execution| json_cell(execution.error.as_deref()))),
     ];
 }
@@ -185,10 +214,35 @@ async fn complete(args: CompleteArgs, context: &Context) -> Result<()> {
         status,
         output: json_given("the output", args.output, None)?,
         error: error.transpose()?,
+        force: args.force,
     };
     let client = context.client().await?;
     let id = names::one(&client, Noun::Execution, None, &args.id).await?;
-    client.complete(id, &completion).await?;
-    let words = format!("Execution {id} is {}.", word(&status));
+    let execution = client.complete(id, &completion).await?;
+    say_ended(&execution, context)
+}
+
+async fn terminate(args: TerminateArgs, context: &Context) -> Result<()> {
+    let client = context.client().await?;
+    let id = names::one(&client, Noun::Execution, None, &args.id).await?;
+    let question = format!(
+        "End the run of execution {id} by force? What it is at is not finished and nothing is undone."
+    );
+    Context::confirm(&question, args.yes)?;
+    let why = Terminate { reason: args.reason };
+    say_ended(&client.terminate(id, &why).await?, context)
+}
+
+/// How it ended, or that it has not yet.
+fn say_ended(execution: &Execution, context: &Context) -> Result<()> {
+    let (id, status) = (execution.id, execution.status);
+    let words = if execution.completed_at.is_some() {
+        format!("Execution {id} is {}.", word(&status))
+    } else {
+        format!(
+            "Execution {id} is {} still: a server ends its run as soon as it can, and its slot is free then.",
+            word(&status)
+        )
+    };
     context.say(&serde_json::json!({ "id": id, "status": status }), words)
 }

@@ -29,6 +29,9 @@ pub(crate) enum Command {
     Show {
         /// The signal
         id: String,
+        /// Its project; needed only where several have one of this id
+        #[arg(long, value_parser = text)]
+        project: Option<String>,
     },
     /// The dead letters: signals that could not be routed, with the reason
     Dead(Page),
@@ -93,13 +96,13 @@ pub(crate) struct ListArgs {
 #[command(mut_arg("dry_run", |flag| flag.help("Only say what would be put back").requires("all")))]
 pub(crate) struct ReplayArgs {
     /// One signal
-    #[arg(required_unless_present = "all", conflicts_with_all = ["all", "project", "task_queue", "name", "reason", "dry_run"])]
+    #[arg(required_unless_present = "all", conflicts_with_all = ["all", "task_queue", "name", "reason", "dry_run"])]
     id: Option<String>,
     /// All dead letters that match
     #[arg(long)]
     all: bool,
-    /// Only of this project
-    #[arg(long, value_parser = text, requires = "all")]
+    /// Only of this project; of one signal, where several projects have one of its id
+    #[arg(long, value_parser = text)]
     project: Option<String>,
     /// Only of this task queue
     #[arg(long, value_name = "NAME", value_parser = text, requires = "all")]
@@ -123,7 +126,13 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         Command::Send(args) => send_one(args, context).await,
         Command::List(args) => list(args.page, args.status, context).await,
         Command::Dead(page) => list(page, Some(SignalStatus::Dead), context).await,
-        Command::Show { id } => context.show(&context.client().await?.signal(&id).await?),
+        Command::Show { id, project } => {
+            let client = context.client().await?;
+            context.show(&match project {
+                Some(project) => client.signal_of(&project, &id).await?,
+                None => client.signal(&id).await?,
+            })
+        }
         Command::Replay(args) => put_back(args, context).await,
     }
 }
@@ -198,7 +207,10 @@ impl Described for Signal {
 async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
     let client = context.client().await?;
     if let Some(id) = &args.id {
-        client.replay_signal(id).await?;
+        match &args.project {
+            Some(project) => client.replay_signal_of(project, id).await?,
+            None => client.replay_signal(id).await?,
+        };
         let words = "One signal is back in the inbox.".to_owned();
         return context.say(&json!({ "matching": 1, "replayed": 1 }), words);
     }

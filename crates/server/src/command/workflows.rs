@@ -1,7 +1,10 @@
 //! `stationmaster workflows`: workflow definitions and their versions.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use jiff::SignedDuration;
 use serde::Serialize;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
@@ -12,7 +15,7 @@ use stationmaster_core::names::fold;
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{Caution, already_there, id, read, text};
+use super::arguments::{Caution, already_there, duration, id, read, text};
 use super::names::{self, reference};
 use super::pages::{InOrder, Part, listed};
 use crate::failure::Refusal;
@@ -118,17 +121,23 @@ pub(crate) struct How {
     /// Starts that may be refused; the setting `executions.max_attempts` when left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=1_000))]
     max_attempts: Option<i32>,
+    /// How long a run may take, like 90s, 15m or 2h; then it ends `TIMED_OUT`. For ever when left out
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    run_timeout: Option<Duration>,
 }
 
 /// What to change; at least one of them.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = true, args = ["name", "task_queue", "workflow_type", "max_attempts"])]
+#[group(required = true, multiple = true, args = ["name", "task_queue", "workflow_type", "max_attempts", "run_timeout", "no_run_timeout"])]
 pub(crate) struct Change {
     /// What people call it
     #[arg(long, value_parser = text)]
     name: Option<String>,
     #[command(flatten)]
     how: How,
+    /// Let runs take as long as they take
+    #[arg(long, conflicts_with = "run_timeout")]
+    no_run_timeout: bool,
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
@@ -145,12 +154,14 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         }
         Command::Show(one) => context.show(&client.workflow(one.meant(&client).await?).await?),
         Command::Set { one, change } => {
-            let change = |workspace| change.how.change(workspace, change.name);
-            say(
-                "Changed",
-                &alter(one.meant(&client).await?, change, &client).await?,
-                context,
-            )
+            let change = |workspace| {
+                let mut asked = change.how.change(workspace, change.name);
+                if change.no_run_timeout {
+                    asked.run_timeout = Some(None);
+                }
+                asked
+            };
+            say("Changed", &alter(one.meant(&client).await?, change, &client).await?, context)
         }
         Command::Publish { one, version } => {
             let change = |workspace| WorkflowChange {
@@ -193,6 +204,7 @@ impl How {
             task_queue: self.task_queue,
             workflow_type: self.workflow_type,
             max_attempts: self.max_attempts,
+            run_timeout: self.run_timeout.map(|time| Some(time.as_secs_f64())),
             ..WorkflowChange::of(workspace)
         }
     }
@@ -336,12 +348,21 @@ impl Described for Workflow {
             maybe(workflow.workflow_type.as_ref())
         })),
         in_details(column("MAX ATTEMPTS", |workflow| maybe(workflow.max_attempts))),
+        in_details(column("RUN TIMEOUT", |workflow| {
+            maybe(workflow.run_timeout.and_then(span))
+        })),
         in_details(column("NODES IN ORDER", |workflow| maybe(nodes(workflow)))),
         in_table(column("STATE", |workflow| status(state(workflow)))),
         in_table(time("AGE", |workflow| Some(workflow.created_at))),
         in_details(time("CREATED", |workflow| Some(workflow.created_at))),
         in_details(time("CHANGED", |workflow| Some(workflow.updated_at))),
     ];
+}
+
+/// A time as people write it.
+fn span(seconds: f64) -> Option<String> {
+    let span = SignedDuration::try_from_secs_f64(seconds).ok()?;
+    Some(format!("{span:#}"))
 }
 
 fn nodes(workflow: &Workflow) -> Option<String> {

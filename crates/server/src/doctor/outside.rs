@@ -6,6 +6,7 @@ use std::time::Duration;
 use stationmaster_core::engine::Engine as _;
 use stationmaster_core::engine::record::{self, Recorded};
 use stationmaster_core::executions::browse::{self, Filter};
+use stationmaster_core::executions::workers::task_queues;
 use stationmaster_core::id::ExecutionId;
 use stationmaster_temporal::TemporalEngine;
 use tokio::net::TcpStream;
@@ -20,6 +21,7 @@ const SHORT_RETENTION: Duration = Duration::from_hours(24);
 const APART: f64 = 2.0;
 const CLOCK: &str = "engine.clock";
 const RECORD: &str = "engine.record";
+const WORKERS: &str = "engine.workers";
 
 pub(super) async fn look(config: &Config, deadline: Deadline) -> Vec<Finding> {
     all(vec![
@@ -66,6 +68,7 @@ async fn engine(config: &Config, deadline: Deadline) -> Vec<Finding> {
         retention(cluster.retention, &config.temporal.namespace),
         within_most(deadline, RECORD, on_record(config, &engine)).await,
         within_most(deadline, CLOCK, compare(config, &engine)).await,
+        within_most(deadline, WORKERS, workers(config, &engine)).await,
     ]
 }
 
@@ -102,6 +105,43 @@ async fn on_record(config: &Config, engine: &TemporalEngine) -> Finding {
             "Name the engine on record in temporal.address and temporal.namespace. If the other one is meant, stop all servers and run: stationmaster engine change",
         ),
     }
+}
+
+/// What runs on a task queue that nobody polls holds its slots and does not go on.
+async fn workers(config: &Config, engine: &TemporalEngine) -> Finding {
+    const ID: &str = WORKERS;
+    let database = config
+        .database_url
+        .as_ref()
+        .and_then(|url| config.database(url, 1).ok());
+    let Some(database) = database else {
+        return Finding::ok(ID, "without a database it is not known what runs");
+    };
+    let usual = &config.executions.task_queue;
+    let queues = match task_queues(&database, None, usual, Duration::ZERO).await {
+        Ok(queues) => queues,
+        Err(error) => return Finding::warning(ID, error.to_string(), "The database's own log may tell more"),
+    };
+    let mut deserted = Vec::new();
+    for queue in &queues {
+        match engine.is_polled(&queue.name).await {
+            Ok(true) => {}
+            Ok(false) => deserted.push(format!("{} ({} run)", queue.name, queue.executions)),
+            Err(error) => return Finding::warning(ID, error.reason(), "Ask again"),
+        }
+    }
+    if deserted.is_empty() {
+        let seen = format!(
+            "task queues on which executions run: {}, all polled",
+            queues.len()
+        );
+        return Finding::ok(ID, seen);
+    }
+    Finding::warning(
+        ID,
+        format!("no worker polls task queue {}", deserted.join(", ")),
+        "Start a worker that polls it. What runs there holds its slots until then, or until: stationmaster executions terminate ID",
+    )
 }
 
 fn retention(retention: Option<Duration>, namespace: &str) -> Finding {

@@ -1,14 +1,18 @@
 //! `/v1/executions`: asking for executions, looking at them, ending them.
 
+use std::time::Duration;
+
 use axum::Json as Answer;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use stationmaster_client::wire;
 use stationmaster_core::access::Role;
 use stationmaster_core::db::Database;
-use stationmaster_core::executions::{browse, enqueue, inspect, operate};
+use stationmaster_core::executions::operate::{self, Wish};
+use stationmaster_core::executions::{browse, enqueue, inspect};
 use stationmaster_core::id::{ExecutionId, ItemId};
 use stationmaster_core::names as meant;
+use tokio::time::{Instant, sleep};
 use utoipa_axum::routes;
 use uuid::Uuid;
 
@@ -17,11 +21,15 @@ use super::cursor::List;
 use super::extract::{IdempotencyKey, Json, MaybeJson, Path, Query};
 use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
-use super::queue::{cancel_by_id, ended_before, search, steps};
+use super::queue::{cancel_by_id, check_reason, ended_before, search, steps};
 use super::routes::{Routes, long};
 
 /// Requests that one call may make.
 const MOST: usize = 1000;
+/// How long an answer waits for a run to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+const FIRST_LOOK: Duration = Duration::from_millis(20);
+const LAST_LOOK: Duration = Duration::from_millis(320);
 
 pub(super) fn routes() -> Routes {
     Routes::of("execution")
@@ -31,6 +39,7 @@ pub(super) fn routes() -> Routes {
         .viewer(routes!(show))
         .viewer(long(routes!(history)))
         .operator(routes!(complete))
+        .operator(routes!(terminate))
         .operator(routes!(cancel))
 }
 
@@ -113,8 +122,12 @@ async fn list(
 /// One execution
 #[utoipa::path(get, path = "/v1/executions/{id}", operation_id = "show_execution", tag = "executions",
     responses((status = 200, description = "The execution", body = wire::Execution)))]
-async fn show(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Reply<wire::Execution> {
-    find(&database, ExecutionId(id)).await.map(Answer)
+async fn show(Visit { state, database, .. }: Visit, Path(id): Path<Uuid>) -> Reply<wire::Execution> {
+    let mut execution = find(&database, ExecutionId(id)).await?;
+    if execution.status == wire::ExecutionStatus::Running {
+        execution.obstacle = state.work.obstacle(ExecutionId(id)).await;
+    }
+    Ok(Answer(execution))
 }
 
 /// The life of an execution's item, oldest step first
@@ -125,19 +138,63 @@ async fn history(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Reply<w
     Ok(Answer(steps(&database, ItemId(found.queue_item_id)).await?))
 }
 
-/// End an active execution and free its slot
+/// End the run of an active execution and record this end; its slot is free when the run has ended
 #[utoipa::path(post, path = "/v1/executions/{id}/complete", operation_id = "complete_execution", tag = "executions",
     request_body = wire::Complete,
     responses((status = 200, description = "The execution as it ended", body = wire::Execution),
+              (status = 202, description = "Its run has not ended yet; the execution as it is now", body = wire::Execution),
               (status = 409, response = super::ProblemAnswer)))]
 async fn complete(
     Visit { caller, database, .. }: Visit,
     Path(id): Path<Uuid>,
     Json(end): Json<wire::Complete>,
-) -> Reply<wire::Execution> {
-    find(&database, ExecutionId(id)).await?;
-    operate::complete(&database, ExecutionId(id), end, &caller.actor).await?;
-    find(&database, ExecutionId(id)).await.map(Answer)
+) -> Result<impl IntoResponse> {
+    let id = ExecutionId(id);
+    find(&database, id).await?;
+    if end.force {
+        operate::complete(&database, id, end, &caller.actor).await?;
+    } else {
+        operate::end(&database, id, Wish::Complete(end), &caller.actor).await?;
+    }
+    ended_soon(&database, id).await
+}
+
+/// End the run of an execution by force; no worker is needed, and its slot is free when the run has ended
+#[utoipa::path(post, path = "/v1/executions/{id}/terminate", operation_id = "terminate_execution", tag = "executions",
+    request_body(content = Option<wire::Terminate>),
+    responses((status = 200, description = "The execution as it ended", body = wire::Execution),
+              (status = 202, description = "Its run has not ended yet; the execution as it is now", body = wire::Execution),
+              (status = 409, response = super::ProblemAnswer)))]
+async fn terminate(
+    Visit { caller, database, .. }: Visit,
+    Path(id): Path<Uuid>,
+    MaybeJson(why): MaybeJson<wire::Terminate>,
+) -> Result<impl IntoResponse> {
+    check_reason(why.reason.as_deref())?;
+    let found = find(&database, ExecutionId(id)).await?;
+    // Its item may have gone on since, under another execution that is not meant.
+    if found.completed_at.is_some() {
+        return Err(ended_before(id, found.status));
+    }
+    let wish = Wish::Terminate { reason: why.reason };
+    operate::end(&database, ExecutionId(id), wish, &caller.actor).await?;
+    ended_soon(&database, ExecutionId(id)).await
+}
+
+/// A server carries it out, mostly within milliseconds: whoever asked is told how it ended, or that it has not yet.
+async fn ended_soon(database: &Database, id: ExecutionId) -> Result<(StatusCode, Answer<wire::Execution>)> {
+    let (mut pause, patient_until) = (FIRST_LOOK, Instant::now() + PATIENCE);
+    loop {
+        let execution = find(database, id).await?;
+        if execution.completed_at.is_some() {
+            return Ok((StatusCode::OK, Answer(execution)));
+        }
+        if Instant::now() >= patient_until || !inspect::is_served(database).await? {
+            return Ok((StatusCode::ACCEPTED, Answer(execution)));
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LAST_LOOK);
+    }
 }
 
 /// Cancel an execution: its engine is asked, and its slot is free when the run has closed

@@ -9,7 +9,7 @@ use stationmaster_client::wire;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::operate::{self, Cancelled};
 use stationmaster_core::executions::{EndReason, browse, bulk, inspect};
-use stationmaster_core::id::ItemId;
+use stationmaster_core::id::{ExecutionId, ItemId};
 use utoipa_axum::routes;
 use uuid::Uuid;
 
@@ -67,10 +67,26 @@ async fn list(
 /// One item, and why it waits
 #[utoipa::path(get, path = "/v1/queue/{id}", operation_id = "show_queue_item", tag = "queue",
     responses((status = 200, description = "The item", body = wire::QueueItemDetails)))]
-async fn show(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Result<Tagged<wire::QueueItemDetails>> {
+async fn show(
+    Visit { state, database, .. }: Visit,
+    Path(id): Path<Uuid>,
+) -> Result<Tagged<wire::QueueItemDetails>> {
+    let item = find(&database, ItemId(id)).await?;
+    let obstacle = match item.execution_id.map(ExecutionId) {
+        Some(execution) if item.status == wire::ItemStatus::Dispatched => {
+            let runs = inspect::execution(&database, execution).await?;
+            if runs.is_some_and(|execution| execution.status == wire::ExecutionStatus::Running) {
+                state.work.obstacle(execution).await
+            } else {
+                None
+            }
+        }
+        _ => None,
+    };
     Ok(Tagged(wire::QueueItemDetails {
-        item: find(&database, ItemId(id)).await?,
         waiting: inspect::waiting(&database, ItemId(id)).await?,
+        item,
+        obstacle,
     }))
 }
 

@@ -74,16 +74,22 @@ async fn list(
 
 /// One signal
 #[utoipa::path(get, path = "/v1/signals/{id}", operation_id = "show_signal", tag = "signals",
-    params(("id" = String, Path, description = "The sender's id of it")),
-    responses((status = 200, description = "The signal", body = wire::Signal)))]
-async fn show(Visit { database, .. }: Visit, Path(id): Path<String>) -> Reply<wire::Signal> {
-    let found = inspect::show(&database, known(&id)?).await?;
+    params(("id" = String, Path, description = "The sender's id of it"), wire::SignalPlace),
+    responses((status = 200, description = "The signal", body = wire::Signal),
+              (status = 409, response = super::ProblemAnswer)))]
+async fn show(
+    Visit { database, .. }: Visit,
+    Path(id): Path<String>,
+    Query(place): Query<wire::SignalPlace>,
+) -> Reply<wire::Signal> {
+    let project = place.project.as_deref().map(known).transpose()?;
+    let found = inspect::show(&database, known(&id)?, project).await?;
     found.map(Answer).ok_or_else(|| missing(&id))
 }
 
 /// Put a dead letter back into the inbox
 #[utoipa::path(post, path = "/v1/signals/{id}/replay", operation_id = "replay_signal", tag = "signals",
-    params(("id" = String, Path, description = "The sender's id of it")),
+    params(("id" = String, Path, description = "The sender's id of it"), wire::SignalPlace),
     responses((status = 202, description = "The signal, waiting again", body = wire::Signal),
               (status = 409, response = super::ProblemAnswer)))]
 async fn replay_one(
@@ -93,8 +99,10 @@ async fn replay_one(
         database,
     }: Visit,
     Path(id): Path<String>,
+    Query(place): Query<wire::SignalPlace>,
 ) -> Result<impl IntoResponse> {
-    let now = replay::replay(&database, known(&id)?, &caller.actor).await?;
+    let project = place.project.as_deref().map(known).transpose()?;
+    let now = replay::replay(&database, known(&id)?, project, &caller.actor).await?;
     state.work.ring_for_signals();
     Ok((StatusCode::ACCEPTED, Answer(now)))
 }
@@ -177,9 +185,19 @@ impl From<replay::Error> for Problem {
         let words = error.to_string();
         match error {
             replay::Error::NotFound(_) => Self::not_found(words),
-            replay::Error::WrongState { .. } => Self::new(Kind::Conflict, words),
+            replay::Error::WrongState { .. } | replay::Error::Several(_) => Self::new(Kind::Conflict, words),
             replay::Error::Bulk(error) => error.into(),
             replay::Error::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<inspect::Error> for Problem {
+    fn from(error: inspect::Error) -> Self {
+        let words = error.to_string();
+        match error {
+            inspect::Error::Several(_) => Self::new(Kind::Conflict, words),
+            inspect::Error::Database(error) => error.into(),
         }
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use futures::future::BoxFuture;
 use stationmaster_core::dispatchers::supervisor::{self, Office, Options, Report};
+use stationmaster_core::engine::Obstacle;
+use stationmaster_core::id::ExecutionId;
 use stationmaster_core::station::Station;
 
 use super::problem::{Kind, Problem};
@@ -24,6 +26,14 @@ impl Work {
     pub(super) fn ring_for_signals(&self) {
         if let Self::Here(station) = self {
             station.ring_for_signals();
+        }
+    }
+
+    /// What keeps a run from going on, as far as this server's engine knows and answers in time.
+    pub(super) async fn obstacle(&self, execution: ExecutionId) -> Option<Obstacle> {
+        match self {
+            Self::Here(station) => station.obstacle(execution).await,
+            Self::Elsewhere(_) => None,
         }
     }
 

@@ -21,6 +21,8 @@ use super::routes::{Routes, conditional, long, tagged};
 
 /// How often a name is looked for that others take at the same moment.
 const TRIES: u32 = 3;
+/// What a run may be given, in seconds.
+const LONGEST_RUN: std::ops::RangeInclusive<f64> = 1.0..=315_360_000.0;
 
 pub(super) fn routes() -> Routes {
     Routes::of("workflow")
@@ -193,6 +195,14 @@ fn check(change: &wire::WorkflowChange) -> Result<()> {
     names::given("/name", change.name.as_deref())?;
     super::name("/task_queue", change.task_queue.as_deref())?;
     super::name("/workflow_type", change.workflow_type.as_deref())?;
+    if let Some(Some(seconds)) = change.run_timeout
+        && !LONGEST_RUN.contains(&seconds)
+    {
+        return Err(Problem::field(
+            "/run_timeout",
+            "1 second to ten years, in seconds",
+        ));
+    }
     for (field, value) in [
         ("/max_attempts", change.max_attempts),
         ("/published_version", change.published_version),
@@ -211,6 +221,7 @@ impl Changeable for wire::Workflow {
             &self.task_queue,
             &self.workflow_type,
             self.max_attempts,
+            self.run_timeout,
             self.published_version,
             self.paused,
         )

@@ -27,6 +27,7 @@ async fn every_change_by_http_is_written_down_under_its_token() {
     };
     client.put_workspace(workspace, &change, None).await.unwrap();
     let change = WorkflowChange {
+        run_timeout: None,
         workspace_id: workspace,
         name: Some("nightly".to_owned()),
         task_queue: None,

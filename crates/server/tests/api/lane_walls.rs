@@ -137,9 +137,9 @@ async fn owned(database: &TestDatabase, core: &Database, project: &str) -> Owned
         .await
         .unwrap();
     let execution = Uuid::now_v7();
-    let rows = "with dead as (delete from stationmaster_internal.signals_pending where signal_id = $1 returning *),
+    let rows = "with dead as (delete from stationmaster_internal.signals_pending where signal_key = stationmaster_internal.signal_key($1, $6) returning *),
         settled as (insert into stationmaster_internal.signals_settled
-            select signal_id, dispatcher_id, 'DEAD', null, 'unknown_signal', null, 1, 'a test', now(), 0 from dead),
+            select signal_key, dispatcher_id, 'DEAD', null, 'unknown_signal', null, 1, 'a test', now(), 0 from dead),
         tried as (insert into stationmaster_internal.occurrence_tries (alarm_id, scheduled_for, attempt, class) values ($2, $5::text::timestamptz, 1, 'refused')),
         running as (insert into stationmaster_internal.executions_active (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id,
                 workflow_definition_version_id, state, holder, token, engine, engine_id, attempts, recoveries, claimed_at)
@@ -152,6 +152,7 @@ async fn owned(database: &TestDatabase, core: &Database, project: &str) -> Owned
         .bind(execution)
         .bind(workflow)
         .bind(TRIED)
+        .bind(project)
         .execute(&database.pool)
         .await
         .unwrap();
@@ -173,6 +174,7 @@ async fn owned(database: &TestDatabase, core: &Database, project: &str) -> Owned
 
 fn completion() -> executions::Complete {
     executions::Complete {
+        force: false,
         status: CloseStatus::Completed,
         output: None,
         error: None,
@@ -200,7 +202,7 @@ async fn reads_of_the_lanes_on_behalf_of_one_tenant_find_nothing_of_another() {
             .await
             .unwrap();
         assert_eq!(tries.len(), seen);
-        let signal = signals::show(&scoped, &tenant.signal).await.unwrap();
+        let signal = signals::show(&scoped, &tenant.signal, None).await.unwrap();
         assert_eq!(usize::from(signal.is_some()), seen);
         let workspace = triggers::workspace_of(&scoped, &tenant.project).await.unwrap();
         assert_eq!(usize::from(workspace.is_some()), seen);
@@ -276,7 +278,10 @@ async fn where_the_wall_is_missing_what_is_out_of_scope_is_found_by_nobody_all_t
         let foreign = WorkspaceId(tenant.tenant.workspace);
         let found = [
             alarms::alarm(&scoped, tenant.alarm).await.unwrap().is_some(),
-            signals::show(&scoped, &tenant.signal).await.unwrap().is_some(),
+            signals::show(&scoped, &tenant.signal, None)
+                .await
+                .unwrap()
+                .is_some(),
             inspect::execution(&scoped, tenant.execution)
                 .await
                 .unwrap()
@@ -347,7 +352,7 @@ async fn where_the_wall_is_missing_what_is_out_of_scope_is_found_by_nobody_all_t
     ));
     assert!(gone(operate::pause(&scoped, alarm, "x").await.unwrap_err()));
     assert!(gone(operate::fire(&scoped, alarm, "x").await.unwrap_err()));
-    let replayed = replay::replay(&scoped, &lanes.foreign.dead, "x").await;
+    let replayed = replay::replay(&scoped, &lanes.foreign.dead, None, "x").await;
     assert!(
         matches!(replayed, Err(replay::Error::NotFound(_))),
         "{replayed:?}"
@@ -416,16 +421,7 @@ async fn writes_to_the_lanes_on_behalf_of_one_tenant_change_nothing_of_another()
                 .is_err()
         );
     }
-    let taken = NewSignal {
-        id: Some(foreign.signal.clone()),
-        ..NewSignal::new(&own.project, "paid")
-    };
-    let answer = send::send(&scoped, taken, "x").await;
-    assert!(
-        matches!(answer, Err(send::Error::Conflict { .. })),
-        "an id of another tenant's signal is not acknowledged: {answer:?}"
-    );
-    let replayed = replay::replay(&scoped, &foreign.dead, "x").await;
+    let replayed = replay::replay(&scoped, &foreign.dead, None, "x").await;
     assert!(
         matches!(replayed, Err(replay::Error::NotFound(_))),
         "{replayed:?}"
@@ -435,7 +431,19 @@ async fn writes_to_the_lanes_on_behalf_of_one_tenant_change_nothing_of_another()
         matches!(completed, Err(executions::Error::NotFound(_))),
         "{completed:?}"
     );
+    let wish = executions::Wish::Terminate { reason: None };
+    let terminated = executions::end(&scoped, foreign.execution, wish, "x").await;
+    assert!(
+        matches!(terminated, Err(executions::Error::NotFound(_))),
+        "{terminated:?}"
+    );
     assert_eq!(lanes.everything().await, before);
+    let same_id = NewSignal {
+        id: Some(foreign.signal.clone()),
+        ..NewSignal::new(&own.project, "paid")
+    };
+    let answer = send::send(&scoped, same_id, "x").await.unwrap();
+    assert!(!answer.duplicate, "another tenant's signal says nothing of ours");
     // Without a filter it reaches no further than the wall.
     let done = replay::replay_matching(&scoped, &dry_run(), "x").await.unwrap();
     assert_eq!((done.items, done.more), (1, false));
@@ -493,7 +501,7 @@ async fn changes(lanes: &Lanes) -> Vec<(&'static str, bool)> {
         ),
         (
             "replay",
-            replay::replay(&scoped, &own.dead, "a test").await.is_ok(),
+            replay::replay(&scoped, &own.dead, None, "a test").await.is_ok(),
         ),
         (
             "complete",

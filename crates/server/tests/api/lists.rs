@@ -312,8 +312,8 @@ const MUCH: &str = "
     set session_replication_role = replica;
     insert into stationmaster_internal.signals_inbox (id, project, name, payload)
     select 'old-' || n, 'shop', 'order', '{}' from generate_series(1, 12000) n;
-    insert into stationmaster_internal.signals_settled (signal_id, dispatcher_id, status, epoch, settled_by, settled_at, replays)
-    select id, 'dispatcher-shop-default', 'ROUTED', 1, 'a test', now(), 0 from stationmaster_internal.signals_inbox;
+    insert into stationmaster_internal.signals_settled (signal_key, dispatcher_id, status, epoch, settled_by, settled_at, replays)
+    select key, 'dispatcher-shop-default', 'ROUTED', 1, 'a test', now(), 0 from stationmaster_internal.signals_inbox;
     insert into stationmaster.audit (actor, action, subject, detail)
     select 'somebody', 'workspace.put', 'old-' || n, '{}' from generate_series(1, 12000) n;
     insert into stationmaster_internal.alarm_definitions (workspace_id, kind, fire_at)

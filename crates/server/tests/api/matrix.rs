@@ -101,7 +101,7 @@ impl Things {
             "enqueue_execution" => enqueue,
             "enqueue_executions" => json!({ "items": [enqueue] }),
             "complete_execution" => json!({ "status": "COMPLETED" }),
-            "cancel_execution" | "cancel_queue_item" => json!({ "reason": "a test" }),
+            "cancel_execution" | "cancel_queue_item" | "terminate_execution" => json!({ "reason": "a test" }),
             "change_queue_item" => json!({ "priority": 7 }),
             "prioritise_queue" => {
                 json!({ "workspace_id": self.tenant.workspace, "priority": 7, "dry_run": true })
@@ -357,6 +357,168 @@ async fn nothing_of_a_foreign_workspace_is_shown_or_changed() {
         let (status, _) = answer(scene.ask(Method::GET, &path, Some(&token))).await;
         assert_eq!(status, StatusCode::FORBIDDEN, "{path}");
     }
+}
+
+/// Things that nobody has.
+fn nothings() -> Things {
+    let id = Uuid::now_v7;
+    Things {
+        tenant: Tenant {
+            workspace: id(),
+            workflow: id(),
+        },
+        item: id(),
+        execution: id(),
+        token: id(),
+        alarm: id(),
+        project: format!("p{}", id().simple()),
+        signal: id().to_string(),
+    }
+}
+
+impl Things {
+    /// An answer without what it was asked about.
+    fn taken_out(&self, body: &Value) -> String {
+        let mut body = body.clone();
+        if let Some(problem) = body.as_object_mut() {
+            problem.remove("request_id");
+            problem.remove("instance");
+        }
+        let mut text = body.to_string();
+        let ids = [
+            self.tenant.workspace,
+            self.tenant.workflow,
+            self.item,
+            self.execution,
+            self.token,
+            self.alarm,
+        ];
+        let words = [self.project.clone(), self.signal.clone()];
+        for id in ids.iter().map(Uuid::to_string).chain(words) {
+            text = text.replace(&id, "…");
+        }
+        text
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_foreign_and_what_is_not_there_are_answered_alike() {
+    let scene = Scene::with(&[("HTTP__RATE_LIMIT", "100000")]).await;
+    let (own, foreign) = (things(&scene).await, things(&scene).await);
+    let nothings = nothings();
+    let token = scene.token(Role::Admin, Some(own.tenant.workspace)).await;
+    let mut compared = 0;
+    for operation in &operations(&scene).await {
+        // What is named anew at every request is nobody's in either case.
+        if !things_named(operation) && !operation.path.contains("{project}")
+            || operation.path.contains("/locks")
+            || operation.path.contains("/plans")
+        {
+            continue;
+        }
+        let (foreign_status, foreign_body) = ask(&scene, operation, &foreign, Some(&token)).await;
+        let (status, body) = ask(&scene, operation, &nothings, Some(&token)).await;
+        let place = format!("{} {}", operation.method, operation.path);
+        assert_eq!(foreign_status, status, "{place}: {foreign_body} and {body}");
+        assert_eq!(
+            foreign.taken_out(&foreign_body),
+            nothings.taken_out(&body),
+            "{place}"
+        );
+        compared += 1;
+    }
+    assert!(compared > 30, "{compared}");
+    // Within one's own workspace, naming what is another's.
+    for (path, body) in [
+        (
+            "/v1/executions",
+            json!({ "workspace_id": own.tenant.workspace, "workflow_definition_id": "WORKFLOW" }),
+        ),
+        (
+            "/v1/executions/bulk",
+            json!({ "items": [{ "workspace_id": own.tenant.workspace, "workflow_definition_id": "WORKFLOW" }] }),
+        ),
+    ] {
+        let mut answers = Vec::new();
+        for things in [&foreign, &nothings] {
+            let body = body
+                .to_string()
+                .replace("WORKFLOW", &things.tenant.workflow.to_string());
+            let request = scene.ask(Method::POST, path, Some(&token));
+            let request = request.header("content-type", "application/json").body(body);
+            let (status, body) = answer(request).await;
+            answers.push((status, things.taken_out(&body)));
+        }
+        assert_eq!(answers[0], answers[1], "{path}");
+        assert!(!answers[0].0.is_success(), "{path}");
+    }
+    let trigger = format!("/v1/triggers/{}/other", own.project);
+    let mut answers = Vec::new();
+    for things in [&foreign, &nothings] {
+        let body = json!({ "workflow_definition_id": things.tenant.workflow });
+        let request = scene.ask(Method::PUT, &trigger, Some(&token)).json(&body);
+        let (status, body) = answer(request).await;
+        answers.push((status, things.taken_out(&body)));
+    }
+    assert_eq!(answers[0], answers[1], "{trigger}");
+    assert!(!answers[0].0.is_success(), "{trigger}: {answers:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_cannot_take_the_id_of_a_signal_or_a_key_from_another() {
+    let scene = Scene::with(&[("HTTP__RATE_LIMIT", "100000")]).await;
+    let (attacker, victim) = (things(&scene).await, things(&scene).await);
+    let client = async |things: &Things| {
+        let token = scene.token(Role::Admin, Some(things.tenant.workspace)).await;
+        scene.client(&token)
+    };
+    let (evil, good) = (client(&attacker).await, client(&victim).await);
+    let signal = |things: &Things, payload: &str| wire::NewSignal {
+        id: Some("order-1".to_owned()),
+        payload: Some(serde_json::value::to_raw_value(payload).unwrap()),
+        ..wire::NewSignal::new(&things.project, SIGNAL)
+    };
+    let taken = evil.send_signal(&signal(&attacker, "mine now")).await.unwrap();
+    assert!(!taken.duplicate);
+    let sent = good.send_signal(&signal(&victim, "an order")).await.unwrap();
+    assert_eq!((sent.id.as_str(), sent.duplicate), ("order-1", false));
+    let again = good.send_signal(&signal(&victim, "an order")).await.unwrap();
+    assert!(again.duplicate, "a repeat is known within the project");
+    let other = good.send_signal(&signal(&victim, "another order")).await;
+    assert!(
+        matches!(other, Err(stationmaster_client::Error::Conflict(_))),
+        "{other:?}"
+    );
+    for (client, things) in [(&evil, &attacker), (&good, &victim)] {
+        assert_eq!(client.signal("order-1").await.unwrap().project, things.project);
+        crate::support::eventually("each is routed", async || {
+            let seen = client.signal("order-1").await.unwrap();
+            seen.status == wire::SignalStatus::Routed
+        })
+        .await;
+    }
+    let hidden = evil.signal_of(&victim.project, "order-1").await;
+    assert!(
+        matches!(hidden, Err(stationmaster_client::Error::NotFound(_))),
+        "{hidden:?}"
+    );
+    // Whoever sees both has to say which one he means.
+    let admin = scene.admin().await;
+    let which = admin.signal("order-1").await;
+    assert!(
+        matches!(which, Err(stationmaster_client::Error::Conflict(_))),
+        "{which:?}"
+    );
+    let one = admin.signal_of(&victim.project, "order-1").await.unwrap();
+    assert_eq!(one.project, victim.project);
+
+    let keyed = |things: &Things| wire::Enqueue {
+        idempotency_key: Some("order-1".to_owned()),
+        ..wire::Enqueue::new(things.tenant.workspace, things.tenant.workflow)
+    };
+    let first = evil.enqueue(&keyed(&attacker)).await.unwrap();
+    let second = good.enqueue(&keyed(&victim)).await.unwrap();
+    assert!(!first.duplicate && !second.duplicate && first.id != second.id);
 }
 
 /// What a signal becomes must not look like a change.

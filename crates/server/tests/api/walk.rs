@@ -29,6 +29,7 @@ async fn make_tenant(client: &Client, limit: i32, graph: &str) -> (Uuid, Uuid) {
         (limit, "FREE", false)
     );
     let change = WorkflowChange {
+        run_timeout: None,
         workspace_id: workspace,
         name: Some("nightly".to_owned()),
         task_queue: None,
@@ -98,6 +99,7 @@ async fn what_is_asked_for_runs_waits_with_a_reason_and_ends_as_told() {
     assert_eq!(client.retry(second).await.unwrap().status, ItemStatus::Pending);
 
     let end = Complete {
+        force: false,
         status: CompleteStatus::Failed,
         output: None,
         error: Some(raw(r#"{"message": "the bridge is out"}"#)),

@@ -105,7 +105,7 @@ fn things_are_as_the_document_of_the_api_says() {
     let shown = database.json(&["queue", "show", &item]);
     is(&shown["history"], "Step");
     is(&shown["waiting"], "Waiting");
-    is(&without(shown, &["history", "waiting"]), "QueueItem");
+    is(&without(shown, &["history", "waiting", "obstacle"]), "QueueItem");
     is(&database.json(&["queue", "cancel", &item]), "Cancelled");
     is(&database.json(&["audit", "list"]), "AuditEntry");
     is(

@@ -84,3 +84,32 @@ async fn a_dispatcher_that_continues_as_new_under_load_loses_nothing() {
     assert_eq!(line.open_runs().await, 1);
     assert_eq!(line.story().await, ["fresh"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dispatcher_that_continues_as_new_all_the_time_still_checks_itself() {
+    let line = Line::new().await;
+    let launch = line
+        .launch
+        .clone()
+        .with("DISPATCHERS__CONTINUE_AFTER", "50")
+        .with("DISPATCHERS__BATCH_SIZE", "1")
+        .with("DISPATCHERS__CHECK_INTERVAL", "3s");
+    let _owner = launch.start_ready().await;
+    line.until_owned(1).await;
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < std::time::Duration::from_secs(15) {
+        line.send(5).await;
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let runs = line.runs().await;
+    let mut checks = 0;
+    for run in &runs {
+        checks += line.checks_of(&run.execution.as_ref().unwrap().run_id).await;
+    }
+    println!("{checks} checks in {} runs", runs.len());
+    assert!(
+        checks >= 2,
+        "{checks} checks in 15 s and {} runs, where one is due every 3 s",
+        runs.len()
+    );
+}

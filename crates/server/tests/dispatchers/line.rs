@@ -6,6 +6,7 @@ use temporalio_client::tonic::IntoRequest as _;
 use temporalio_common::protos::temporal::api::common::v1::WorkflowExecution;
 use temporalio_common::protos::temporal::api::enums::v1::{EventType, WorkflowExecutionStatus};
 use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
+use temporalio_common::protos::temporal::api::history::v1::history_event::Attributes;
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use temporalio_common::protos::temporal::api::workflowservice::v1::GetWorkflowExecutionHistoryRequest;
 use uuid::Uuid;
@@ -142,6 +143,16 @@ impl Line {
         .await;
         let at = first.unwrap();
         (at.seconds, at.nanos)
+    }
+
+    /// How often a run has checked itself.
+    pub(crate) async fn checks_of(&self, run_id: &str) -> usize {
+        let events = self.history(run_id).await.into_iter();
+        let activities = events.filter_map(|event| match event.attributes? {
+            Attributes::ActivityTaskScheduledEventAttributes(scheduled) => scheduled.activity_type,
+            _ => None,
+        });
+        activities.filter(|activity| activity.name == "check").count()
     }
 
     async fn history(&self, run_id: &str) -> Vec<HistoryEvent> {

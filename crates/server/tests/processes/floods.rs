@@ -29,8 +29,8 @@ const OLD_WORK: &[&str] = &[
     "set session_replication_role = replica",
     "insert into stationmaster_internal.signals_inbox (id, project, name, payload)
      select 'old-' || n, 'shop', 'order', '{\"of\": \"long ago\"}' from generate_series(1, 300000) n",
-    "insert into stationmaster_internal.signals_settled (signal_id, dispatcher_id, status, epoch, settled_by, settled_at, replays)
-     select 'old-' || n, 'dispatcher-shop-default', 'ROUTED', 1, 'a test', now() - interval '1 hour', 0 from generate_series(1, 300000) n",
+    "insert into stationmaster_internal.signals_settled (signal_key, dispatcher_id, status, epoch, settled_by, settled_at, replays)
+     select stationmaster_internal.signal_key('old-' || n, 'shop'), 'dispatcher-shop-default', 'ROUTED', 1, 'a test', now() - interval '1 hour', 0 from generate_series(1, 300000) n",
     "insert into stationmaster.audit (actor, action, subject, detail)
      select 'somebody', 'workspace.put', 'old-' || n, '{}' from generate_series(1, 100000) n",
     "set session_replication_role = origin",

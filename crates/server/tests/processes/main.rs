@@ -20,6 +20,7 @@ mod failover;
 mod floods;
 mod idle;
 mod kills;
+mod life;
 mod limits;
 mod network;
 mod outages;

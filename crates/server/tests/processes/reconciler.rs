@@ -87,7 +87,10 @@ async fn a_run_that_is_open_although_its_end_was_recorded_is_terminated_and_audi
         .into_iter()
         .find(|row| row.status == "RUNNING")
         .unwrap();
-    command(&database, &["executions", "complete", &ended.id.to_string()]);
+    command(
+        &database,
+        &["executions", "complete", "--force", &ended.id.to_string()],
+    );
     let took = eventually("the run is terminated", async || {
         !temporal.open().await.contains(&ended.id)
     })
@@ -138,7 +141,10 @@ async fn an_execution_completed_by_hand_while_it_starts_stays_completed_and_its_
     database.enqueue(workflow, 1).await;
     let starting = database.the_execution("STARTING").await;
     temporal.until_started(starting.id).await;
-    command(&database, &["executions", "complete", &starting.id.to_string()]);
+    command(
+        &database,
+        &["executions", "complete", "--force", &starting.id.to_string()],
+    );
     proxy.open();
     eventually("the late settlement is refused", async || {
         server.metric("stale_writes_refused_total").await > 0.0

@@ -12,7 +12,7 @@
 )]
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use stationmaster_core::engine::dispatchers::state::{Announcement, Registration, State, Status};
@@ -50,6 +50,9 @@ pub struct Input {
     continue_after: u32,
     #[serde(default)]
     state: Option<State>,
+    /// When it next checks itself, in milliseconds since 1970: a run that continues keeps the time.
+    #[serde(default)]
+    check_at_ms: Option<u64>,
 }
 
 impl Input {
@@ -60,6 +63,7 @@ impl Input {
             evict_batch: request.evict_batch,
             continue_after: request.continue_after,
             state: None,
+            check_at_ms: None,
         }
     }
 }
@@ -98,7 +102,8 @@ impl DispatcherWorkflow {
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Status> {
         let input = ctx.state(|this| this.input.clone());
         let interval = Duration::from_millis(input.check_interval_ms.max(1));
-        let mut timer = ctx.timer(interval);
+        let mut check_at = input.check_at_ms.unwrap_or_else(|| now_ms(ctx) + in_ms(interval));
+        let mut timer = ctx.timer(until(ctx, check_at).min(interval));
         loop {
             if let Turn::Superseded = route(ctx, &input).await? {
                 return Ok(ctx.state(Self::describe));
@@ -106,6 +111,7 @@ impl DispatcherWorkflow {
             if ctx.history_length() > input.continue_after || ctx.continue_as_new_suggested() {
                 let next = Input {
                     state: Some(ctx.state(|this| this.state.clone().continued())),
+                    check_at_ms: Some(check_at),
                     ..input.clone()
                 };
                 ctx.continue_as_new(next, ContinueAsNewOptions::default())?;
@@ -115,6 +121,7 @@ impl DispatcherWorkflow {
                     if let Turn::Superseded = check(ctx, &input).await? {
                         return Ok(ctx.state(Self::describe));
                     }
+                    check_at = now_ms(ctx) + in_ms(interval);
                     timer = ctx.timer(interval);
                 }
                 waited = ctx.wait_condition(|this: &Self| this.state.wants_to_route()) => {
@@ -149,6 +156,23 @@ impl DispatcherWorkflow {
     fn describe(&self) -> Status {
         self.state.status(&self.input.tenure)
     }
+}
+
+/// The time that every replay sees.
+fn now_ms(ctx: &WorkflowContext<DispatcherWorkflow>) -> u64 {
+    let since = ctx
+        .workflow_time()
+        .and_then(|now| now.duration_since(UNIX_EPOCH).ok());
+    in_ms(since.unwrap_or_default())
+}
+
+fn in_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// How long until then; a moment, when it is past.
+fn until(ctx: &WorkflowContext<DispatcherWorkflow>, at_ms: u64) -> Duration {
+    Duration::from_millis(at_ms.saturating_sub(now_ms(ctx)).max(1))
 }
 
 fn options() -> ActivityOptions {

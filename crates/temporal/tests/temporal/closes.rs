@@ -67,6 +67,25 @@ async fn a_completed_run_is_reported_in_time_with_its_output() {
 }
 
 #[tokio::test]
+async fn an_output_beyond_the_limit_stays_with_the_engine_and_is_told_of() {
+    let (server, engine) = server_and_engine().await;
+    let (since, request) = (a_moment_ago(), request());
+    start_running(&engine, &request).await;
+    let large = vec![b'1'; 300 * 1024];
+    Puppet::on(&server.address)
+        .await
+        .complete(&request, "json/plain", &large)
+        .await;
+    let (close, _) = until_reported(&engine, since, request.execution_id).await;
+    assert!(close.output.is_none());
+    let omitted = close.output_omitted.unwrap();
+    assert_eq!(
+        (omitted.size, omitted.encoding.as_str()),
+        (300 * 1024, "json/plain")
+    );
+}
+
+#[tokio::test]
 async fn a_failed_run_is_reported_in_time_with_its_failure() {
     let (server, engine) = server_and_engine().await;
     let (since, request) = (a_moment_ago(), request());

@@ -36,25 +36,45 @@ pub(super) struct Progress {
     /// What is left of a wait that had begun before.
     wait_left: Option<Duration>,
     outputs: Map<String, Value>,
+    /// What is left of the time that the run may take; `None`: it may take for ever.
+    time_left: Option<Duration>,
 }
 
 impl Progress {
     /// Where a run begins: at its first node, or where an earlier claim of it stood.
     pub(super) async fn of(database: &Database, request: &StartRequest) -> Result<Self, db::Error> {
+        let time_left = Self::time_left(database, request).await?;
+        let begun = Self {
+            time_left,
+            ..Self::default()
+        };
         if !request.again {
-            return Ok(Self::default());
+            return Ok(begun);
         }
         let row: Option<(i32, Option<f64>, String)> = sqlx::query_as(statement!("embedded/resume"))
             .bind(request.execution_id)
             .maybe(database)
             .await?;
-        Ok(
-            row.map_or_else(Self::default, |(position, wake_in, outputs)| Self {
-                position: usize::try_from(position).unwrap_or_default(),
-                wait_left: wake_in.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
-                outputs: serde_json::from_str(&outputs).unwrap_or_default(),
-            }),
-        )
+        Ok(row.map_or(begun, |(position, wake_in, outputs)| Self {
+            position: usize::try_from(position).unwrap_or_default(),
+            wait_left: wake_in.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
+            outputs: serde_json::from_str(&outputs).unwrap_or_default(),
+            time_left,
+        }))
+    }
+
+    /// The time counts from the first start, whichever server goes on with the run.
+    async fn time_left(database: &Database, request: &StartRequest) -> Result<Option<Duration>, db::Error> {
+        let Some(timeout) = request.run_timeout else {
+            return Ok(None);
+        };
+        let seconds: f64 = sqlx::query_scalar(statement!("embedded/limit"))
+            .bind(request.execution_id)
+            .bind(request.token)
+            .bind(timeout.as_secs_f64())
+            .one(database)
+            .await?;
+        Ok(Some(Duration::try_from_secs_f64(seconds).unwrap_or_default()))
     }
 }
 
@@ -65,6 +85,7 @@ enum Ended {
         message: String,
     },
     Cancelled,
+    TimedOut,
     /// The claim is not ours any more: say nothing.
     Lost,
 }
@@ -111,6 +132,11 @@ fn close(request: &StartRequest, holder: Option<ServerId>, ended: Ended) -> Opti
             None,
             raw(&json!({ "message": "cancelled" })),
         ),
+        Ended::TimedOut => (
+            CloseStatus::TimedOut,
+            None,
+            raw(&json!({ "message": "the run exceeded the time allowed for it", "type": "TimedOut" })),
+        ),
         Ended::Lost => return None,
     };
     Some(Close {
@@ -119,6 +145,7 @@ fn close(request: &StartRequest, holder: Option<ServerId>, ended: Ended) -> Opti
         holder,
         run_id: None,
         closed_at: None,
+        output_omitted: None,
         status,
         output,
         error,
@@ -135,8 +162,10 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) async fn run(self, progress: Progress) {
+        let time_left = progress.time_left;
         let ended = tokio::select! {
             ended = self.walk(progress) => ended,
+            () = sleep_for(time_left) => Ended::TimedOut,
             () = self.cancel.cancelled() => Ended::Cancelled,
         };
         let mine = {
@@ -295,6 +324,14 @@ impl Run {
                 Err(_) => tokio::time::sleep(Duration::from_millis(250)).await,
             }
         }
+    }
+}
+
+/// Returns after this time; never, when there is none.
+async fn sleep_for(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -172,7 +172,7 @@ async fn tell_of(database: &Database, signal: &mut Option<String>) -> Result<()>
     let Some(id) = signal.as_deref() else {
         return Ok(());
     };
-    let Some(seen) = signals::inspect::show(database, id).await? else {
+    let Some(seen) = signals::inspect::show(database, id, None).await? else {
         return Ok(());
     };
     let Some(execution) = seen.execution_id else {

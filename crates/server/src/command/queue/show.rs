@@ -4,7 +4,7 @@ use anyhow::Result;
 use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{QueueItem, Step, Waiting};
+use stationmaster_client::wire::{Obstacle, QueueItem, Step, Waiting};
 use uuid::Uuid;
 
 use super::super::Context;
@@ -17,6 +17,8 @@ struct Shown {
     item: QueueItem,
     /// Why it waits; null when it does not.
     waiting: Option<Waiting>,
+    /// What keeps its run from going on; null when nothing does that is known.
+    obstacle: Option<Obstacle>,
     history: Vec<Step>,
 }
 
@@ -25,6 +27,7 @@ pub(super) async fn run(id: Uuid, client: &Client, context: &Context) -> Result<
     let shown = Shown {
         item: details.item,
         waiting: details.waiting,
+        obstacle: details.obstacle,
         history: client.queue_history(id).await?.items,
     };
     context.print(&shown, for_people)
@@ -34,6 +37,7 @@ fn for_people(shown: &Shown) -> String {
     let Shown {
         item,
         waiting,
+        obstacle,
         history: steps,
     } = shown;
     let mut rows = details(item);
@@ -45,6 +49,9 @@ fn for_people(shown: &Shown) -> String {
         ];
         // Below the status.
         rows.splice(2..2, why.into_iter().flatten());
+    }
+    if let Some(obstacle) = obstacle {
+        rows.insert(2, ("OBSTACLE", cell(obstacle)));
     }
     format!("{}\n\n{}", fields(rows), history(steps))
 }

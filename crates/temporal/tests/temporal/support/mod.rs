@@ -65,6 +65,7 @@ pub(crate) fn request() -> StartRequest {
         graph: Arc::new(Graph::parse(r#"{"nodes": [{"id": "a"}]}"#).unwrap()),
         input: json("{}"),
         traceparent: None,
+        run_timeout: None,
     }
 }
 
