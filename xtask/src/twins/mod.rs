@@ -79,8 +79,8 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
         [only, names @ ..] if only == "--only" && !names.is_empty() => names,
         _ => bail!("cargo xtask twins [--only NAME ...]"),
     };
-    let named = |twin: &&Twin| wanted.is_empty() || wanted.iter().any(|name| twin.name.contains(name));
-    let chosen: Vec<&Twin> = TWINS.iter().filter(named).collect();
+    let is_asked = |twin: &&Twin| wanted.is_empty() || wanted.iter().any(|name| twin.name.contains(name));
+    let chosen: Vec<&Twin> = TWINS.iter().filter(is_asked).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = TWINS.iter().map(|twin| twin.name).collect();
         bail!("there is no twin {}: {}", wanted.join(" or "), names.join(", "));
