@@ -115,19 +115,19 @@ async fn workers(config: &Config, engine: &TemporalEngine) -> Finding {
         .as_ref()
         .and_then(|url| config.database(url, 1).ok());
     let Some(database) = database else {
-        return Finding::ok(ID, "without a database it is not known what runs");
+        return ok(ID, "without a database it is not known what runs");
     };
     let usual = &config.executions.task_queue;
     let queues = match task_queues(&database, None, usual, Duration::ZERO).await {
         Ok(queues) => queues,
-        Err(error) => return Finding::warning(ID, error.to_string(), "The database's own log may tell more"),
+        Err(error) => return warning(ID, error.to_string(), "The database's own log may tell more"),
     };
     let mut deserted = Vec::new();
     for queue in &queues {
         match engine.is_polled(&queue.name).await {
             Ok(true) => {}
             Ok(false) => deserted.push(format!("{} ({} run)", queue.name, queue.executions)),
-            Err(error) => return Finding::warning(ID, error.reason(), "Ask again"),
+            Err(error) => return warning(ID, error.reason(), "Ask again"),
         }
     }
     if deserted.is_empty() {
@@ -135,9 +135,9 @@ async fn workers(config: &Config, engine: &TemporalEngine) -> Finding {
             "task queues on which executions run: {}, all polled",
             queues.len()
         );
-        return Finding::ok(ID, seen);
+        return ok(ID, seen);
     }
-    Finding::warning(
+    warning(
         ID,
         format!("no worker polls task queue {}", deserted.join(", ")),
         "Start a worker that polls it. What runs there holds its slots until then, or until: stationmaster executions terminate ID",
