@@ -77,10 +77,10 @@ async fn timed(
         sqlx::query(
             "update stationmaster_internal.workspace_capacity set active = max_concurrent, ready = true",
         )
-        .execute(database.pool())
+        .execute(&database.pool())
         .await?;
         sqlx::query("truncate stationmaster_internal.queue_hints")
-            .execute(database.pool())
+            .execute(&database.pool())
             .await?;
     }
     let limit = i32::try_from(waiting)?;
@@ -90,7 +90,7 @@ async fn timed(
                  join stationmaster.workspaces w on w.id = d.workspace_id where w.max_concurrent = $1";
     let free: Vec<(Uuid, Uuid)> = sqlx::query_as(query)
         .bind(limit)
-        .fetch_all(database.pool())
+        .fetch_all(&database.pool())
         .await?;
     let (workspaces, definitions): (Vec<Uuid>, Vec<Uuid>) =
         (0..waiting).map(|n| free[n % free.len()]).unzip();
@@ -100,7 +100,7 @@ async fn timed(
     )
     .bind(workspaces)
     .bind(definitions)
-    .execute(database.pool())
+    .execute(&database.pool())
     .await?;
     fixture::rest(database).await?;
     // One connection, so that its plans are the same all the while.

@@ -102,7 +102,7 @@ async fn in_state(
 ) -> Result<(f64, f64)> {
     let database = Database::new(url, 4)?;
     wipe(&database).await?;
-    sqlx::raw_sql(BARE_TABLE).execute(database.pool()).await?;
+    sqlx::raw_sql(BARE_TABLE).execute(&database.pool()).await?;
     let (limit, work) = match state {
         State::Full => (1, Duration::from_hours(1)),
         State::Asleep | State::Paused | State::Busy => (1_000, Duration::ZERO),
@@ -118,12 +118,12 @@ async fn in_state(
     }
     if matches!(state, State::Paused) {
         sqlx::raw_sql("update stationmaster.workspaces set paused = true")
-            .execute(database.pool())
+            .execute(&database.pool())
             .await?;
     }
     let place: (Uuid, Uuid) =
         sqlx::query_as("select workspace_id, id from stationmaster.workflow_definitions")
-            .fetch_one(database.pool())
+            .fetch_one(&database.pool())
             .await?;
     rest(&database).await?;
     let (mut ours, mut bare) = (0.0, 0.0);

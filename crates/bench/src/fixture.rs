@@ -104,7 +104,7 @@ pub async fn load_items(
                 .map(|n| cycle[n % cycle.len()])
                 .collect::<Vec<_>>(),
         )
-        .execute(database.pool())
+        .execute(&database.pool())
         .await?;
         loaded += some;
         progress(loaded);
@@ -115,7 +115,7 @@ pub async fn load_items(
 /// What loading left to do in the background must not be timed.
 pub async fn rest(database: &Database) -> Result<()> {
     for statement in ["vacuum analyze", "checkpoint"] {
-        sqlx::query(statement).execute(database.pool()).await?;
+        sqlx::query(statement).execute(&database.pool()).await?;
     }
     Ok(())
 }
@@ -128,8 +128,8 @@ pub async fn wipe(database: &Database) -> Result<()> {
                   stationmaster_internal.workspace_capacity, stationmaster_internal.embedded_runs, stationmaster.workspaces,
                   stationmaster.workflow_definitions, stationmaster.workflow_definition_versions cascade",
     )
-    .execute(database.pool())
+    .execute(&database.pool())
     .await?;
-    sqlx::query("vacuum analyze").execute(database.pool()).await?;
+    sqlx::query("vacuum analyze").execute(&database.pool()).await?;
     Ok(())
 }

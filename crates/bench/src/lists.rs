@@ -53,7 +53,7 @@ const BACKLOG: &str = "
 
 /// Makes `rows` items, four of five of them ended.
 pub async fn make(database: &Database, rows: i64, mut progress: impl FnMut(i64)) -> Result<Record> {
-    let pool = database.pool();
+    let pool = &database.pool();
     let workspaces = "insert into stationmaster.workspaces (name, max_concurrent)
                       select 'bench-' || lpad(n::text, 4, '0'), 0 from generate_series(1, $1) n returning id";
     let ids: Vec<Uuid> = sqlx::query_scalar(workspaces)

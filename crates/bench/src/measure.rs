@@ -70,7 +70,7 @@ const SLOT_USE: &str = "
 
 /// Reads what a run showed.
 pub async fn outcome(database: &Database, metrics: &Metrics) -> Result<Outcome> {
-    let pool = database.pool();
+    let pool = &database.pool();
     let (executions, seconds): (i64, f64) = sqlx::query_as(
         "select count(*), coalesce(extract(epoch from max(finished_at) - min(claimed_at)), 0)::double precision
          from stationmaster_internal.executions_finished",

@@ -90,14 +90,14 @@ pub async fn wait_for(
     loop {
         let asked_at = Instant::now();
         let is_over = !sqlx::query_scalar::<_, bool>(question.is_anything_left)
-            .fetch_one(database.pool())
+            .fetch_one(&database.pool())
             .await?;
         let pause = (asked_at.elapsed() * ASKING).max(SOONEST);
         let took = began.elapsed();
         if is_over || Instant::now() >= count_at {
             let counted_at = Instant::now();
             let so_far: i64 = sqlx::query_scalar(question.how_many)
-                .fetch_one(database.pool())
+                .fetch_one(&database.pool())
                 .await?;
             let so_far = usize::try_from(so_far)?;
             count_at = Instant::now() + (counted_at.elapsed() * ASKING).max(COUNT_SOONEST);

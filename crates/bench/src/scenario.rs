@@ -155,7 +155,7 @@ pub async fn starts(
     let (place, metrics) = (Where::Outside(Arc::clone(&engine)), Arc::new(Metrics::new()));
     let stations = start_servers(url, 1, &executions(settings), &place, &metrics).await?;
     wait_for(&database, STARTED, items, |done| progress.at(done)).await?;
-    let seconds: f64 = sqlx::query_scalar(STARTING).fetch_one(database.pool()).await?;
+    let seconds: f64 = sqlx::query_scalar(STARTING).fetch_one(&database.pool()).await?;
     let product = per_second(items, Duration::from_secs_f64(seconds));
     stop_servers(&stations).await;
     progress.part("bare starts again", items / 2);

@@ -12,8 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-use sqlx::pool::PoolConnectionMetadata;
+use parking_lot::{Mutex, RwLock};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::sync::Notify;
@@ -300,39 +299,33 @@ pub(crate) fn word<W: FromStr<Err = crate::words::UnknownWord>>(text: &str) -> R
 /// see [`crate::session`].
 #[derive(Debug, Clone)]
 pub struct Database {
-    pub(crate) pool: PgPool,
-    keepers: PgPool,
+    pub(crate) pool: Pool,
+    keepers: Pool,
     /// Where copies that act for somebody get their connections.
-    pub(crate) requests: PgPool,
+    pub(crate) requests: Pool,
     hosts: Arc<Hosts>,
     /// The same without the pooler in between, where there is one.
     direct: Arc<Hosts>,
     /// Does nothing that is prepared outlive its transaction?
     pub(crate) unprepared: bool,
-    /// Connections from before this moment are dead.
-    silent_until: SilentUntil,
     pub(crate) behalf: Option<Arc<Behalf>>,
     pub(crate) wall: Arc<AtomicBool>,
 }
-
-type SilentUntil = Arc<Mutex<Option<Instant>>>;
 
 impl Database {
     /// Prepares the connections; they are made when first used, so that a database that is away is an error of the call, not
     /// of the start.
     pub fn new(url: &str, max_connections: u32) -> Result<Self, Error> {
         let hosts = Arc::new(Hosts::read(url)?);
-        let silent_until = SilentUntil::default();
         let options = hosts.options().clone().options(SESSION).options(BOUNDS);
-        let pool = pool(&options, max_connections, &silent_until);
+        let pool = Pool::new(&options, max_connections);
         Ok(Self {
-            keepers: self::pool(&options, KEEPERS, &silent_until),
+            keepers: Pool::new(&options, KEEPERS),
             requests: pool.clone(),
             pool,
             direct: Arc::clone(&hosts),
             unprepared: false,
             hosts,
-            silent_until,
             behalf: None,
             wall: Arc::default(),
         })
@@ -341,8 +334,8 @@ impl Database {
     /// Gives so many connections to those who act for somebody, who share those of the program otherwise.
     #[must_use]
     pub fn with_requests(mut self, max_connections: u32) -> Self {
-        let options = self.pool.connect_options();
-        self.requests = pool(&options, max_connections, &self.silent_until);
+        let options = self.pool.get().connect_options();
+        self.requests = Pool::new(&options, max_connections);
         self
     }
 
@@ -389,16 +382,16 @@ impl Database {
             options = options.statement_cache_capacity(0);
         }
         for pool in [&self.pool, &self.keepers, &self.requests] {
-            pool.set_connect_options(options.clone());
+            pool.get().set_connect_options(options.clone());
         }
     }
 
     /// Begins a transaction, as ourselves.
     pub(crate) async fn begin(&self) -> Result<sqlx::Transaction<'static, sqlx::Postgres>, sqlx::Error> {
         match (self.unprepared, self.is_pooled()) {
-            (true, _) => self.pool.begin_with(BEGIN_UNPREPARED).await,
-            (false, true) => self.pool.begin_with(BEGIN_BEHIND_POOLER).await,
-            (false, false) => self.pool.begin().await,
+            (true, _) => self.pool.get().begin_with(BEGIN_UNPREPARED).await,
+            (false, true) => self.pool.get().begin_with(BEGIN_BEHIND_POOLER).await,
+            (false, false) => self.pool.get().begin().await,
         }
     }
 
@@ -410,10 +403,10 @@ impl Database {
         }
     }
 
-    /// The pool.
+    /// The pool, as it is now.
     #[must_use]
-    pub fn pool(&self) -> &PgPool {
-        &self.pool
+    pub fn pool(&self) -> PgPool {
+        self.pool.get()
     }
 
     /// The same database by connections of their own, for what keeps leases alive and nothing that takes long.
@@ -468,7 +461,9 @@ impl Database {
 
     /// What was sent until now is not waited for any longer, and no connection from before is used again.
     pub(crate) fn give_up(&self) {
-        *self.silent_until.lock() = Some(Instant::now());
+        for pool in [&self.pool, &self.keepers, &self.requests] {
+            pool.renew();
+        }
         SILENCE.notify_waiters();
     }
 
@@ -484,39 +479,44 @@ impl Database {
     }
 }
 
-fn pool(options: &PgConnectOptions, max_connections: u32, silent_until: &SilentUntil) -> PgPool {
-    let (coming, going) = (Arc::clone(silent_until), Arc::clone(silent_until));
-    PgPoolOptions::new()
-        .max_connections(max_connections)
-        .acquire_timeout(Duration::from_secs(10))
-        .test_before_acquire(false)
-        .before_acquire(move |_, connection| {
-            let usable = living(&going, &connection);
-            Box::pin(async move { usable.map(|()| true) })
-        })
-        .after_release(move |connection, about| {
-            let usable = living(&coming, &about);
-            let is_suspect = LEFT_AT.lock().is_some_and(|left| left.elapsed() < SUSPECT);
-            Box::pin(async move {
-                usable?;
-                // The pool itself asks as well, but waits for the answer as long as it takes.
-                if is_suspect {
-                    let answer = tokio::time::timeout(RETURN_TIMEOUT, connection.ping()).await;
-                    answer.unwrap_or_else(|_| Err(given_up("it does not answer")))?;
-                }
-                Ok(true)
-            })
-        })
-        .connect_lazy_with(options.clone())
-}
+/// Connections, which can all be exchanged for new ones. The library asks every connection that is given back for a sign of life, and waits
+/// for it as long as it takes: one that falls silent at that moment keeps its place for ever. So when the database was silent the
+/// places are new ones too.
+#[derive(Debug, Clone)]
+pub(crate) struct Pool(Arc<RwLock<PgPool>>);
 
-/// A connection from before the database went silent is dead.
-fn living(silent_until: &SilentUntil, connection: &PoolConnectionMetadata) -> Result<(), sqlx::Error> {
-    let silent_for = silent_until.lock().map(|until| until.elapsed());
-    if silent_for.is_some_and(|silence| connection.age >= silence) {
-        return Err(given_up("it is from before the database went silent"));
+impl Pool {
+    fn new(options: &PgConnectOptions, max_connections: u32) -> Self {
+        let pool = PgPoolOptions::new()
+            .max_connections(max_connections)
+            .acquire_timeout(Duration::from_secs(10))
+            .test_before_acquire(false)
+            .after_release(|connection, _| {
+                let is_suspect = LEFT_AT.lock().is_some_and(|left| left.elapsed() < SUSPECT);
+                Box::pin(async move {
+                    if is_suspect {
+                        let answer = tokio::time::timeout(RETURN_TIMEOUT, connection.ping()).await;
+                        answer.unwrap_or_else(|_| Err(given_up("it does not answer")))?;
+                    }
+                    Ok(true)
+                })
+            });
+        Self(Arc::new(RwLock::new(pool.connect_lazy_with(options.clone()))))
     }
-    Ok(())
+
+    /// As it is now.
+    pub(crate) fn get(&self) -> PgPool {
+        self.0.read().clone()
+    }
+
+    /// Nothing from before is used again, and nobody waits for its place.
+    fn renew(&self) {
+        let mut place = self.0.write();
+        let options = PgConnectOptions::clone(&place.connect_options());
+        let fresh = place.options().clone().connect_lazy_with(options);
+        let old = std::mem::replace(&mut *place, fresh);
+        tokio::spawn(async move { tokio::time::timeout(RETURN_TIMEOUT, old.close()).await });
+    }
 }
 
 fn given_up(why: &'static str) -> sqlx::Error {

@@ -102,7 +102,7 @@ pub async fn wipe(database: &Database) -> Result<()> {
                   stationmaster_internal.occurrences_open, stationmaster_internal.occurrences_finished, stationmaster_internal.occurrence_tries,
                   stationmaster_internal.occurrence_ranges, stationmaster_internal.alarm_events",
     )
-    .execute(database.pool())
+    .execute(&database.pool())
     .await?;
     Ok(())
 }
@@ -114,7 +114,7 @@ async fn load(database: &Database, burst: Burst, receivers: &[Receiver]) -> Resu
         .map(|receiver| format!("http://{}/wake", receiver.address))
         .collect();
     let workspace = "insert into stationmaster.workspaces default values returning id";
-    let workspace: uuid::Uuid = sqlx::query_scalar(workspace).fetch_one(database.pool()).await?;
+    let workspace: uuid::Uuid = sqlx::query_scalar(workspace).fetch_one(&database.pool()).await?;
     let ahead = Duration::from_secs(5) + Duration::from_micros(200) * u32::try_from(burst.alarms)?;
     let began = Instant::now();
     let first: jiff_sqlx::Timestamp = sqlx::query_scalar(
@@ -132,9 +132,9 @@ async fn load(database: &Database, burst: Burst, receivers: &[Receiver]) -> Resu
     .bind(burst.within.as_secs_f64() / f64::from(u32::try_from(burst.alarms)?))
     .bind(targets)
     .bind(i32::try_from(burst.alarms)?)
-    .fetch_one(database.pool())
+    .fetch_one(&database.pool())
     .await?;
-    sqlx::query("vacuum analyze").execute(database.pool()).await?;
+    sqlx::query("vacuum analyze").execute(&database.pool()).await?;
     ensure!(
         began.elapsed() < ahead,
         "loading took {:?}, longer than the {ahead:?} planned for it",

@@ -59,12 +59,12 @@ async fn timed(database: &Database, url: &str, stored: usize) -> Result<Percenti
                                           else now() + interval '1 day' + n * interval '1 second' end, 'bench'
                 from (select id from stationmaster.workspaces limit 1) w, generate_series(1, $1 + $2) n";
     sqlx::query("insert into stationmaster.workspaces default values")
-        .execute(database.pool())
+        .execute(&database.pool())
         .await?;
     sqlx::query(load)
         .bind(i32::try_from(stored)?)
         .bind(i32::try_from(BATCH * ROUNDS)?)
-        .execute(database.pool())
+        .execute(&database.pool())
         .await?;
     rest(database).await?;
     let claims = Claims::new(Database::new(url, 1)?)?;

@@ -130,22 +130,29 @@ async fn template() -> &'static str {
 pub(crate) struct Testbed {
     pub(crate) url: String,
     pub(crate) database: Database,
+    pool: PgPool,
 }
 
 impl Testbed {
+    /// The same database by other connections.
+    pub(crate) fn at(url: &str) -> Self {
+        let database = Database::new(url, 4).unwrap();
+        Self {
+            url: url.to_owned(),
+            pool: database.pool(),
+            database,
+        }
+    }
+
     /// A fresh, migrated database.
     pub(crate) async fn new() -> Self {
         let name = format!("stationmaster_test_{}", Uuid::now_v7().simple());
         create_database(&name, Some(template().await)).await;
-        let url = url_of(&name);
-        Self {
-            database: Database::new(&url, 4).unwrap(),
-            url,
-        }
+        Self::at(&url_of(&name))
     }
 
     pub(crate) fn pool(&self) -> &PgPool {
-        self.database.pool()
+        &self.pool
     }
 
     /// A connection of one's own, for transactions that stay open.

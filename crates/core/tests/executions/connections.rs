@@ -83,10 +83,7 @@ async fn servers_that_lose_all_their_connections_again_and_again_lose_no_work() 
         sqlx::query("select 1").execute(testbed.pool()).await.is_ok()
     })
     .await;
-    let again = Testbed {
-        url: testbed.url.clone(),
-        database: stationmaster_core::db::Database::new(&testbed.url, 2).unwrap(),
-    };
+    let again = Testbed::at(&testbed.url);
     assert_eq!(misplaced_items(&again).await, []);
     assert_eq!(wrong_counters(&again).await, []);
     let twice = "select count(*) from (select from stationmaster_internal.executions_finished group by item_id having count(*) > 1) twice";

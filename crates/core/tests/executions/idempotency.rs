@@ -141,7 +141,7 @@ async fn concurrent_duplicates_make_one_item() {
                         .bind(request.workflow_definition_id);
                     query
                         .bind(request.idempotency_key)
-                        .fetch_one(database.pool())
+                        .fetch_one(&database.pool())
                         .await
                         .unwrap()
                 })

@@ -161,7 +161,11 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 }
                 asked
             };
-            say("Changed", &alter(one.meant(&client).await?, change, &client).await?, context)
+            say(
+                "Changed",
+                &alter(one.meant(&client).await?, change, &client).await?,
+                context,
+            )
         }
         Command::Publish { one, version } => {
             let change = |workspace| WorkflowChange {

@@ -24,6 +24,7 @@ async fn fails(scene: &Scene, client: &Client, tenant: Tenant, words: &str) -> U
     let end = Complete {
         status: CompleteStatus::Failed,
         output: None,
+        force: true,
         error: Some(serde_json::value::to_raw_value(&json!({ "message": words })).unwrap()),
     };
     client.complete(execution, &end).await.unwrap();

@@ -373,6 +373,7 @@ fn nothings() -> Things {
         alarm: id(),
         project: format!("p{}", id().simple()),
         signal: id().to_string(),
+        group: "0123456789abcde".to_owned(),
     }
 }
 

@@ -138,6 +138,26 @@ async fn an_idle_server_that_no_longer_gets_answers_starts_what_comes_then_and_h
     hears_again(|proxy| proxy.half_open(Direction::Answers)).await;
 }
 
+/// With long round trips most connections are just being given back, and asked whether they live.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silences_that_meet_connections_on_their_way_back_cost_no_place_for_good() {
+    let (database, proxy, launch) = by_a_proxy().await;
+    let workflow = database.workflow(4, SHORT).await;
+    let mut server = launch.start_ready().await;
+    for done in 1..6 {
+        proxy.delay(Duration::from_millis(250));
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        proxy.silence();
+        proxy.open();
+        database.enqueue(workflow, 1).await;
+        let took = database.until_count("COMPLETED", done).await;
+        println!("completed {took:?} after silence {done}");
+        assert!(took < AGAIN * 2, "{took:?}\n{}", server.log());
+        eventually("the server is ready", async || server.readiness().await.0 == 200).await;
+    }
+    server.assert_alive();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_host_is_silent_readiness_says_so_and_when_it_is_back_the_server_claims_within_ten_seconds()
 {
