@@ -12,7 +12,7 @@ words! {
     pub enum FailureKind {
         /// An item whose execution could not be started.
         Start = "start",
-        /// An execution that ended FAILED, TERMINATED or TIMED_OUT.
+        /// An execution that ended `FAILED`, `TERMINATED` or `TIMED_OUT`.
         Execution = "execution",
         /// An occurrence of an alarm that no target accepted.
         Occurrence = "occurrence",

@@ -83,7 +83,8 @@ async fn a_key_of_the_callers_own_is_used_as_it_is() {
         Line::Say(
             200,
             "",
-            json!({ "items": 0, "more": false, "dry_run": true }).to_string(),
+            json!({ "items": 0, "more": false, "as_of": "2026-01-31T09:30:00Z", "dry_run": true })
+                .to_string(),
         ),
     ])
     .await;

@@ -67,9 +67,10 @@ impl SharedCloses {
 }
 
 impl SharedCloses {
-    fn rest(&mut self, pause: Duration) -> Next {
+    /// No bell is heard for `pause`; after that one is, and while nothing is open there is nothing to look for without it.
+    fn rest(&mut self, pause: Duration, open: bool) -> Next {
         self.not_before = Some(Instant::now() + pause);
-        Next::After(pause)
+        Next::After(if open { pause } else { pause.max(IDLE) })
     }
 }
 
@@ -102,7 +103,7 @@ impl Pass for SharedCloses {
         let Some(held) = duty::hold(&context.database, &context.presence, DUTY).await? else {
             self.since = None;
             self.swept_at = Some(Instant::now());
-            return Ok(self.rest(if oldest.is_some() { STANDING_BY } else { IDLE }));
+            return Ok(self.rest(STANDING_BY, oldest.is_some()));
         };
         // A new holder goes on where the last one was; a minute covers clocks that differ.
         let beginning = oldest.unwrap_or_else(Timestamp::now) - jiff::SignedDuration::from_mins(1);
@@ -111,11 +112,7 @@ impl Pass for SharedCloses {
         let since = self.since.or(held.position).unwrap_or(beginning);
         let swept = context.engine.closed_since(since).await;
         context.contact.heard(&swept);
-        let mut pause = if oldest.is_some() {
-            context.settings.close_interval
-        } else {
-            IDLE
-        };
+        let mut pause = context.settings.close_interval;
         let (closes, next) = match swept {
             Ok(swept) => swept,
             Err(EngineUnavailable::Throttled(reason)) => {
@@ -126,9 +123,9 @@ impl Pass for SharedCloses {
                     ?pause,
                     "The engine asks for fewer lists; closes are learnt of later"
                 );
-                return Ok(self.rest(pause));
+                return Ok(self.rest(pause, oldest.is_some()));
             }
-            Err(EngineUnavailable::Away(_)) => return Ok(self.rest(pause)),
+            Err(EngineUnavailable::Away(_)) => return Ok(self.rest(pause, oldest.is_some())),
         };
         self.throttled = 0;
         if closes.is_empty() {
@@ -146,7 +143,7 @@ impl Pass for SharedCloses {
             duty::advance(&context.database, DUTY, held, next).await?;
             self.since = Some(next);
         }
-        Ok(self.rest(pause))
+        Ok(self.rest(pause, oldest.is_some()))
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn template() -> String {
         }
         for setting in SETTINGS.iter().filter(|setting| section_of(setting) == section) {
             let name = setting.key.rsplit_once('.').map_or(setting.key, |(_, name)| name);
-            let value = setting.default.map(in_toml).unwrap_or_else(|| "\"\"".to_owned());
+            let value = setting.default.map_or_else(|| "\"\"".to_owned(), in_toml);
             let _ = write!(
                 file,
                 "\n# {}\n# May be {}.\n# {name} = {value}\n",

@@ -394,7 +394,7 @@ impl Things {
             self.token,
             self.alarm,
         ];
-        let words = [self.project.clone(), self.signal.clone()];
+        let words = [self.project.clone(), self.signal.clone(), self.group.clone()];
         for id in ids.iter().map(Uuid::to_string).chain(words) {
             text = text.replace(&id, "…");
         }

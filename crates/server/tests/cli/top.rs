@@ -67,7 +67,7 @@ impl InTerminal {
     #[track_caller]
     fn shows(&self, words: &str) {
         let began = Instant::now();
-        while !self.said.lock().unwrap().contains(words) {
+        while !plain(&self.said.lock().unwrap()).contains(&plain(words)) {
             let said = self.said.lock().unwrap().clone();
             assert!(
                 began.elapsed() < Duration::from_secs(30),
@@ -76,6 +76,22 @@ impl InTerminal {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// Without the words to the terminal, and without blanks: where one is drawn already, the cursor is only moved.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '\u{1b}' {
+            plain.extend((!letter.is_whitespace()).then_some(letter));
+            continue;
+        }
+        // `ESC [ numbers letter`.
+        letters.next();
+        letters.by_ref().find(char::is_ascii_alphabetic);
+    }
+    plain
 }
 
 impl Drop for InTerminal {

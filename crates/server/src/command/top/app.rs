@@ -135,13 +135,11 @@ impl App {
         }
         self.said = None;
         if let Some(act) = self.asked.take() {
-            return match key.code {
-                KeyCode::Char('y' | 'Y') => Wish::Do(act),
-                _ => {
-                    self.say("Nothing was changed.".to_owned());
-                    Wish::Nothing
-                }
-            };
+            if let KeyCode::Char('y' | 'Y') = key.code {
+                return Wish::Do(act);
+            }
+            self.say("Nothing was changed.".to_owned());
+            return Wish::Nothing;
         }
         if self.help {
             self.help = false;

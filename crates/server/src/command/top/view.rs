@@ -61,7 +61,12 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, app: &App) {
             Style::new()
         }
     };
-    let engine = if numbers.engine_up {
+    let engine = if numbers.servers == 0 {
+        Span::styled(
+            "NO SERVER RUNS",
+            Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
+        )
+    } else if numbers.engine_up {
         Span::styled("engine up", Style::new().fg(Color::Green))
     } else {
         Span::styled(
