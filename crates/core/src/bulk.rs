@@ -1,7 +1,7 @@
 //! Bulk operations by filter: many small calls instead of a long one, each of which says where the next one goes on; and a preview.
 //!
 //! What matches is walked in the order of an index, a page at a time, and each page is changed in a transaction of its own. A call
-//! stops after [`BUDGET`] or [`MOST`], whichever comes first, so no caller waits for long and a caller who goes away loses nothing.
+//! stops after half a second or [`MOST`], whichever comes first, so no caller waits for long and a caller who goes away loses nothing.
 //! A preview says when it was made, and whoever acts on it gives that time back: what came later is not swept away.
 
 use std::time::{Duration, Instant};

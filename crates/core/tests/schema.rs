@@ -72,6 +72,8 @@ async fn the_public_schema_holds_what_outsiders_use_and_nothing_else() {
         "dispatchers",
         "event_feed",
         "execution_history",
+        "failure_groups",
+        "failures",
         "plans",
         "projects",
         "signals",
@@ -278,7 +280,7 @@ async fn a_migration_that_has_to_wait_for_a_table_holds_nobody_else_up_for_long(
             "drop table stationmaster.dispatchers, stationmaster_internal.dispatcher_servers, stationmaster_internal.dispatcher_heartbeats,
                  stationmaster.dispatcher_events, stationmaster.projects, stationmaster.triggers, stationmaster_internal.signals_inbox,
                  stationmaster_internal.signals_pending, stationmaster_internal.signals_settled cascade;
-             drop function stationmaster.dispatcher_id cascade;
+             drop function stationmaster.dispatcher_id, stationmaster_internal.signal_key cascade;
              delete from stationmaster_internal._sqlx_migrations where version = 4;
              delete from stationmaster_internal.schema_parts",
         )

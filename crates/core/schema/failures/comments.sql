@@ -11,7 +11,7 @@ comment on index stationmaster_internal.failures_by_signal is 'The same of a sig
 
 comment on view stationmaster.failures is
 'What needs a person: each start that failed for good, each execution that ended FAILED, TERMINATED or TIMED_OUT, each failed occurrence and each dead letter, until it is retried or pruned. What was set aside has set_aside_at.
-Room: failures.';
+Room: failures. Written by: nobody; it shows what triggers have written.';
 comment on column stationmaster.failures.group_id is 'What it has in common with others: failure_groups.id';
 comment on column stationmaster.failures.kind is 'start, execution, occurrence or signal';
 comment on column stationmaster.failures.workspace_id is 'Whose it is; null: a signal of a project that belongs to nobody';
@@ -29,7 +29,7 @@ comment on column stationmaster.failures.note is 'What they wrote; null: nothing
 
 comment on view stationmaster.failure_groups is
 'Failures that need a person, by what they have in common: kind, workspace, workflow or alarm or signal, and the message without its numbers, ids and times.
-Room: failures.';
+Room: failures. Written by: nobody; it shows what triggers have written.';
 comment on column stationmaster.failure_groups.id is 'The group: 15 hexadecimal digits';
 comment on column stationmaster.failure_groups.kind is 'start, execution, occurrence or signal';
 comment on column stationmaster.failure_groups.workspace_id is 'Whose they are; null: signals of a project that belongs to nobody';

@@ -192,6 +192,7 @@ async fn end_behind(
             .bind(workspaces)
             .bind(None::<i32>)
             .bind(None::<Vec<Uuid>>)
+            .bind(nothing())
             .bind(nothing());
         query.fetch_all(&pool).await.unwrap()
     });

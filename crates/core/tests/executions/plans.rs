@@ -70,7 +70,7 @@ const HOT: &[Hot] = &[
         name: "executions/finish",
         statement: include_str!("../../sql/executions/finish.sql"),
         values: "array[NOBODY]::uuid[], array[1], array['DISPATCHED'], array['COMPLETED'], array[null]::text[],
-                 array[null]::text[], array[null]::text[], array[null]::text[], array[0], array[null]::text[], 'x', 0, null, null, null, array[null]::timestamptz[]",
+                 array[null]::text[], array[null]::text[], array[null]::text[], array[0], array[null]::text[], 'x', 0, null, null, null, array[null]::timestamptz[], array[null]::text[]",
         indexes: &["executions_active_pkey", "workspace_capacity_pkey"],
     },
     Hot {
