@@ -150,8 +150,13 @@ impl Stage {
     /// sent away.
     fn pestering(&self, count: usize, first: &str, piece: &'static str) -> JoinSet<()> {
         let mut clients = JoinSet::new();
-        for _ in 0..count {
-            clients.spawn(pester(self.address.clone(), first.to_owned(), piece));
+        for number in 0..count {
+            let (address, first) = (self.address.clone(), first.to_owned());
+            clients.spawn(async move {
+                // They come within a second and not in one instant, which this machine, with their side on it too, could not carry.
+                tokio::time::sleep(Duration::from_millis(number as u64)).await;
+                pester(address, first, piece).await;
+            });
         }
         clients
     }
