@@ -153,8 +153,11 @@ impl Stage {
         for number in 0..count {
             let (address, first) = (self.address.clone(), first.to_owned());
             clients.spawn(async move {
-                // They come within a second and not in one instant, which this machine, with their side on it too, could not carry.
-                tokio::time::sleep(Duration::from_millis(number as u64)).await;
+                // More than there is room for come within a second and not in one instant, which this machine, with their side on it
+                // too, could not carry.
+                if count > CONNECTIONS {
+                    tokio::time::sleep(Duration::from_millis(number as u64)).await;
+                }
                 pester(address, first, piece).await;
             });
         }
