@@ -52,8 +52,9 @@ fn gone_message(reason: EndReason) -> &'static str {
 
 async fn start_run(context: &ExecutionsContext, claim: &Claim, request: &StartRequest) -> Verdict {
     if !may_send(context, claim) {
-        // Somebody else looks after it by now, or soon will.
-        return Verdict::Abandoned;
+        // Nothing was sent. Whoever looks after it by now has another token; otherwise it need not wait until its lease ends.
+        let message = "this server's lease ran out before the start was sent".to_owned();
+        return Verdict::Released { message };
     }
     if let Some(reason) = context.contact.breaker.reason() {
         return Verdict::Released { message: reason };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::{Connection as _, Executor as _};
+use sqlx::{Connection as _, Executor as _, PgConnection};
 use stationmaster_core::engine::{CloseStatus, Engine};
 use stationmaster_core::executions::Settings;
 use stationmaster_core::id::{ExecutionId, ItemId};
@@ -330,6 +330,46 @@ async fn a_server_whose_row_was_taken_away_comes_back_under_a_new_id() {
     eventually("it has a new id", async || server.id() != old).await;
     let item = testbed.enqueue(tenant).await;
     testbed.reaches(item, "COMPLETED").await;
+    server.stop().await;
+}
+
+/// A claim that was on its way while the lease ran out is made under the old id, when nobody looks after that id any more: the
+/// server itself gives it back, and it does not wait until its lease ends.
+#[tokio::test]
+async fn what_was_claimed_under_an_id_that_has_lapsed_is_given_back_at_once() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    let server = testbed.server(brisk()).await;
+    let old = server.id();
+    let mut application = PgConnection::connect(&testbed.url).await.unwrap();
+    let mut enqueue = application.begin().await.unwrap();
+    let looks = "lock table stationmaster_internal.queue_pending in access exclusive mode";
+    enqueue.execute(looks).await.unwrap();
+    eventually("a claim is on its way", async || {
+        let waiting = "select count(*) from pg_stat_activity
+                       where datname = current_database() and wait_event_type = 'Lock' and query like '%next_due_in%'";
+        testbed.number(waiting).await > 0
+    })
+    .await;
+    testbed
+        .run("update stationmaster_internal.servers set lease_until = now() - interval '1 s'")
+        .await;
+    eventually("it has a new id", async || server.id() != old).await;
+    // As recovery does, which may wait for the same lock here.
+    testbed
+        .run("delete from stationmaster_internal.servers where lease_until <= now()")
+        .await;
+    let item: Uuid = sqlx::query_scalar("select stationmaster.enqueue_execution($1, $2)")
+        .bind(tenant.0)
+        .bind(tenant.1)
+        .fetch_one(&mut *enqueue)
+        .await
+        .unwrap();
+    enqueue.commit().await.unwrap();
+    within(Duration::from_secs(10), "it has run", async || {
+        testbed.outcome(ItemId(item)).await == "COMPLETED"
+    })
+    .await;
     server.stop().await;
 }
 
