@@ -3,10 +3,10 @@
 use std::io::Write as _;
 
 use anyhow::Result;
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::cli::Cli;
+use crate::cli::tree;
 
 /// For which shell.
 #[derive(Debug, Args)]
@@ -18,7 +18,7 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn run(args: &CompletionsArgs) -> Result<()> {
     // Into memory first: the generator panics when its reader goes away.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "stationmaster", &mut script);
+    clap_complete::generate(args.shell, &mut tree(), "stationmaster", &mut script);
     std::io::stdout().write_all(&script)?;
     Ok(())
 }

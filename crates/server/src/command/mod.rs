@@ -26,9 +26,11 @@ pub(crate) mod dispatchers;
 pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod engine;
+pub(crate) mod examples;
 pub(crate) mod executions;
 pub(crate) mod failures;
 mod follow;
+mod guards;
 mod inspection;
 pub(crate) mod locks;
 pub(crate) mod man;
@@ -40,6 +42,7 @@ pub(crate) mod queue;
 pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod signals;
+mod times;
 pub(crate) mod tokens;
 pub(crate) mod top;
 pub(crate) mod triggers;
@@ -51,7 +54,8 @@ pub(crate) use context::Context;
 
 /// Carries out a command.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
-    let context = Context::new((cli.format(), cli.width()), cli.target, cli.flags);
+    cli.looks().keep();
+    let context = Context::new(cli.format(), cli.target, cli.flags);
     match cli.command {
         Command::Serve(args) => serve::run(&args, &context).await,
         Command::Dev(args) => dev::run(&args, &context).await,

@@ -11,6 +11,7 @@ mod doctor;
 mod errors;
 mod languages;
 mod locks;
+mod looks;
 mod names;
 mod remote;
 mod remote_lanes;
