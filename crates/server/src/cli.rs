@@ -362,6 +362,7 @@ mod tests {
             "URL" => "http://127.0.0.1:7373".to_owned(),
             "DURATION" => "5m".to_owned(),
             "ROLE" => "viewer".to_owned(),
+            "SHELL" => "bash".to_owned(),
             other => other.to_owned(),
         };
         line.split(' ').map(word).collect::<Vec<_>>().join(" ")
@@ -425,6 +426,49 @@ mod tests {
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         assert!(read_ones > 30, "only {read_ones} hints were found");
+    }
+
+    /// A noun and a verb that are there, or a noun alone: that a page may speak of.
+    fn is_a_command(line: &str) -> bool {
+        let mut root = tree();
+        root.build();
+        let mut at = Some(&root);
+        for word in line.split(' ') {
+            at = at.and_then(|command| command.find_subcommand(word));
+        }
+        at.is_some()
+    }
+
+    #[test]
+    fn every_command_that_a_page_speaks_of_can_be_read() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let pages = |folder: &str| {
+            std::fs::read_dir(root.join(folder))
+                .unwrap()
+                .flatten()
+                .map(|entry| entry.path())
+        };
+        let pages = pages(".").chain(pages("docs")).chain(pages("docs/guides"));
+        let (mut spoken_of, mut wrong) = (0, Vec::new());
+        for page in pages.filter(|page| page.extension().is_some_and(|kind| kind == "md")) {
+            let text = std::fs::read_to_string(&page).unwrap();
+            // Blocks are run by another test.
+            let prose = text.split("```").step_by(2).collect::<String>();
+            for line in prose
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .filter_map(|code| code.strip_prefix("stationmaster "))
+            {
+                spoken_of += 1;
+                let line = line.replace(" …", "").replace('\n', " ");
+                if !is_a_command(&line) && read(&filled(&line)).is_err() {
+                    wrong.push(format!("{}: stationmaster {line}", page.display()));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(spoken_of > 40, "only {spoken_of}");
     }
 
     #[test]

@@ -97,7 +97,10 @@ const EXAMPLES: &[Examples] = &[
             "queue list --search 'not found' -o wide",
         ],
     ),
-    ("queue show", &["queue show 0199a0de"]),
+    (
+        "queue show",
+        &["queue show 0199a0de", "queue show --workspace shop"],
+    ),
     ("queue cancel", &["queue cancel 0199a0de --note 'ordered twice'"]),
     ("queue retry", &["queue retry 0199a0de"]),
     (

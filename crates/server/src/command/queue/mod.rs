@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// The items there are, newest first
     List(ListArgs),
     /// One item: why it waits, who is in its way, and its history
-    Show(One),
+    Show(show::ShowArgs),
     /// Cancel an item: at once when it waits, through the engine when it runs
     Cancel(cancel::CancelArgs),
     /// Put an item that ended badly back into the queue
@@ -94,9 +94,9 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::Add(args) => add::run(args, context).await,
         Command::List(args) => list(args, context).await,
-        Command::Show(one) => {
+        Command::Show(args) => {
             let client = context.client().await?;
-            show::run(one.meant(&client).await?, &client, context).await
+            show::run(args.meant(&client).await?, &client, context).await
         }
         Command::Cancel(args) => cancel::cancel(&args, &context.client().await?, context).await,
         Command::Retry(one) => {
