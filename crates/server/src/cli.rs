@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    alarms, apply, audit, bench, completions, config as show_config, contexts, dev, dispatchers, docs,
-    doctor, engine, examples, executions, failures, locks, man, migrate, plans, queue, serve, servers,
+    alarms, apply, audit, bench, complete, completions, config as show_config, contexts, dev, dispatchers,
+    docs, doctor, engine, examples, executions, failures, locks, man, migrate, plans, queue, serve, servers,
     signals, tokens, top, triggers, workflows, workspaces,
 };
 use crate::config::{Flags, TargetFlags};
@@ -148,6 +148,10 @@ pub(crate) enum Command {
 
     /// Print the completions of a shell
     Completions(completions::CompletionsArgs),
+
+    /// Say which names fit where somebody types
+    #[command(name = "__complete", hide = true)]
+    Complete(complete::CompleteArgs),
 
     /// Write the pages for `man`
     Man(man::ManArgs),

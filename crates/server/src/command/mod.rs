@@ -17,6 +17,7 @@ pub(crate) mod audit;
 pub(crate) mod bench;
 mod bench_api;
 mod bulk;
+pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod context;
@@ -82,6 +83,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Dispatchers(command) => dispatchers::run(command, &context).await,
         Command::Config(command) => config::run(&command, &context),
         Command::Contexts(command) => contexts::run(command, &context),
+        Command::Complete(args) => complete::run(&args).await,
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(args, &context),
         Command::Docs(command) => docs::run(&command, &context).await,

@@ -6,6 +6,7 @@ mod alarm_walk;
 mod alarms;
 mod apply;
 mod bench;
+mod completion;
 mod contexts;
 mod doctor;
 mod errors;
