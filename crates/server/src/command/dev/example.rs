@@ -25,6 +25,35 @@ const TENANTS: [(&str, &str, u128); 3] = [
     ("globex", "PRO", 2),
     ("initech", "ENTERPRISE", 3),
 ];
+/// What to look at first, and what to try: it has five commands, and names for everything.
+pub(super) const TOUR: &[(&str, &str)] = &[
+    (
+        "stationmaster workspaces list",
+        "who uses how many slots, and how much waits",
+    ),
+    (
+        "stationmaster queue show --workspace acme",
+        "why its newest item waits, and who holds the slot",
+    ),
+    (
+        "stationmaster workspaces set acme --limit 4",
+        "takes effect at once",
+    ),
+    (
+        "stationmaster failures",
+        "what needs a person, by what it has in common",
+    ),
+    (
+        "stationmaster alarms show acme.pulse",
+        "when it fires next, and what became of it so far",
+    ),
+];
+/// It fails, so that there is something to see to.
+const REFUND: u128 = 9;
+const REFUND_GRAPH: &str = r#"{"nodes": [{"id": "look-up", "type": "wait", "seconds": 0.4},
+                                         {"id": "pay", "type": "fail", "message": "order 8812 not found"}],
+                               "edges": [{"from": "look-up", "to": "pay"}]}"#;
+const REFUND_EVERY: u32 = 30;
 const GRAPH: &str = r#"{"nodes": [{"id": "fetch", "type": "wait", "seconds": 0.8},
                                   {"id": "work", "type": "wait", "seconds": 1.7},
                                   {"id": "report", "type": "noop"}],
@@ -61,8 +90,8 @@ pub(super) fn start(database: Database) -> JoinHandle<()> {
             return;
         }
         println!(
-            "The example: three workspaces enqueue more than their plans allow at once, two alarms fire, and now and then a \
-             signal starts one more."
+            "The example: three workspaces enqueue more than their plans allow at once, two alarms fire, now and then a \
+             signal starts one more, and a refund fails."
         );
         let (mut beats, mut signal) = (0, None);
         loop {
@@ -93,6 +122,14 @@ async fn make(database: &Database) -> Result<()> {
             catalogue::add_version(database, definition_id(number), GRAPH).await?;
         }
     }
+    let refund = WorkflowChange {
+        name: Some("refund".to_owned()),
+        ..WorkflowChange::of(workspace_id(2).0)
+    };
+    let refund = catalogue::put_definition(database, definition_id(REFUND), refund, None).await?;
+    if refund.current_version.is_none() {
+        catalogue::add_version(database, definition_id(REFUND), REFUND_GRAPH).await?;
+    }
     let place = Place {
         project: PROJECT,
         task_queue: None,
@@ -111,6 +148,7 @@ async fn make(database: &Database) -> Result<()> {
 async fn alarms(database: &Database) -> Result<()> {
     let cron = NewAlarm {
         workspace_id: workspace_id(1).0,
+        name: Some("pulse".to_owned()),
         label: "the example's cron alarm".to_owned(),
         cron_expr: Some(CRON.to_owned()),
         timezone: Some("Europe/Zurich".to_owned()),
@@ -135,6 +173,13 @@ async fn beat(database: &Database, beats: u32, signal: &mut Option<String>) -> R
     if beats.is_multiple_of(SIGNAL_EVERY) {
         let sent = send(database, NewSignal::new(PROJECT, SIGNAL), "dev example").await?;
         *signal = Some(sent.id);
+    }
+    if beats.is_multiple_of(REFUND_EVERY) {
+        let refund = Enqueue {
+            priority: 5,
+            ..Enqueue::new(workspace_id(2).0, definition_id(REFUND).0)
+        };
+        enqueue(database, refund, "dev example").await?;
     }
     let mut tenants = Vec::new();
     for (_, _, number) in TENANTS {

@@ -1,15 +1,54 @@
 //! One item: why it waits, who is in its way, and its history.
 
 use anyhow::Result;
+use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{ExpectedStart, Obstacle, QueueItem, SlotHolder, Step, Waiting};
+use stationmaster_client::wire::{
+    ExpectedStart, ItemStatus, Noun, Obstacle, QueueItem, QueueQuery, Reference, SlotHolder, Step, Waiting,
+};
 use uuid::Uuid;
 
 use super::super::Context;
 use super::super::inspection::history;
+use super::super::names::{self, reference};
+use crate::failure::{Kind, Refusal};
 use crate::output::{age, cell, details, fields, moment};
+
+/// Which item.
+#[derive(Debug, Args)]
+#[group(required = true)]
+pub(crate) struct ShowArgs {
+    /// The item
+    #[arg(value_parser = reference)]
+    id: Option<Reference>,
+    /// The newest item of this workspace that waits, or else its newest
+    #[arg(long, value_name = "NAME", value_parser = reference)]
+    workspace: Option<Reference>,
+}
+
+impl ShowArgs {
+    pub(super) async fn meant(&self, client: &Client) -> Result<Uuid> {
+        if let Some(id) = &self.id {
+            return names::one(client, Noun::Item, None, id).await;
+        }
+        let workspace = names::workspace_asked(client, self.workspace.as_ref()).await?;
+        for status in [Some(ItemStatus::Pending), None] {
+            let query = QueueQuery {
+                workspace_id: workspace.map(Reference::from),
+                status,
+                limit: Some(1),
+                ..QueueQuery::default()
+            };
+            if let Some(item) = client.queue(&query).await?.items.first() {
+                return Ok(item.id);
+            }
+        }
+        let advice = "See which there are: stationmaster queue list";
+        Err(Refusal::new(Kind::NotFound, "the workspace has no item at all", advice).into())
+    }
+}
 
 #[derive(Serialize)]
 struct Shown {
