@@ -89,7 +89,7 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     println!("  stop         Ctrl-C; the data stays\n");
     let example = (!args.no_example && config.dev.example).then(|| example::start(running.database.clone()));
     let patience = config.shutdown_timeout;
-    let result = running.until_told_to_stop(patience).await;
+    let result = running.until_told_to_stop(patience, None).await;
     telemetry.finish().await;
     if let Some(example) = example {
         example.abort();
