@@ -39,6 +39,11 @@ pub(crate) const PGBOUNCER_SETTING: &str = "STATIONMASTER_TEST_PGBOUNCER";
 /// The setting by which a user names the library that bends clocks.
 pub(crate) const FAKETIME_SETTING: &str = "STATIONMASTER_TEST_FAKETIME";
 
+/// The setting by which a user names Prometheus.
+pub(crate) const PROMETHEUS_SETTING: &str = "STATIONMASTER_TEST_PROMETHEUS";
+/// The setting by which a user names Prometheus' tool.
+pub(crate) const PROMTOOL_SETTING: &str = "STATIONMASTER_TEST_PROMTOOL";
+
 /// The setting by which a user names a Python that has psycopg.
 pub(crate) const PSYCOPG_SETTING: &str = "STATIONMASTER_TEST_PSYCOPG";
 
@@ -123,6 +128,24 @@ pub(crate) const FAKETIME: Component = Component {
              STATIONMASTER_TEST_FAKETIME",
 };
 
+/// Scrapes servers and answers the queries of the dashboard; the path is the program.
+pub(crate) const PROMETHEUS: Component = Component {
+    name: "Prometheus",
+    find: |_| find_program(PROMETHEUS_SETTING, "prometheus"),
+    install: |_| apt::install(&["prometheus"]),
+    remedy: "Install it by hand (Debian, Ubuntu: apt-get install prometheus; macOS: brew install prometheus), or name it in \
+             STATIONMASTER_TEST_PROMETHEUS",
+};
+
+/// Checks alerts and metrics, and comes with Prometheus; the path is the program.
+pub(crate) const PROMTOOL: Component = Component {
+    name: "promtool",
+    find: |_| find_program(PROMTOOL_SETTING, "promtool"),
+    install: |_| apt::install(&["prometheus"]),
+    remedy: "It comes with Prometheus: install that by hand (Debian, Ubuntu: apt-get install prometheus; macOS: brew install prometheus), or \
+             name it in STATIONMASTER_TEST_PROMTOOL",
+};
+
 /// For the example in Python; the path is a Python that has it.
 pub(crate) const PSYCOPG: Component = Component {
     name: "Python with psycopg",
@@ -133,7 +156,7 @@ pub(crate) const PSYCOPG: Component = Component {
 };
 
 /// What `setup` provides: everything that a test needs.
-const NEEDED_BY_TESTS: [&Component; 7] = [
+const NEEDED_BY_TESTS: [&Component; 9] = [
     &POSTGRES,
     &TEMPORAL,
     &REDIS,
@@ -141,6 +164,8 @@ const NEEDED_BY_TESTS: [&Component; 7] = [
     &FAKETIME,
     &SCHEMATHESIS,
     &PSYCOPG,
+    &PROMETHEUS,
+    &PROMTOOL,
 ];
 
 /// Finds or installs everything.

@@ -1,5 +1,5 @@
 //! What is handed out: the binary without anything that only debuggers read, and beside it a file with all of that. Debuggers
-//! and profilers find the file by its name, which the binary carries.
+//! and profilers find the file by its name, which the binary carries. And what packages hold besides: pages for `man`, completions of shells.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -9,6 +9,13 @@ use anyhow::{Context as _, Result, bail};
 use crate::repository::{self, Repository, words};
 
 const HOW: &str = "objcopy belongs to binutils (Debian and Ubuntu: apt-get install binutils)";
+
+/// Shells, and the files in which they look for completions.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "stationmaster.bash"),
+    ("zsh", "_stationmaster"),
+    ("fish", "stationmaster.fish"),
+];
 
 /// Builds with the profile that is named, or `dist`.
 pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
@@ -21,7 +28,19 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
         _ => bail!("cargo xtask dist [--profile NAME]"),
     };
     let arguments = ["build", "--package", "stationmaster", "--profile", profile];
-    carry_out(repository.cargo().args(arguments))?;
+    let commit = repository::printed(Command::new("git").current_dir(&repository.root).args([
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+    ]));
+    let commit = commit.unwrap_or_else(|_| "unknown".to_owned());
+    carry_out(
+        repository
+            .cargo()
+            .args(arguments)
+            .env("STATIONMASTER_COMMIT", commit),
+    )?;
     let built = repository.target.join(folder).join("stationmaster");
     let out = repository.target.join("handed-out");
     std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
@@ -33,6 +52,13 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
     link.current_dir(&out)
         .args(["--add-gnu-debuglink=stationmaster.debug", "stationmaster"]);
     carry_out(&mut link)?;
+    carry_out(Command::new(&binary).arg("man").arg("--out").arg(out.join("man")))?;
+    let completions = out.join("completions");
+    std::fs::create_dir_all(&completions)?;
+    for (shell, file) in COMPLETIONS {
+        let text = repository::printed(Command::new(&binary).args(["completions", shell]))?;
+        std::fs::write(completions.join(file), text)?;
+    }
     for file in [&binary, &symbols] {
         let megabytes = file.metadata()?.len() / 1_000_000;
         println!("{} ({megabytes} MB)", file.display());

@@ -26,7 +26,7 @@ use crate::repository::Repository;
 const HELP: &str = "\
 cargo xtask <command>
 
-  setup           find what the tests need (PostgreSQL, Temporal, Redis, PgBouncer, a fuzzer, psycopg), install what is missing
+  setup           find what the tests need (PostgreSQL, Temporal, Redis, PgBouncer, Prometheus, a fuzzer, psycopg), install what is missing
   test [args]     setup, then all tests against a throw-away PostgreSQL; args go to `cargo test`
   dst             compare the fires around every move of every zone's clock with a scan, for some minutes
   check           what CI runs: format, clippy, documentation, tidy, test, and interop where Java and Maven are

@@ -10,8 +10,9 @@ use anyhow::{Context, Result};
 use stationmaster_postgres::{Binaries, Server, Settings};
 
 use crate::components::{
-    FAKETIME, FAKETIME_SETTING, PGBOUNCER, PGBOUNCER_SETTING, POSTGRES, PSYCOPG, PSYCOPG_SETTING, REDIS,
-    REDIS_SETTING, SCHEMATHESIS, SCHEMATHESIS_SETTING, TEMPORAL, TEMPORAL_SETTING,
+    FAKETIME, FAKETIME_SETTING, PGBOUNCER, PGBOUNCER_SETTING, POSTGRES, PROMETHEUS, PROMETHEUS_SETTING,
+    PROMTOOL, PROMTOOL_SETTING, PSYCOPG, PSYCOPG_SETTING, REDIS, REDIS_SETTING, SCHEMATHESIS,
+    SCHEMATHESIS_SETTING, TEMPORAL, TEMPORAL_SETTING,
 };
 use crate::repository::{self, Repository, code_of};
 
@@ -42,7 +43,7 @@ const PACKAGE_CHOICES: [&str; 2] = ["-p", "--package"];
 /// What the tests find around them. It is gone with this value.
 pub(crate) struct Surroundings {
     server: Server,
-    settings: [(&'static str, PathBuf); 7],
+    settings: [(&'static str, PathBuf); 9],
 }
 
 impl Surroundings {
@@ -57,6 +58,8 @@ impl Surroundings {
             (PGBOUNCER_SETTING, PGBOUNCER.provide(repository)?),
             (FAKETIME_SETTING, FAKETIME.provide(repository)?),
             (PSYCOPG_SETTING, PSYCOPG.provide(repository)?),
+            (PROMETHEUS_SETTING, PROMETHEUS.provide(repository)?),
+            (PROMTOOL_SETTING, PROMTOOL.provide(repository)?),
         ];
         let binaries = Binaries::find(Some(&bin_dir))?;
         let how = Settings {

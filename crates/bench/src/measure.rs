@@ -118,7 +118,7 @@ pub async fn outcome(database: &Database, metrics: &Metrics) -> Result<Outcome> 
     })
 }
 
-const CLAIM_SECONDS: &str = "queue_processing_duration_seconds";
+const CLAIM_SECONDS: &str = "stationmaster_claim_duration_seconds";
 
 /// Percentiles from a histogram of seconds in the format of Prometheus.
 fn histogram(text: &str, name: &str) -> Percentiles {

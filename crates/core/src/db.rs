@@ -116,9 +116,7 @@ pub enum Error {
         found: String,
     },
     /// The tables are not there, or not all of them.
-    #[error(
-        "the database has schema version {found}, this program needs {needed}: run `stationmaster migrate`"
-    )]
+    #[error("{}", other_tables(*.found, *.needed))]
     Schema {
         /// The newest migration applied.
         found: i64,
@@ -148,6 +146,17 @@ pub enum Error {
     /// Something that is not ours to mend is missing or cannot be used; the words say what to do.
     #[error("{0}")]
     Unusable(String),
+}
+
+fn other_tables(found: i64, needed: i64) -> String {
+    if found > needed {
+        return format!(
+            "the tables of this database are of a newer version ({found}) than this program knows ({needed})"
+        );
+    }
+    format!(
+        "the database has schema version {found}, this program needs {needed}: run `stationmaster migrate`"
+    )
 }
 
 impl Error {
@@ -407,6 +416,15 @@ impl Database {
     #[must_use]
     pub fn pool(&self) -> PgPool {
         self.pool.get()
+    }
+
+    /// The pools by name, as they are now; requests have one of their own in a server.
+    pub(crate) fn pools(&self) -> Vec<(&'static str, PgPool)> {
+        let mut pools = vec![("work", self.pool.get()), ("keepers", self.keepers.get())];
+        if !Arc::ptr_eq(&self.pool.0, &self.requests.0) {
+            pools.push(("requests", self.requests.get()));
+        }
+        pools
     }
 
     /// The same database by connections of their own, for what keeps leases alive and nothing that takes long.

@@ -211,6 +211,8 @@ impl Station {
     pub async fn measure(&self) {
         let around = &self.around;
         self.gauges.measure(&around.database, &around.metrics).await;
+        let ready = self.readiness().problems.is_empty();
+        around.metrics.standing.ready(ready);
     }
 
     /// Stops in order: no more claims, what is under way is finished or given back, the server leaves. What is not done

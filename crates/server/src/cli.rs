@@ -17,7 +17,7 @@ use crate::output::{Format, Looks, Times};
 
 /// Durable dispatch: every piece of work leaves once, in time, and only when there is room
 #[derive(Debug, Parser)]
-#[command(name = "stationmaster", version, after_help = failure::EXIT_CODES, arg_required_else_help = true)]
+#[command(name = "stationmaster", version, long_version = crate::version::long(), after_help = failure::EXIT_CODES, arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// Print JSON instead of tables; errors too
     #[arg(long, global = true)]

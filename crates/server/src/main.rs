@@ -7,7 +7,9 @@ mod doctor;
 mod failure;
 mod http;
 mod output;
+mod service;
 mod telemetry;
+mod version;
 mod wiring;
 
 use std::process::ExitCode;

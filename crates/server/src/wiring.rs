@@ -19,8 +19,10 @@ use stationmaster_core::engine::{Engine as _, OtherEngine, record};
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::presence::Presence;
+use stationmaster_core::schema;
 use stationmaster_core::session::Wall;
 use stationmaster_core::station::{Parts, StartError, Station};
+use stationmaster_schedule::zone_data_version;
 use stationmaster_temporal::{
     ClientIdentity, TemporalConfig, TemporalDispatchers, TemporalEngine, TemporalTls,
 };
@@ -30,7 +32,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Engine, Heartbeats, Temporal};
 use crate::failure::{Kind, Refusal};
-use crate::http;
+use crate::service::Manager;
+use crate::{http, version};
 
 /// How long a server takes that was told twice to stop: enough to say goodbye, so that others need not wait for its leases.
 const HURRY: Duration = Duration::from_secs(2);
@@ -59,6 +62,12 @@ pub(crate) async fn start(
     let presence = Presence::new(&config.server_name());
     let (engine, dispatcher_engine) = engine(config, &database, &presence)?;
     let metrics = Arc::new(Metrics::new());
+    metrics.made_from(
+        version::NUMBER,
+        version::COMMIT,
+        &schema::newest().to_string(),
+        zone_data_version(),
+    );
     let locks = Locks::new(
         database.for_requests(),
         config.locks.table.clone(),
@@ -340,7 +349,7 @@ pub(crate) fn temporal(settings: &Temporal, identity: &str) -> TemporalConfig {
 
 impl Running {
     /// Runs until the process is told to stop, then stops in order.
-    pub(crate) async fn until_told_to_stop(self, patience: Duration) -> Result<()> {
+    pub(crate) async fn until_told_to_stop(self, patience: Duration, manager: Option<Manager>) -> Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut told = async || {
@@ -350,15 +359,27 @@ impl Running {
             }
         };
         let unwanted = Arc::clone(&self.station);
+        let alive = async {
+            match &manager {
+                Some(manager) => manager.keep_alive().await,
+                None => std::future::pending().await,
+            }
+        };
+        let mut alive = std::pin::pin!(alive);
         tokio::select! {
             () = told() => {}
             () = unwanted.presence().unwanted() => tracing::info!("Somebody wishes that this server leaves"),
+            () = &mut alive => {}
+        }
+        if let Some(manager) = &manager {
+            manager.stopping();
         }
         tracing::info!("Stopping; told again, this server hurries");
         let station = Arc::clone(&self.station);
         tokio::select! {
             stopped = self.shut_down(patience) => return stopped,
             () = told() => {}
+            () = &mut alive => {}
         }
         tracing::warn!("Told to stop again: hurrying. What is under way is left to its leases");
         station.shut_down(HURRY.min(patience)).await;

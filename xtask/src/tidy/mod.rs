@@ -1,7 +1,9 @@
 //! `cargo xtask tidy`: the house rules that neither the compiler nor clippy knows. A rule is a function from the tree to
 //! what violates it; it reads no file itself, so its tests can show it a tree that breaks it.
 
+mod alerts;
 mod invariants;
+mod logs;
 mod markdown;
 mod rust;
 mod sql;
@@ -19,7 +21,7 @@ use tree::Tree;
 /// A rule: finds what violates it.
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 12] = [
     rust::files_are_short,
     rust::modules_begin_with_a_header,
     rust::nothing_is_unfinished,
@@ -27,7 +29,10 @@ const RULES: [Rule; 9] = [
     sql::files_hold_one_statement,
     sql::files_are_used,
     markdown::links_lead_somewhere,
+    alerts::every_alert_has_a_runbook_and_a_test,
+    alerts::every_metric_that_is_asked_for_is_documented,
     invariants::named_tests_exist,
+    logs::named_lines_are_said,
     twins::edits_fit_and_tests_exist,
 ];
 

@@ -13,7 +13,7 @@ use crate::repository::Repository;
 const SKIPPED: [&str; 3] = [".git", "target", "node_modules"];
 
 /// Endings of the files whose text the rules look at.
-const READ: [&str; 3] = ["rs", "sql", "md"];
+const READ: [&str; 5] = ["rs", "sql", "md", "yml", "json"];
 
 /// All sources. Paths are relative to the root and written with `/`.
 #[derive(Debug, Default)]

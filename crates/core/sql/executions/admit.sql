@@ -30,7 +30,7 @@ with room as (
     delete from stationmaster_internal.queue_pending p
     where p.ctid = any (array(select place from picked where not parked))
     returning p.item_id, p.seq, p.rank, p.workspace_id, p.workflow_definition_id, p.workflow_definition_version_id,
-              p.execution_id, p.attempts, p.recoveries
+              p.execution_id, p.attempts, p.recoveries, p.run_at
 ), moment as materialized (
     -- The moment itself, not that of the transaction's start: it must lie after the end that freed the slot.
     select clock_timestamp() as claimed_at
@@ -63,12 +63,16 @@ with room as (
         filled       = c.filled + (s.found = s.take and c.active + s.admitted >= c.max_concurrent)::integer
     from served s
     where c.workspace_id = s.workspace_id
-    returning c.workspace_id, c.active, c.max_concurrent, s.found = s.take as more
+    returning c.workspace_id, c.active, c.max_concurrent,
+              case when s.found = s.take and c.active >= c.max_concurrent
+                   then exists (select from stationmaster_internal.queue_pending p
+                                where p.workspace_id = c.workspace_id and p.stage = 'ready' and (p.rank, p.seq) > (s.last[1], s.last[2]))
+                   else s.found = s.take end as more
 )
 -- First how the workspaces stand now, then what was admitted.
 select workspace_id, active, max_concurrent, more, null::uuid as execution_id, null::uuid as item_id,
-       null::uuid as workflow_definition_id, null::uuid as workflow_definition_version_id, null::integer as attempts
+       null::uuid as workflow_definition_id, null::uuid as workflow_definition_version_id, null::integer as attempts, null::timestamptz as run_at
 from moved
 union all
-select workspace_id, null, null, null, execution_id, item_id, workflow_definition_id, workflow_definition_version_id, attempts
+select workspace_id, null, null, null, execution_id, item_id, workflow_definition_id, workflow_definition_version_id, attempts, run_at
 from taken

@@ -155,7 +155,15 @@ impl Office {
             .iter()
             .filter(|finding| matches!(finding.class, Class::Stale | Class::Orphan) && finding.act.is_some())
             .count();
-        self.metrics.dispatchers.stale(stale);
+        let duplicates: HashSet<&DispatcherId> = findings
+            .iter()
+            .filter(|finding| finding.owned && matches!(finding.act, Some(Act::Terminate { .. })))
+            .map(|finding| &finding.dispatcher_id)
+            .collect();
+        let seen = (stale, duplicates.len());
+        self.metrics
+            .dispatchers
+            .looked(seen.0, seen.1, problems.is_empty());
         Ok((findings, problems))
     }
 
@@ -349,10 +357,10 @@ impl Pass for Supervise {
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         // The duty is held by renewing it; the work itself is done when it is due.
-        if duty::hold(&self.office.database, &self.presence, DUTY)
-            .await?
-            .is_none()
-        {
+        let held = duty::hold(&self.office.database, &self.presence, DUTY).await;
+        if !matches!(held, Ok(Some(_))) {
+            self.office.metrics.dispatchers.looks_elsewhere();
+            held?;
             self.suspects.clear();
             return Ok(Next::After(BEAT));
         }

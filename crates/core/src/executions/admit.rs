@@ -68,6 +68,8 @@ pub(super) struct AdmittedRow {
     pub(super) workflow_definition_id: Option<DefinitionId>,
     pub(super) workflow_definition_version_id: Option<VersionId>,
     pub(super) attempts: Option<i32>,
+    /// When its time was to come; none: at once.
+    pub(super) run_at: Option<jiff_sqlx::Timestamp>,
 }
 
 #[derive(Default)]

@@ -4,8 +4,10 @@
 //! ([`attention`](crate::attention)). A claim whose answer was lost is given back before the next one.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::admit::{Admission, Admitted, AdmittedRow, Uncertain};
@@ -17,6 +19,7 @@ use crate::db::{self, Read as _, statement};
 use crate::engine::StartRequest;
 use crate::id::{ExecutionId, ItemId, ServerId, Token, WorkspaceId};
 use crate::lane::Claimed;
+use crate::observe::Metrics;
 use crate::retry::Backoff;
 use crate::task::Next;
 
@@ -48,11 +51,28 @@ pub(crate) struct Claim {
     pub(crate) holder: ServerId,
     /// Keeps the lease renewed until the claim is settled or lost.
     pub(crate) _hold: Hold,
+    /// Kept by all that one claim took, until the last of them is settled.
+    pub(crate) batch: Arc<Batch>,
+    /// When it could first start, by the database's clock; `None`: not known.
+    pub(crate) ready_at: Option<Timestamp>,
     /// By our own clock, counted from before the claim was made.
     pub(crate) valid_until: Instant,
     pub(crate) attempts: u32,
     pub(crate) max_attempts: u32,
     pub(crate) work: Work,
+}
+
+/// What one claim took: the time until all of it is settled is what a batch took.
+pub(crate) struct Batch {
+    pub(crate) items: usize,
+    pub(crate) began: Instant,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.metrics.processed(self.began.elapsed());
+    }
 }
 
 /// Can it be started at all?

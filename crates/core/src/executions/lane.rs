@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::ExecutionsContext;
 use super::claim::{Claim, Claimer, Work};
-use super::settle::{Settlement, Verdict, settle};
+use super::settle::{SAY_EACH, Settlement, Verdict, settle};
 use super::start::start;
 use crate::db;
 use crate::engine::Reach;
@@ -72,8 +72,14 @@ impl Lane for ExecutionsLane {
     async fn deliver(&self, claim: Claim) -> Settlement {
         if let Work::Ready(request) = &claim.work {
             trace::link(request.traceparent.as_deref());
+            let (item, execution) = (claim.item_id, claim.execution_id);
+            let (workspace, workflow) = (claim.workspace_id, request.definition_id);
+            if claim.batch.items <= SAY_EACH {
+                tracing::info!(%item, %execution, %workspace, %workflow, "Dispatching queue item");
+            } else {
+                tracing::debug!(%item, %execution, %workspace, %workflow, "Dispatching queue item");
+            }
         }
-        tracing::debug!(item = %claim.item_id, execution = %claim.execution_id, "Dispatching queue item");
         start(&self.context, claim).await
     }
 

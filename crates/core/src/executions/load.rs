@@ -6,11 +6,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use super::admit::AdmittedRow;
-use super::claim::{Claim, Work};
+use super::claim::{Batch, Claim, Work};
 use super::{EndReason, ExecutionsContext};
 use crate::db::{self, Read as _, statement};
 use crate::engine::StartRequest;
@@ -39,6 +40,7 @@ struct Taken {
     definition_id: DefinitionId,
     version_id: VersionId,
     attempts: i32,
+    ready_at: Option<Timestamp>,
     /// An earlier try may have started it.
     again: bool,
 }
@@ -54,9 +56,18 @@ impl Taken {
             definition_id: row.workflow_definition_id?,
             version_id: row.workflow_definition_version_id?,
             attempts: row.attempts?,
+            ready_at: ready_at(item_id, row.run_at),
             again: row.execution_id.is_some(),
         })
     }
+}
+
+/// When an item could first start: when it was made, which ids that the database gives tell, or when its time had come.
+fn ready_at(item: ItemId, run_at: Option<jiff_sqlx::Timestamp>) -> Option<Timestamp> {
+    let (seconds, nanoseconds) = item.0.get_timestamp()?.to_unix();
+    let made = Timestamp::new(i64::try_from(seconds).ok()?, i32::try_from(nanoseconds).ok()?).ok()?;
+    let due = run_at.map(jiff_sqlx::Timestamp::to_jiff);
+    Some(due.map_or(made, |due| due.max(made)))
 }
 
 /// See the module.
@@ -94,6 +105,11 @@ impl Loader {
         let graphs = self.load_graphs(rows.iter().map(|row| row.version_id)).await?;
         let settings = &self.context.settings;
         let valid_until = began + settings.claim_lease;
+        let batch = Arc::new(Batch {
+            items: rows.len(),
+            began,
+            metrics: Arc::clone(&self.context.metrics),
+        });
         let claims = rows.into_iter().map(|row| {
             let known = definitions.get(&row.definition_id);
             let max_attempts = known.and_then(|definition| definition.max_attempts);
@@ -133,6 +149,8 @@ impl Loader {
                 token,
                 holder,
                 _hold: self.context.in_flight.take(row.execution_id, token),
+                batch: Arc::clone(&batch),
+                ready_at: row.ready_at,
                 valid_until,
                 attempts: u32::try_from(row.attempts).unwrap_or_default(),
                 max_attempts: max_attempts

@@ -175,6 +175,9 @@ impl Reconcile {
             );
             let written = finish(&context.database, &ends, "reconciler", context.floor()).await?;
             context.metrics.reconciled(written.done.len());
+            for end in ends.iter().filter(|end| written.done.contains(&end.execution_id)) {
+                context.metrics.finished(end.status);
+            }
             context.bells.queue.ring();
             trouble = written.trouble;
         }

@@ -237,7 +237,11 @@ impl Recover {
         let executions = column(running, |(orphan, _)| orphan.execution_id);
         let tokens = column(running, |(orphan, _)| orphan.token);
         let run_ids = column(running, |(_, run_id)| run_id.as_str());
-        settle::running(&self.context, &executions, &tokens, &run_ids, &[me]).await?;
+        let written = settle::running(&self.context, &executions, &tokens, &run_ids, &[me]).await?;
+        let newly = running.iter().filter(|(orphan, _)| {
+            orphan.state == ExecutionStatus::Starting && written.done.contains(&orphan.execution_id)
+        });
+        self.context.metrics.dispatched(newly.count() as u64);
         Ok(())
     }
 
@@ -270,6 +274,12 @@ impl Recover {
         let mut tries = Tries::new(TRIES);
         loop {
             let written = finish(&context.database, &ends, &context.actor(), context.floor()).await?;
+            for end in ends.iter().filter(|end| written.done.contains(&end.execution_id)) {
+                context.metrics.finished(end.status);
+                if end.reason == Some(EndReason::Quarantined) {
+                    context.metrics.failed(EndReason::Quarantined);
+                }
+            }
             ends.retain(|end| written.busy.contains(&end.execution_id));
             if ends.is_empty() || !tries.again().await {
                 return written.trouble.map_or(Ok(()), Err);

@@ -6,17 +6,19 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::busy::Tries;
 use super::claim::Claim;
 use super::finish::{End, Written, finish};
 use super::{EndReason, ExecutionsContext, WaitsFor};
 use crate::db::{self, Read as _, column, statement};
-use crate::engine::Close;
+use crate::engine::{Close, CloseStatus};
 use crate::id::{ExecutionId, ServerId, Token};
 use crate::task::chain;
 
 /// Above this size a batch is one line in the log instead of a line for each item.
-const SAY_EACH: usize = 20;
+pub(super) const SAY_EACH: usize = 20;
 
 /// Ends of up to so many claims are written claim by claim.
 const APART: usize = 3;
@@ -333,6 +335,12 @@ fn tokens(batch: &[Settlement]) -> Vec<Token> {
     column(batch, |settlement| settlement.claim.token)
 }
 
+/// How long something waited that could start from this moment on.
+fn waited(ready_at: Option<Timestamp>) -> Option<Duration> {
+    let waited = Timestamp::now().duration_since(ready_at?);
+    Some(Duration::try_from(waited).unwrap_or_default())
+}
+
 fn report(context: &ExecutionsContext, over: &[Settlement], written: &Written) {
     let mut dispatched = 0;
     for settlement in over
@@ -342,6 +350,10 @@ fn report(context: &ExecutionsContext, over: &[Settlement], written: &Written) {
         match &settlement.verdict {
             Verdict::Running { .. } | Verdict::Ended(_) => {
                 dispatched += 1;
+                context.metrics.tried(settlement.claim.attempts + 1);
+                if let Some(waited) = waited(settlement.claim.ready_at) {
+                    context.metrics.waited(waited);
+                }
                 if over.len() <= SAY_EACH {
                     tracing::info!(
                         item = %settlement.claim.item_id, execution = %settlement.claim.execution_id,
@@ -352,7 +364,12 @@ fn report(context: &ExecutionsContext, over: &[Settlement], written: &Written) {
                     context.metrics.finished(close.status);
                 }
             }
-            Verdict::Failed { reason, .. } => context.metrics.failed(*reason),
+            Verdict::Failed { reason, attempts, .. } => {
+                context.metrics.failed(*reason);
+                context.metrics.finished(CloseStatus::Failed);
+                let tried = u32::try_from(*attempts).unwrap_or_default();
+                context.metrics.tried(settlement.claim.attempts + tried);
+            }
             Verdict::Retry { .. } => context.metrics.retried(),
             Verdict::Released { .. } => context.metrics.released(),
             Verdict::Abandoned => {}

@@ -28,8 +28,13 @@ const DOUBT_LIMIT: Duration = Duration::from_mins(1);
 pub(crate) async fn start(context: &ExecutionsContext, claim: Claim) -> Settlement {
     let verdict = match &claim.work {
         Work::Gone(reason) => {
-            if *reason == EndReason::WorkspaceGone {
-                tracing::warn!(workspace = %claim.workspace_id, item = %claim.item_id, "Workspace not found");
+            let (workspace, item) = (claim.workspace_id, claim.item_id);
+            match reason {
+                EndReason::WorkspaceGone => tracing::warn!(%workspace, %item, "Workspace not found"),
+                EndReason::DefinitionGone => {
+                    tracing::warn!(%workspace, %item, "Workflow definition not found")
+                }
+                _ => tracing::warn!(%workspace, %item, "Version of the workflow definition not found"),
             }
             Verdict::Failed {
                 reason: *reason,
@@ -61,10 +66,21 @@ async fn start_run(context: &ExecutionsContext, claim: &Claim, request: &StartRe
     }
     let asked_at = Instant::now();
     let outcome = try_start(context, request).await;
-    context.metrics.started(asked_at.elapsed());
+    context.metrics.started(name_of(&outcome), asked_at.elapsed());
     match outcome {
         StartOutcome::InDoubt { message } => resolve_doubt(context, claim, request, message).await,
         outcome => judge(context, claim, outcome),
+    }
+}
+
+/// As the metrics call it.
+fn name_of(outcome: &StartOutcome) -> &'static str {
+    match outcome {
+        StartOutcome::Running { .. } => "running",
+        StartOutcome::Closed(_) => "closed",
+        StartOutcome::Refused { .. } => "refused",
+        StartOutcome::Unavailable { .. } => "unavailable",
+        StartOutcome::InDoubt { .. } => "in_doubt",
     }
 }
 

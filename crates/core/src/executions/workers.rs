@@ -71,11 +71,11 @@ impl Workers {
         if queues.is_empty() {
             return Ok(Some(queues));
         }
-        if duty::hold(&context.database, &context.presence, DUTY)
-            .await?
-            .is_none()
-        {
-            return Ok(Some(Vec::new()));
+        let held = duty::hold(&context.database, &context.presence, DUTY).await;
+        if !matches!(held, Ok(Some(_))) {
+            // Whoever has the duty tells, and nobody else.
+            context.metrics.deserted(None);
+            return held.map(|_| None);
         }
         let mut deserted = Vec::new();
         for queue in queues {
@@ -116,7 +116,7 @@ impl Pass for Workers {
             }
         }
         let executions = deserted.iter().map(|queue| queue.executions).sum();
-        self.context.metrics.deserted(deserted.len(), executions);
+        self.context.metrics.deserted(Some((deserted.len(), executions)));
         self.deserted = deserted.into_iter().map(|queue| queue.name).collect();
         Ok(again)
     }

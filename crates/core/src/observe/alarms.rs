@@ -6,7 +6,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
-use super::{Labelled, Measured, metrics, seconds};
+use super::{Labelled, Measured, metrics, seconds, sizes};
 use crate::alarms::OccurrenceStatus;
 use crate::wake::answer::Class;
 
@@ -14,37 +14,37 @@ metrics! {
     /// What happens to alarms, counted.
     pub(crate) struct AlarmMetrics {
         // From a millisecond to more than an hour.
-        lateness: Histogram = exponential_buckets(0.001, 2.0, 23), "alarm_lateness_seconds",
+        histogram lateness: Histogram = Histogram::new(exponential_buckets(0.001, 2.0, 23)), "stationmaster_alarm_lateness_seconds",
             "Time from the due instant of an occurrence to its first wake";
-        fired: Counter, "alarms_fired",
+        counter fired: Counter, "stationmaster_alarms_fired",
             "Occurrences whose wake was accepted";
-        failed: Labelled<1>, "alarms_failed",
+        counter failed: Labelled<1>, "stationmaster_alarms_failed"["class"],
             "Occurrences that failed for good, by class of answer";
-        wakes: Labelled<1>, "alarm_wakes",
+        counter wakes: Labelled<1>, "stationmaster_alarm_wakes"["class"],
             "Wakes sent, by class of answer";
-        wake_seconds: Histogram = seconds(), "alarm_wake_duration_seconds",
+        histogram wake_seconds: Histogram = seconds(), "stationmaster_alarm_wake_duration_seconds",
             "Time that a target took to answer";
-        retried: Counter, "alarms_retried",
+        counter retried: Counter, "stationmaster_alarms_retried",
             "Wakes that were not accepted and will be tried again";
-        released: Labelled<1>, "alarms_released",
+        counter released: Labelled<1>, "stationmaster_alarms_released"["reason"],
             "Claims given back without a try, by reason";
-        missed: Labelled<1>, "alarms_missed",
+        counter missed: Labelled<1>, "stationmaster_alarms_missed"["status"],
             "Occurrences that will not fire: skipped, or coalesced into another";
-        recovered: Counter, "alarms_recovered",
+        counter recovered: Counter, "stationmaster_alarms_recovered",
             "Wakes taken over from lost servers";
-        auto_paused: Counter, "alarms_auto_paused",
+        counter auto_paused: Counter, "stationmaster_alarms_auto_paused",
             "Alarms paused because their occurrences kept failing, or their target is gone";
-        batch_size: Histogram = exponential_buckets(1.0, 2.0, 12), "alarm_claim_batch_size",
+        histogram batch_size: Histogram = sizes(), "stationmaster_alarm_claim_batch_size",
             "Occurrences taken by a claim";
-        claim_seconds: Histogram = seconds(), "alarm_claim_duration_seconds",
+        histogram claim_seconds: Histogram = seconds(), "stationmaster_alarm_claim_duration_seconds",
             "Time that a claim took";
-        open_targets: Gauge, "alarm_targets_open",
+        gauge open_targets: Gauge, "stationmaster_alarm_targets_open",
             "Wake targets that do not answer and whose wakes are held back";
-        open: Measured, "alarm_occurrences_open",
+        gauge open: Measured, "stationmaster_alarm_occurrences_open",
             "Occurrences due and not settled";
-        late: Measured, "alarm_oldest_due_seconds",
+        gauge late: Measured, "stationmaster_alarm_oldest_due_seconds",
             "How late the longest-waiting alarm is that is due and not claimed";
-        failing: Measured, "alarms_failing",
+        gauge failing: Measured, "stationmaster_alarms_failing",
             "Alarms whose last occurrence failed";
     }
 }

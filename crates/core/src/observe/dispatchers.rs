@@ -6,33 +6,37 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
-use super::{Labelled, Measured, metrics};
+use super::{Labelled, Measured, Told, metrics, tell};
 use crate::signals::DeadReason;
 
 metrics! {
     /// See the module.
     pub(crate) struct DispatcherMetrics {
-        active: Gauge, "dispatcher_active",
+        gauge active: Gauge, "dispatcher_active",
             "Dispatchers that this server owns";
-        stale: Gauge, "dispatcher_stale",
-            "Left-over runs, heartbeats and rows at the supervisor's last look";
-        terminations: Counter, "dispatcher_terminations",
+        gauge stale: Told, "dispatcher_stale",
+            "Left-over runs, heartbeats and rows at the supervisor's last look; told by the server that looks for all";
+        gauge duplicates: Told, "stationmaster_dispatchers_duplicate",
+            "Owned dispatchers of which an older run is still open, at that look; what such a run writes is refused";
+        counter looks: Labelled<1>, "stationmaster_supervisor_looks"["outcome"],
+            "Looks of the supervisor: seen, or in part unanswered (by the engine or the store of heartbeats)";
+        counter terminations: Counter, "dispatcher_terminations",
             "Runs that the supervisor ended";
-        cleanup_errors: Counter, "dispatcher_cleanup_errors",
+        counter cleanup_errors: Counter, "dispatcher_cleanup_errors",
             "Acts of the supervisor that failed and will be tried again";
-        takeovers: Labelled<2>, "dispatcher_takeovers",
+        counter takeovers: Labelled<2>, "stationmaster_dispatcher_takeovers"["kind, outcome"],
             "Dispatchers taken: fresh, handed over, woken by a signal, or after a lease ran out; and whether their run was started";
-        takeover_seconds: Histogram = exponential_buckets(0.05, 2.0, 12), "dispatcher_takeover_duration_seconds",
+        histogram takeover_seconds: Histogram = Histogram::new(exponential_buckets(0.05, 2.0, 12)), "stationmaster_dispatcher_takeover_duration_seconds",
             "From the end of a lease, a hand-over or the making of a dispatcher until its run was started";
-        evictions: Counter, "dispatcher_evictions",
+        counter evictions: Counter, "stationmaster_dispatcher_evictions",
             "Servers taken off a dispatcher's list because they were not heard of";
-        inbox_depth: Measured, "signals_inbox_depth",
+        gauge inbox_depth: Measured, "stationmaster_signals_inbox_depth",
             "Signals that wait to be routed (counted up to 100,000)";
-        inbox_oldest: Measured, "signals_inbox_oldest_age_seconds",
+        gauge inbox_oldest: Measured, "stationmaster_signals_inbox_oldest_age_seconds",
             "Age of the oldest signal that waits";
-        routed: Counter, "signals_routed",
+        counter routed: Counter, "stationmaster_signals_routed",
             "Signals that became queue items";
-        dead: Labelled<1>, "signals_dead",
+        counter dead: Labelled<1>, "stationmaster_signals_dead"["reason"],
             "Signals that were put aside, by reason";
     }
 }
@@ -47,6 +51,9 @@ impl DispatcherMetrics {
                 );
             }
         }
+        for outcome in ["seen", "unanswered"] {
+            drop(self.looks.get_or_create(&[("outcome", outcome)]));
+        }
         for reason in DeadReason::ALL {
             drop(self.dead.get_or_create(&[("reason", reason.as_str())]));
         }
@@ -56,8 +63,19 @@ impl DispatcherMetrics {
         self.active.set(i64::try_from(dispatchers).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn stale(&self, things: usize) {
-        self.stale.set(i64::try_from(things).unwrap_or(i64::MAX));
+    /// What the supervisor saw: left-overs, and dispatchers with an older run beside their own.
+    #[expect(clippy::cast_precision_loss, reason = "far fewer")]
+    pub(crate) fn looked(&self, stale: usize, duplicates: usize, answered: bool) {
+        tell(&self.stale, Some(stale as f64));
+        tell(&self.duplicates, Some(duplicates as f64));
+        let outcome = if answered { "seen" } else { "unanswered" };
+        self.looks.get_or_create(&[("outcome", outcome)]).inc();
+    }
+
+    /// Another server looks for all, or nobody knows who does.
+    pub(crate) fn looks_elsewhere(&self) {
+        tell(&self.stale, None);
+        tell(&self.duplicates, None);
     }
 
     pub(crate) fn terminated(&self) {

@@ -1,5 +1,8 @@
-//! Every metric, in one place: what it is called, what it counts. Telemetry stays apart from logic: the lanes call a
+//! Every metric, in one place: what it is called, what it counts, by which labels. Telemetry stays apart from logic: the lanes call a
 //! method named for what happened and know nothing of registries.
+//!
+//! Names begin with `stationmaster_`, except those that the source designs fixed. A gauge that one server tells for all is there while
+//! that server has the duty, and gone when it has not: whoever does not know says nothing.
 
 pub(crate) mod trace;
 
@@ -8,6 +11,7 @@ use std::time::Duration;
 
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
@@ -15,9 +19,16 @@ use prometheus_client::registry::Registry;
 
 mod alarms;
 mod dispatchers;
+mod format;
+mod requests;
+mod standing;
 
 use alarms::AlarmMetrics;
 use dispatchers::DispatcherMetrics;
+pub use format::Format;
+use requests::RequestMetrics;
+use standing::StandingMetrics;
+pub(crate) use standing::{Connections, Standing};
 
 use crate::engine::CloseStatus;
 use crate::executions::EndReason;
@@ -26,16 +37,57 @@ use crate::executions::EndReason;
 type Labelled<const N: usize> = Family<[(&'static str, &'static str); N], Counter>;
 /// A gauge of a time.
 type Measured = Gauge<f64, AtomicU64>;
+/// A gauge that is there only while somebody tells it.
+type Told = Family<[(&'static str, &'static str); 0], Measured>;
+/// A histogram whose buckets name a trace that fell into them.
+type Traced = HistogramWithExemplars<[(&'static str, String); 1]>;
 
-/// From a millisecond to half a minute.
-fn seconds() -> impl Iterator<Item = f64> {
-    exponential_buckets(0.001, 2.0, 15)
+/// Tells it, or takes it away.
+fn tell(gauge: &Told, value: Option<f64>) {
+    match value {
+        Some(value) => drop(gauge.get_or_create(&[]).set(value)),
+        None => gauge.clear(),
+    }
 }
 
-/// Defines metrics: where each is kept, as what (a histogram with its buckets), how it is called, and what it tells.
+/// From a millisecond to half a minute.
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 15))
+}
+
+/// The same with traces.
+fn traced_seconds() -> Traced {
+    Traced::new(exponential_buckets(0.001, 2.0, 15))
+}
+
+/// From a millisecond to nine hours: what waits may wait for long.
+fn traced_waits() -> Traced {
+    Traced::new(exponential_buckets(0.001, 2.0, 26))
+}
+
+/// Small numbers of things.
+fn sizes() -> Histogram {
+    Histogram::new(exponential_buckets(1.0, 2.0, 12))
+}
+
+/// A metric as the page of the metrics describes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Described {
+    /// As it is asked for: a counter with its `_total`, a histogram without its endings.
+    pub name: &'static str,
+    /// `counter`, `gauge` or `histogram`.
+    pub kind: &'static str,
+    /// Its labels; empty: none.
+    pub labels: &'static str,
+    /// What it tells.
+    pub help: &'static str,
+}
+
+/// Defines metrics: what each is, where it is kept, how it is called (a counter without its `_total`), by which labels, and what it
+/// tells. What is not made by default is made by what follows the `=`.
 macro_rules! metrics {
     ($(#[$about:meta])* $visibility:vis struct $name:ident {
-        $($field:ident: $kind:ty $(= $buckets:expr)?, $metric:literal, $help:literal;)+
+        $($what:ident $field:ident: $kind:ty $(= $make:expr)?, $metric:literal $([$labels:literal])?, $help:literal;)+
     }) => {
         $(#[$about])*
         $visibility struct $name {
@@ -43,81 +95,103 @@ macro_rules! metrics {
         }
 
         impl $name {
+            /// How each is described.
+            pub(super) const TABLE: &'static [$crate::observe::Described] = &[$(
+                $crate::observe::Described {
+                    name: $crate::observe::metrics!(@name $what $metric),
+                    kind: stringify!($what),
+                    labels: concat!($($labels)?),
+                    help: $help,
+                },
+            )+];
+
             /// Metrics that have counted nothing yet, on show in this registry.
             $visibility fn register(registry: &mut prometheus_client::registry::Registry) -> Self {
                 $(
-                    let $field = $crate::observe::metrics!(@new $kind $(, $buckets)?);
+                    let $field: $kind = $crate::observe::metrics!(@new $($make)?);
                     registry.register($metric, $help, <$kind>::clone(&$field));
                 )+
                 Self { $($field,)+ }
             }
         }
     };
-    (@new $kind:ty) => { <$kind>::default() };
-    (@new $kind:ty, $buckets:expr) => { <$kind>::new($buckets) };
+    (@new) => { Default::default() };
+    (@new $make:expr) => { $make };
+    (@name counter $metric:literal) => { concat!($metric, "_total") };
+    (@name $what:ident $metric:literal) => { $metric };
 }
 use metrics;
 
 metrics! {
     /// What happens to items and executions, counted.
     struct QueueMetrics {
-        batch_size: Histogram = exponential_buckets(1.0, 2.0, 12), "queue_processing_batch_size",
+        histogram batch_size: Histogram = sizes(), "queue_processing_batch_size",
             "Items taken by a claim";
-        claim_seconds: Histogram = seconds(), "queue_processing_duration_seconds",
-            "Time that a claim took";
-        start_seconds: Histogram = seconds(), "engine_start_duration_seconds",
+        histogram batch_seconds: Histogram = seconds(), "queue_processing_duration_seconds",
+            "Time from the beginning of a claim until the last of its items was settled";
+        histogram claim_seconds: Histogram = seconds(), "stationmaster_claim_duration_seconds",
+            "Time that a claim of items took";
+        histogram wait_seconds: Traced = traced_waits(), "stationmaster_enqueue_to_dispatch_seconds",
+            "Time from when an item could first start (its enqueue, or its time) until its run was started";
+        histogram attempts: Histogram = Histogram::new([1.0, 2.0, 3.0, 5.0, 10.0, 20.0]), "stationmaster_queue_item_attempts",
+            "Tries that an item took until it was started or failed for good";
+        histogram start_seconds: Traced = traced_seconds(), "stationmaster_engine_start_duration_seconds",
             "Time that the engine took to start a run";
-        dispatched: Counter, "queue_items_dispatched",
+        counter starts: Labelled<1>, "stationmaster_engine_starts"["outcome"],
+            "Starts asked of the engine, by what came of them";
+        counter dispatched: Counter, "queue_items_dispatched",
             "Items whose execution was started";
-        at_capacity: Counter, "queue_items_at_capacity",
+        counter at_capacity: Counter, "queue_items_at_capacity",
             "Claims that left a workspace full with more to do";
-        failed: Labelled<1>, "queue_items_failed",
+        counter failed: Labelled<1>, "queue_items_failed"["reason"],
             "Items that failed for good, by reason";
-        retried: Counter, "queue_items_retried",
+        counter retried: Counter, "stationmaster_queue_items_retried",
             "Starts that the engine refused and that will be tried again";
-        released: Counter, "queue_items_released",
+        counter released: Counter, "stationmaster_queue_items_released",
             "Claims given back without a try";
-        finished: Labelled<1>, "executions_finished",
-            "Executions that ended, by status";
-        recovered: Gauge, "queue_stale_recovery_count",
-            "Claims recovered from lost servers";
-        reconciled: Counter, "executions_reconciled",
+        counter finished: Labelled<1>, "stationmaster_executions_finished"["status"],
+            "Executions that ended, by status, whoever told of it";
+        gauge recovered: Gauge, "queue_stale_recovery_count",
+            "Claims recovered from lost servers since this server started; it only grows";
+        counter reconciled: Counter, "stationmaster_executions_reconciled",
             "Executions whose completion had been lost";
-        resets: Counter, "executions_reset",
+        counter resets: Counter, "stationmaster_executions_reset",
             "Executions whose ended run was reset on the engine: they ran again, beyond the limit if there was no slot";
-        stale_writes: Labelled<1>, "stale_writes_refused",
+        counter stale_writes: Labelled<1>, "stationmaster_stale_writes_refused"["write"],
             "Writes of former holders that changed nothing";
-        counters_mended: Counter, "capacity_counters_mended",
+        counter counters_mended: Counter, "stationmaster_capacity_counters_mended",
             "Capacity counters that differed from their rows (should stay 0)";
-        breaker_open: Gauge, "engine_breaker_open",
+        gauge breaker_open: Gauge, "stationmaster_engine_breaker_open",
             "1 while the engine is away and claims are held back";
-        deserted_queues: Gauge, "task_queues_without_workers",
-            "Task queues on which executions run and which no worker polls, told by the server that looks for all";
-        deserted: Gauge, "executions_without_workers",
-            "Executions that run on such task queues";
-        pending: Measured, "queue_depth",
-            "Items that wait (estimated when very many)";
-        active: Measured, "executions_active",
+        gauge deserted_queues: Told, "stationmaster_task_queues_without_workers",
+            "Task queues on which executions run and which no worker polls; told by the server that looks for all";
+        gauge deserted: Told, "stationmaster_executions_without_workers",
+            "Executions that run on such task queues; told by the server that looks for all";
+        gauge pending: Measured, "stationmaster_queue_depth",
+            "Items that wait, scheduled and parked ones too (estimated when very many)";
+        gauge active: Measured, "stationmaster_executions_active",
             "Executions that hold a slot";
-        oldest_age: Measured, "queue_oldest_age_seconds",
-            "Age of the oldest waiting item";
+        gauge oldest_age: Measured, "stationmaster_queue_oldest_age_seconds",
+            "How long the oldest item waits whose time has come; paused workspaces and workflows do not count";
+        gauge runnable_age: Measured, "stationmaster_queue_runnable_age_seconds",
+            "The same among the heads of queues whose workspace has a free slot: nothing but a server keeps these waiting";
     }
 }
 
 metrics! {
     /// What happens to locks, counted.
     struct LockMetrics {
-        lock_attempts: Counter, "shedlock_acquisition_attempts",
+        counter lock_attempts: Counter, "stationmaster_lock_acquisition_attempts",
             "Times that a lock was asked for";
-        locks_acquired: Counter, "shedlock_acquisitions",
+        counter locks_acquired: Counter, "stationmaster_lock_acquisitions",
             "Locks that were acquired";
-        locks_skipped: Counter, "shedlock_acquisitions_skipped",
+        counter locks_skipped: Counter, "stationmaster_lock_acquisitions_skipped",
             "Locks that somebody else held: skipped, which is no error";
-        lock_failures: Gauge, "shedlock_acquisition_failures",
-            "Locks that could not be asked for because of an error; a lock that is taken does not count here";
-        locks_lost: Counter, "shedlock_locks_lost",
+        gauge lock_failures: Gauge, "shedlock_acquisition_failures",
+            "Locks that could not be asked for because of an error, since this server started; a lock that is taken does not count here";
+        counter locks_lost: Counter, "stationmaster_locks_lost",
             "Locks that ran out or were taken away while their holder was at work";
-        lock_seconds: Histogram = exponential_buckets(0.01, 3.0, 12), "shedlock_hold_seconds",
+        histogram lock_seconds: Histogram = Histogram::new(exponential_buckets(0.01, 3.0, 12)), "stationmaster_lock_hold_seconds",
             "Time for which locks were held";
     }
 }
@@ -130,6 +204,10 @@ pub struct Metrics {
     /// Of dispatchers and signals.
     pub(crate) dispatchers: DispatcherMetrics,
     locks: LockMetrics,
+    /// Of the HTTP API.
+    pub(crate) requests: RequestMetrics,
+    /// What is measured when somebody looks.
+    pub(crate) standing: StandingMetrics,
 }
 
 impl Default for Metrics {
@@ -148,6 +226,8 @@ impl Metrics {
             alarms: AlarmMetrics::register(&mut registry),
             dispatchers: DispatcherMetrics::register(&mut registry),
             locks: LockMetrics::register(&mut registry),
+            requests: RequestMetrics::register(&mut registry),
+            standing: StandingMetrics::register(&mut registry),
             registry,
         };
         metrics.show_zeroes();
@@ -161,6 +241,9 @@ impl Metrics {
         }
         for status in CloseStatus::ALL {
             drop(self.queue.finished.get_or_create(&[("status", status.as_str())]));
+        }
+        for outcome in ["running", "closed", "refused", "unavailable", "in_doubt"] {
+            drop(self.queue.starts.get_or_create(&[("outcome", outcome)]));
         }
         self.alarms.show_zeroes();
         self.dispatchers.show_zeroes();
@@ -178,13 +261,35 @@ impl Metrics {
         }
     }
 
-    /// The text that Prometheus reads.
+    /// Every metric, in the order in which they are shown.
+    pub fn described() -> impl Iterator<Item = &'static Described> {
+        let tables = [
+            QueueMetrics::TABLE,
+            AlarmMetrics::TABLE,
+            DispatcherMetrics::TABLE,
+            LockMetrics::TABLE,
+            RequestMetrics::TABLE,
+            StandingMetrics::TABLE,
+        ];
+        tables.into_iter().flatten()
+    }
+
+    /// The text that Prometheus reads, as it reads it by default.
     #[must_use]
     pub fn render(&self) -> String {
+        self.render_as(Format::Text)
+    }
+
+    /// The text in either format.
+    #[must_use]
+    pub fn render_as(&self, format: Format) -> String {
         let mut text = String::new();
         // Writing into a String does not fail.
         let _ = text::encode(&mut text, &self.registry);
-        text
+        match format {
+            Format::OpenMetrics => text,
+            Format::Text => format::plain(&text),
+        }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
@@ -193,8 +298,34 @@ impl Metrics {
         self.queue.claim_seconds.observe(took.as_secs_f64());
     }
 
-    pub(crate) fn started(&self, took: Duration) {
-        self.queue.start_seconds.observe(took.as_secs_f64());
+    /// All of a claim has been settled, or left to others.
+    pub(crate) fn processed(&self, took: Duration) {
+        self.queue.batch_seconds.observe(took.as_secs_f64());
+    }
+
+    /// The engine was asked to start a run, in the current trace.
+    pub(crate) fn started(&self, outcome: &'static str, took: Duration) {
+        self.queue.starts.get_or_create(&[("outcome", outcome)]).inc();
+        self.queue
+            .start_seconds
+            .observe(took.as_secs_f64(), trace::exemplar(), None);
+    }
+
+    /// An item was started, so long after it first could be, in the current trace.
+    pub(crate) fn waited(&self, waited: Duration) {
+        self.queue
+            .wait_seconds
+            .observe(waited.as_secs_f64(), trace::exemplar(), None);
+    }
+
+    /// An item came to its end in the queue, by being started or not, after so many tries.
+    pub(crate) fn tried(&self, attempts: u32) {
+        self.queue.attempts.observe(f64::from(attempts));
+    }
+
+    /// An execution was ended by somebody's request.
+    pub fn ended_by_request(&self, status: CloseStatus) {
+        self.finished(status);
     }
 
     pub(crate) fn dispatched(&self, items: u64) {
@@ -254,17 +385,24 @@ impl Metrics {
         self.queue.breaker_open.set(i64::from(open));
     }
 
-    pub(crate) fn deserted(&self, task_queues: usize, executions: i64) {
-        self.queue
-            .deserted_queues
-            .set(i64::try_from(task_queues).unwrap_or(i64::MAX));
-        self.queue.deserted.set(executions);
+    /// Task queues without workers and what runs on them; `None`: this server does not know.
+    #[expect(clippy::cast_precision_loss, reason = "far fewer")]
+    pub(crate) fn deserted(&self, found: Option<(usize, i64)>) {
+        tell(
+            &self.queue.deserted_queues,
+            found.map(|(queues, _)| queues as f64),
+        );
+        tell(
+            &self.queue.deserted,
+            found.map(|(_, executions)| executions as f64),
+        );
     }
 
-    pub(crate) fn depth(&self, [pending, active, oldest_age]: [f64; 3]) {
+    pub(crate) fn depth(&self, [pending, active, oldest_age, runnable_age]: [f64; 4]) {
         self.queue.pending.set(pending);
         self.queue.active.set(active);
         self.queue.oldest_age.set(oldest_age);
+        self.queue.runnable_age.set(runnable_age);
     }
 
     pub(crate) fn lock_asked(&self) {

@@ -1,6 +1,6 @@
 //! Traces of others: a span of ours is linked to the one in which the work was asked for.
 
-use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
+use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 /// Links the current span to the trace of whoever asked, when a valid `traceparent` came with the request.
@@ -8,6 +8,14 @@ pub(crate) fn link(traceparent: Option<&str>) {
     if let Some(context) = traceparent.and_then(parse) {
         tracing::Span::current().add_link(context);
     }
+}
+
+/// The trace that the current span belongs to, as an exemplar names it; `None` when it is sent nowhere.
+pub(crate) fn exemplar() -> Option<[(&'static str, String); 1]> {
+    let context = tracing::Span::current().context();
+    let span = context.span();
+    let about = span.span_context();
+    (about.is_valid() && about.is_sampled()).then(|| [("trace_id", about.trace_id().to_string())])
 }
 
 /// A `traceparent` of the W3C: version, trace id, span id, flags, in hexadecimal.

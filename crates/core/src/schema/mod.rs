@@ -6,6 +6,7 @@
 
 pub mod describe;
 mod parts;
+pub mod plan;
 
 use std::collections::HashMap;
 
@@ -16,6 +17,16 @@ use crate::db::{Database, Error, statement, within};
 use parts::{PARTS, Part};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+
+/// The newest version of the tables that this program knows.
+#[must_use]
+pub fn newest() -> i64 {
+    MIGRATIONS
+        .iter()
+        .map(|migration| migration.version)
+        .max()
+        .unwrap_or_default()
+}
 
 /// What a database has of this program's schema.
 #[derive(Debug, Default, sqlx::FromRow)]

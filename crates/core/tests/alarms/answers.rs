@@ -195,7 +195,7 @@ async fn a_failed_occurrence_of_a_series_is_recorded_and_the_series_goes_on() {
     );
     eventually("it shows", async || {
         server.station.measure().await;
-        server.metric("alarms_failing") == 1
+        server.metric("stationmaster_alarms_failing") == 1
     })
     .await;
     bed.receiver.always("/bad", Reply::status(200));
@@ -225,7 +225,7 @@ async fn a_series_that_keeps_failing_is_paused_when_it_asked_for_that() {
         ("paused", "stationmaster")
     );
     eventually("the pause is counted", async || {
-        server.metric("alarms_auto_paused_total") == 1
+        server.metric("stationmaster_alarms_auto_paused_total") == 1
     })
     .await;
     server.stop().await;

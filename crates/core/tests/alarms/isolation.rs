@@ -70,7 +70,7 @@ async fn a_dead_target_trips_its_own_breaker_and_the_rest_fires_when_it_comes_ba
         bed.set(request).await;
     }
     eventually("the breaker is open", async || {
-        server.metric("alarm_targets_open") == 1
+        server.metric("stationmaster_alarm_targets_open") == 1
     })
     .await;
     let held_back = async || {
@@ -94,7 +94,7 @@ async fn a_dead_target_trips_its_own_breaker_and_the_rest_fires_when_it_comes_ba
     })
     .await;
     eventually("the breaker is closed", async || {
-        server.metric("alarm_targets_open") == 0
+        server.metric("stationmaster_alarm_targets_open") == 0
     })
     .await;
     server.stop().await;

@@ -46,7 +46,7 @@ async fn coalesce_wakes_once_for_the_whole_outage() {
     );
     assert!(bed.alarm(id).await.next_fire_at > Some(fired.scheduled_for));
     eventually("what was missed is counted", async || {
-        server.metric("alarms_missed_total{status=\"coalesced\"}") >= 4
+        server.metric("stationmaster_alarms_missed_total{status=\"coalesced\"}") >= 4
     })
     .await;
     server.stop().await;

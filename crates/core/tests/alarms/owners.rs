@@ -60,8 +60,8 @@ async fn past_its_lease_a_wake_is_anothers_and_the_late_settlement_is_refused() 
     let before = bed.occurrences(id).await;
     bed.receiver.let_go();
     let late = async || {
-        slow.metric("stale_writes_refused_total{write=\"alarm\"}")
-            + other.metric("stale_writes_refused_total{write=\"alarm\"}")
+        slow.metric("stationmaster_stale_writes_refused_total{write=\"alarm\"}")
+            + other.metric("stationmaster_stale_writes_refused_total{write=\"alarm\"}")
     };
     eventually("the late settlement is refused", async || late().await == 1).await;
     let after = bed.occurrences(id).await;
@@ -93,8 +93,8 @@ async fn a_late_settlement_changes_nothing_while_the_wake_is_in_the_hands_of_ano
         .await;
     eventually("another has it", async || bed.receiver.arrived() == 2).await;
     let late = async || {
-        slow.metric("stale_writes_refused_total{write=\"alarm\"}")
-            + other.metric("stale_writes_refused_total{write=\"alarm\"}")
+        slow.metric("stationmaster_stale_writes_refused_total{write=\"alarm\"}")
+            + other.metric("stationmaster_stale_writes_refused_total{write=\"alarm\"}")
     };
     eventually("the late settlement is refused", async || late().await == 1).await;
     assert_eq!(bed.statuses(id).await, ["claimed"]);

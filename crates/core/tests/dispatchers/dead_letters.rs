@@ -54,7 +54,7 @@ async fn unknown_and_invalid_signals_are_put_aside_with_their_reasons_and_the_ot
         (2, 3)
     );
     eventually("the dead letter is counted", async || {
-        server.metric(r#"signals_dead_total{reason="unknown_signal"}"#) == 1
+        server.metric(r#"stationmaster_signals_dead_total{reason="unknown_signal"}"#) == 1
     })
     .await;
     server.stop().await;

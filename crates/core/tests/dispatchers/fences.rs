@@ -132,7 +132,11 @@ async fn an_owner_that_was_superseded_notices_writes_nothing_and_counts_it() {
         .await;
     // It hears of it from whichever comes first: its lease, or the run that it would start again.
     eventually("its writes were refused", async || {
-        let refused = |write| server.metric(&format!("stale_writes_refused_total{{write=\"{write}\"}}"));
+        let refused = |write| {
+            server.metric(&format!(
+                "stationmaster_stale_writes_refused_total{{write=\"{write}\"}}"
+            ))
+        };
         refused("lease") + refused("run") == 1
     })
     .await;

@@ -75,11 +75,12 @@ async fn a_dead_owners_dispatcher_is_taken_over_after_its_lease_and_nothing_is_l
     let audited = "select count(*) from stationmaster.audit where action = 'dispatcher.takeover' and subject = 'dispatcher-shop-default'";
     assert_eq!(testbed.number(audited).await, 1);
     eventually("the takeover is counted", async || {
-        standby.metric(r#"dispatcher_takeovers_total{kind="takeover",outcome="started"}"#) == 1
+        standby.metric(r#"stationmaster_dispatcher_takeovers_total{kind="takeover",outcome="started"}"#) == 1
     })
     .await;
     eventually("the dead one is evicted", async || {
         testbed.story().await.contains(&"server_evicted".to_owned())
+            && standby.metric("stationmaster_dispatcher_evictions_total") >= 1
     })
     .await;
     standby.stop().await;

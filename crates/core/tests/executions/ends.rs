@@ -69,7 +69,7 @@ async fn a_run_inside_a_server_is_ended_by_force_and_its_slot_goes_to_the_next()
     assert_eq!(wrong_counters(&testbed).await, []);
     let refused: u64 = servers
         .iter()
-        .map(|server| server.metric("stale_writes_refused_total"))
+        .map(|server| server.metric("stationmaster_stale_writes_refused_total"))
         .sum();
     assert_eq!(refused, 0, "a run that was ended says nothing more");
     for server in servers {

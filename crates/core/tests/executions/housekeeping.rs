@@ -115,7 +115,7 @@ async fn a_counter_that_is_wrong_is_mended_and_reported() {
     testbed.run(&wrong).await;
     let before = testbed.server(brisk()).await;
     eventually("it is mended and counted", async || {
-        before.metric("capacity_counters_mended_total") == 1
+        before.metric("stationmaster_capacity_counters_mended_total") == 1
     })
     .await;
     assert_eq!(wrong_counters(&testbed).await, []);
@@ -133,7 +133,7 @@ async fn a_counter_that_is_wrong_is_mended_and_reported() {
         .unwrap();
     let after = testbed.server(brisk()).await;
     eventually("it is mended and counted", async || {
-        after.metric("capacity_counters_mended_total") == 1
+        after.metric("stationmaster_capacity_counters_mended_total") == 1
     })
     .await;
     assert_eq!(wrong_counters(&testbed).await, []);
@@ -226,10 +226,11 @@ async fn the_gauges_tell_how_much_waits_and_for_how_long() {
     let server = testbed.server(brisk()).await;
     eventually("the gauges are right", async || {
         server.station.measure().await;
-        server.metric("queue_depth") == 5 && server.metric("executions_active") == 2
+        server.metric("stationmaster_queue_depth") == 5
+            && server.metric("stationmaster_executions_active") == 2
     })
     .await;
-    let age = server.metric("queue_oldest_age_seconds");
+    let age = server.metric("stationmaster_queue_oldest_age_seconds");
     assert!((100..130).contains(&age), "{age}");
     server.stop().await;
 }

@@ -134,7 +134,7 @@ async fn a_settlement_that_cannot_be_written_keeps_no_other_waiting() {
     .await;
     let lunch = lock_out(&testbed, locked.0).await;
     engine.let_go();
-    let refused = async || server.metric("engine_start_duration_seconds_count") == 1;
+    let refused = async || server.metric("stationmaster_engine_start_duration_seconds_count") == 1;
     eventually("the start has been refused", refused).await;
     engine.feel(Mood::Willing);
     for _ in 0..10 {

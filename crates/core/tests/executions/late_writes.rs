@@ -54,7 +54,7 @@ async fn a_late_settlement_is_refused(mood: Mood) {
     eventually("the start is under way", async || engine.asked_in_all() == 1).await;
     let thief = take_over(&testbed).await;
     engine.let_go();
-    let refused = async || server.metric("stale_writes_refused_total{write=\"settle\"}") == 1;
+    let refused = async || server.metric("stationmaster_stale_writes_refused_total{write=\"settle\"}") == 1;
     eventually("the late write is counted", refused).await;
     still_held_by(&testbed, item, thief, "STARTING").await;
     assert_eq!(testbed.count("executions_finished").await, 0);
@@ -85,7 +85,7 @@ async fn a_late_failure_ends_nothing() {
     eventually("the start is under way", async || engine.asked_in_all() == 1).await;
     let thief = take_over(&testbed).await;
     engine.let_go();
-    let refused = async || server.metric("stale_writes_refused_total{write=\"settle\"}") == 1;
+    let refused = async || server.metric("stationmaster_stale_writes_refused_total{write=\"settle\"}") == 1;
     eventually("the late write is counted", refused).await;
     still_held_by(&testbed, item, thief, "STARTING").await;
     assert_eq!(server.metric("queue_items_failed_total{reason=\"refused\"}"), 0);
@@ -112,7 +112,7 @@ async fn the_close_of_a_run_that_was_taken_over_ends_nothing_and_is_counted() {
     let text = server.metrics.render();
     let counted = text
         .lines()
-        .any(|line| line.starts_with("stale_writes_refused_total{") && line.ends_with(" 1"));
+        .any(|line| line.starts_with("stationmaster_stale_writes_refused_total{") && line.ends_with(" 1"));
     assert!(counted, "the refused close was not counted:\n{text}");
     server.stop().await;
 }
@@ -253,7 +253,7 @@ async fn a_token_that_was_given_twice_is_refused(mood: Mood) {
     let query = sqlx::query_scalar(change).bind(other);
     let token: i64 = query.fetch_one(testbed.pool()).await.unwrap();
     engine.let_go();
-    let refused = async || server.metric("stale_writes_refused_total{write=\"settle\"}") == 1;
+    let refused = async || server.metric("stationmaster_stale_writes_refused_total{write=\"settle\"}") == 1;
     eventually("the write is refused", refused).await;
     still_held_by(&testbed, item, (other, token), "STARTING").await;
     assert_eq!(wrong_counters(&testbed).await, []);
@@ -281,7 +281,7 @@ async fn an_end_under_a_token_that_another_holder_has_too_ends_nothing() {
     let change = "update stationmaster_internal.executions_active set holder = $1 returning token";
     let query = sqlx::query_scalar(change).bind(other);
     let token: i64 = query.fetch_one(testbed.pool()).await.unwrap();
-    let refused = async || server.metric("stale_writes_refused_total{write=\"close\"}") == 1;
+    let refused = async || server.metric("stationmaster_stale_writes_refused_total{write=\"close\"}") == 1;
     eventually("the end is refused", refused).await;
     still_held_by(&testbed, item, (other, token), "RUNNING").await;
     assert_eq!(wrong_counters(&testbed).await, []);

@@ -20,7 +20,7 @@ async fn an_outage_spends_no_attempts_and_work_goes_on_when_it_ends() {
     engine.feel(Mood::Away);
     let items = testbed.enqueue_many(tenant, 15).await;
     eventually("the breaker is open", async || {
-        server.metric("engine_breaker_open") == 1
+        server.metric("stationmaster_engine_breaker_open") == 1
     })
     .await;
     eventually("nothing is in the servers' hands", async || {
@@ -52,7 +52,7 @@ async fn an_outage_spends_no_attempts_and_work_goes_on_when_it_ends() {
     within(Duration::from_secs(5), "everything runs after the outage", back).await;
     let spent = "select coalesce(max(attempts) + max(recoveries), 0)::bigint from stationmaster_internal.executions_active";
     assert_eq!(testbed.number(spent).await, 0);
-    assert_eq!(server.metric("engine_breaker_open"), 0);
+    assert_eq!(server.metric("stationmaster_engine_breaker_open"), 0);
     assert!(server.station.readiness().problems.is_empty());
     server.stop().await;
 }
@@ -64,7 +64,7 @@ async fn while_the_engine_is_away_nothing_is_claimed() {
     let engine = ScriptedEngine::new(Mood::Away);
     let server = Server::start_outside(&testbed.url, brisk(), Arc::clone(&engine) as Arc<dyn Engine>).await;
     eventually("the breaker is open", async || {
-        server.metric("engine_breaker_open") == 1
+        server.metric("stationmaster_engine_breaker_open") == 1
     })
     .await;
     let items = testbed.enqueue_many(tenant, 5).await;

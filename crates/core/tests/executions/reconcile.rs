@@ -52,7 +52,7 @@ async fn a_run_that_the_engine_does_not_know_any_more_is_closed_at_the_second_lo
         "RUNNING",
         "the one that the engine knows is left alone"
     );
-    assert_eq!(server.metric("executions_reconciled_total"), 1);
+    assert_eq!(server.metric("stationmaster_executions_reconciled_total"), 1);
     server.stop().await;
 }
 

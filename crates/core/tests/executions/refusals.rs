@@ -23,7 +23,7 @@ fn retrying_after(millis: u64) -> Settings {
 
 /// How many starts the engine was asked for.
 fn starts(server: &Server) -> u64 {
-    server.metric("engine_start_duration_seconds_count")
+    server.metric("stationmaster_engine_start_duration_seconds_count")
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn an_item_fails_after_exactly_as_many_starts_as_allowed_under_one_executi
     assert_eq!((asked.status.as_str(), asked.attempt_count), ("FAILED", 3));
     assert!(asked.last_error.unwrap().contains("from-another-world"));
     assert_eq!(starts(&server), 3);
-    assert_eq!(server.metric("queue_items_retried_total"), 2);
+    assert_eq!(server.metric("stationmaster_queue_items_retried_total"), 2);
     assert_eq!(server.metric("queue_items_failed_total{reason=\"refused\"}"), 1);
     assert_eq!(wrong_counters(&testbed).await, []);
     server.stop().await;

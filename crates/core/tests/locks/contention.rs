@@ -67,9 +67,9 @@ async fn eight_threads_on_two_locks_count_exactly() {
             all
         );
     }
-    assert_eq!(bench.metric("shedlock_acquisitions_total"), 2 * all);
+    assert_eq!(bench.metric("stationmaster_lock_acquisitions_total"), 2 * all);
     assert!(
-        bench.metric("shedlock_acquisitions_skipped_total") > 0,
+        bench.metric("stationmaster_lock_acquisitions_skipped_total") > 0,
         "they met"
     );
     assert_eq!(bench.metric("shedlock_acquisition_failures"), 0);

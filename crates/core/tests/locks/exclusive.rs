@@ -125,7 +125,7 @@ async fn a_lock_that_is_taken_means_skip() {
     let item = testbed.enqueue(tenant).await;
     let engine = ScriptedEngine::new(Mood::Willing);
     let server = server(&testbed, turns(), &engine).await;
-    let skipped = async || server.metric("shedlock_acquisitions_skipped_total") >= 3;
+    let skipped = async || server.metric("stationmaster_lock_acquisitions_skipped_total") >= 3;
     eventually("turns are skipped", skipped).await;
     assert_eq!(engine.asked_in_all(), 0);
     assert_eq!(server.metric("shedlock_acquisition_failures"), 0);
@@ -156,7 +156,7 @@ async fn a_lock_lost_in_the_middle_of_a_turn_starts_nothing_more_and_gives_the_r
         .run("update shedlock set locked_by = 'java-host', lock_until = timezone('utc', now()) + interval '1 hour'
               where name = 'processExecutionQueue'")
         .await;
-    let lost = async || server.metric("shedlock_locks_lost_total") == 1;
+    let lost = async || server.metric("stationmaster_locks_lost_total") == 1;
     eventually("the loss is noticed", lost).await;
     engine.let_go();
     testbed.reaches(items[0], "RUNNING").await;
@@ -227,11 +227,11 @@ async fn a_server_that_cannot_reach_its_engine_leaves_the_turns_to_others() {
     let useless = server(&testbed, once, &away).await;
     let useful = server(&testbed, turns(), &willing).await;
     testbed.reaches(item, "RUNNING").await;
-    let more = useful.metric("shedlock_acquisitions_total") + 10;
-    let turned = async || useful.metric("shedlock_acquisitions_total") >= more;
+    let more = useful.metric("stationmaster_lock_acquisitions_total") + 10;
+    let turned = async || useful.metric("stationmaster_lock_acquisitions_total") >= more;
     eventually("many turns have come", turned).await;
     assert!(
-        useless.metric("shedlock_acquisition_attempts_total") <= 1,
+        useless.metric("stationmaster_lock_acquisition_attempts_total") <= 1,
         "it asked for a turn"
     );
     useless.stop().await;
@@ -271,8 +271,8 @@ async fn recovery_leaves_a_lost_claim_alone_until_it_is_stale() {
         testbed.number(dead).await == 1
     })
     .await;
-    let before = survivor.metric("shedlock_acquisitions_total");
-    let scanned = async || survivor.metric("shedlock_acquisitions_total") >= before + 6;
+    let before = survivor.metric("stationmaster_lock_acquisitions_total");
+    let scanned = async || survivor.metric("stationmaster_lock_acquisitions_total") >= before + 6;
     eventually("recovery has looked", scanned).await;
     let holder = "select holder from stationmaster_internal.executions_active";
     let held_by: uuid::Uuid = sqlx::query_scalar(holder)
@@ -299,7 +299,7 @@ async fn recovery_skips_when_its_lock_is_taken() {
         .await;
     let settings = exclusive(|exclusive| exclusive.stale_after = MOMENT);
     let server = testbed.server(settings).await;
-    let skipped = async || server.metric("shedlock_acquisitions_skipped_total") >= 3;
+    let skipped = async || server.metric("stationmaster_lock_acquisitions_skipped_total") >= 3;
     eventually("recoveries are skipped", skipped).await;
     assert_eq!(
         testbed.count("servers").await,

@@ -56,7 +56,7 @@ async fn a_lock_that_somebody_else_has_is_told_lost_and_is_left_to_them() {
     let reason = lock.lost().await;
     assert!(reason.contains("somebody else"), "{reason}");
     assert!(!lock.is_held());
-    assert_eq!(bench.metric("shedlock_locks_lost_total"), 1);
+    assert_eq!(bench.metric("stationmaster_locks_lost_total"), 1);
     let before = bench.rows().await;
     assert_eq!(lock.unlock().await.unwrap(), Unlocked::NotHeld);
     assert_eq!(bench.rows().await, before);

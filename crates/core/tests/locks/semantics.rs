@@ -248,12 +248,12 @@ async fn attempts_successes_skips_and_errors_are_counted_apart() {
         .await;
     assert!(broken.is_err());
     for (metric, value) in [
-        ("shedlock_acquisition_attempts_total", 4),
-        ("shedlock_acquisitions_total", 1),
-        ("shedlock_acquisitions_skipped_total", 2),
+        ("stationmaster_lock_acquisition_attempts_total", 4),
+        ("stationmaster_lock_acquisitions_total", 1),
+        ("stationmaster_lock_acquisitions_skipped_total", 2),
         ("shedlock_acquisition_failures", 1),
-        ("shedlock_hold_seconds_count", 1),
-        ("shedlock_locks_lost_total", 0),
+        ("stationmaster_lock_hold_seconds_count", 1),
+        ("stationmaster_locks_lost_total", 0),
     ] {
         assert_eq!(bench.metric(metric), value, "{metric}");
     }

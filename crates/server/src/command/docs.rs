@@ -44,22 +44,34 @@ pub(crate) async fn run(command: &Command, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The page of the metrics, read from what a server that has done nothing shows.
+const METRICS: &str = "\
+# Metrics
+
+<!-- Generated: cargo run -p stationmaster -- docs metrics > docs/metrics.md -->
+
+`GET /metrics`, in Prometheus' own text, or in OpenMetrics (with the ids of traces beside times) for whoever asks for it by `Accept`.
+Names begin with `stationmaster_`, except those that the designs behind Stationmaster fixed. Labels are bounded: reasons, statuses,
+routes, and workspaces only as far as the twenty that use most. What tells of the database is measured when somebody looks, and is not a
+number while the database does not answer. What one server tells for all is there on that server alone.
+
+What to do with them: the [alerts](../ops/prometheus/alerts.yml), each with a [runbook](runbooks/README.md), and the
+[dashboard](../ops/grafana/stationmaster.json).
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+";
+
+/// The page of the metrics, from the table that registers them.
 fn metrics() -> String {
-    let mut page = "# Metrics\n\n<!-- Generated: cargo run -p stationmaster -- docs metrics > docs/metrics.md -->\n\n\
-        `GET /metrics`, in the text format of OpenMetrics. Labels are bounded: reasons and statuses, never ids.\n\n\
-        | metric | type | meaning |\n|---|---|---|\n"
-        .to_owned();
-    let text = stationmaster_core::observe::Metrics::new().render();
-    let mut help = "";
-    for line in text.lines() {
-        if let Some((_, words)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')) {
-            help = words;
-        }
-        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
-            let suffix = if kind == "counter" { "_total" } else { "" };
-            let _ = writeln!(page, "| `{name}{suffix}` | {kind} | {help} |");
-        }
+    let mut page = METRICS.to_owned();
+    for metric in stationmaster_core::observe::Metrics::described() {
+        let (name, kind, labels, help) = (metric.name, metric.kind, metric.labels, metric.help);
+        let labels = if labels.is_empty() {
+            String::new()
+        } else {
+            format!("`{}`", labels.replace(", ", "`, `"))
+        };
+        let _ = writeln!(page, "| `{name}` | {kind} | {labels} | {help} |");
     }
     page
 }

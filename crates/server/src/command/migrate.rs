@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use stationmaster_core::db::{Database, Error};
+use stationmaster_core::schema::plan::{Lock, Plan};
 
 use super::Context;
 use crate::failure::{Kind, Refusal};
@@ -14,6 +15,9 @@ pub(crate) struct MigrateArgs {
     /// Only look: exit code 1 when the tables are not those of this version
     #[arg(long)]
     check: bool,
+    /// Only tell what would be applied, which tables it would lock, and how large they are
+    #[arg(long, conflicts_with = "check")]
+    plan: bool,
 }
 
 #[derive(Serialize)]
@@ -95,8 +99,46 @@ async fn lock_table(args: &MigrateArgs, database: &Database, context: &Context) 
     })
 }
 
+/// A plan for people.
+fn in_words(plan: &Plan) -> String {
+    let mut lines = Vec::new();
+    for step in &plan.migrations {
+        lines.push(format!("Migration {}: {}", step.version, step.description));
+        for touched in &step.tables {
+            let (table, rows) = (&touched.table, touched.rows);
+            let lock = match touched.lock {
+                Lock::None => "goes on in use",
+                Lock::Writes => "cannot be written",
+                Lock::Everything => "cannot be used",
+            };
+            let time = if touched.reads_all {
+                format!("about {} s", rows / 1_000_000 + 1)
+            } else {
+                "a moment".to_owned()
+            };
+            lines.push(format!("  {table}, about {rows} rows: {lock} for {time}"));
+        }
+        if step.tables.is_empty() {
+            lines.push("  locks nothing that is there now".to_owned());
+        }
+    }
+    if !plan.parts.is_empty() {
+        lines.push(format!(
+            "Functions, views and rights, for a moment each: {}",
+            plan.parts.join(", ")
+        ));
+    }
+    if lines.is_empty() {
+        lines.push("The tables are up to date.".to_owned());
+    }
+    lines.join("\n")
+}
+
 pub(crate) async fn run(args: &MigrateArgs, context: &Context) -> Result<()> {
     let database = context.any_database().await?;
+    if args.plan {
+        return context.print(&database.plan().await?, in_words);
+    }
     let difference = Difference::of(&database).await?;
     if let (true, Some(difference)) = (args.check, &difference) {
         return Err(difference.refusal().into());

@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 
 use super::Context;
 use crate::failure::Refusal;
+use crate::service::Manager;
 use crate::{telemetry, wiring};
 
 /// Everything comes from the settings.
@@ -38,7 +39,11 @@ pub(crate) async fn run(_args: &ServeArgs, context: &Context) -> Result<()> {
         "http"
     };
     tracing::info!(address = %running.address, server = config.server_name(), "Stationmaster is ready: {scheme}://{}", running.address);
-    let result = running.until_told_to_stop(config.shutdown_timeout).await;
+    let manager = Manager::here();
+    if let Some(manager) = &manager {
+        manager.ready(running.address);
+    }
+    let result = running.until_told_to_stop(config.shutdown_timeout, manager).await;
     telemetry.finish().await;
     result
 }

@@ -25,6 +25,7 @@ use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::search;
 use super::routes::{Routes, conditional, long, tagged};
+use super::trace::TraceParent;
 
 /// Fires that a preview tells at most.
 const MOST_FIRES: u32 = 100;
@@ -60,9 +61,11 @@ async fn create(
         database,
     }: Visit,
     key: IdempotencyKey,
+    trace: TraceParent,
     Json(mut request): Json<wire::asked::NewAlarm>,
 ) -> Result<impl IntoResponse> {
     request.idempotency_key = key.or_of_body(request.idempotency_key)?;
+    request.traceparent = trace.or_of_body(request.traceparent);
     let workspace = names::workspace(&database, &caller, &request.workspace_id).await?;
     let request = request.with_ids(workspace.0);
     super::check_label(&request.label)?;

@@ -11,6 +11,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use stationmaster_core::observe::Metrics;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +27,8 @@ pub(crate) struct Certificate {
     shown: Arc<Shown>,
     /// What the files held when they were last read.
     read: Contents,
+    /// Where to tell when it ends.
+    metrics: Option<Arc<Metrics>>,
 }
 
 #[derive(Clone)]
@@ -51,6 +54,59 @@ impl ResolvesServerCert for Shown {
     }
 }
 
+impl Shown {
+    /// When the first of the chain ends, in seconds since 1970.
+    fn ends_at(&self) -> Option<f64> {
+        let pair = Arc::clone(&self.0.read());
+        ends_at(pair.cert.first()?)
+    }
+}
+
+/// The end of a certificate's validity. Of all that stands before it only the lengths are read.
+fn ends_at(certificate: &[u8]) -> Option<f64> {
+    let (_, certificate, _) = element(certificate)?;
+    let (_, mut body, _) = element(certificate)?;
+    // The version may be left out; then come serial number, algorithm and issuer, and then the validity.
+    if body.first() == Some(&0xA0) {
+        body = element(body)?.2;
+    }
+    for _ in 0..3 {
+        body = element(body)?.2;
+    }
+    let (_, validity, _) = element(body)?;
+    let (_, _, until) = element(validity)?;
+    let (kind, text, _) = element(until)?;
+    let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
+    let digits = match kind {
+        // Two digits of the year, of which those from 50 on are of the last century.
+        0x17 if text.get(..2)? >= "50" => format!("19{text}"),
+        0x17 => format!("20{text}"),
+        0x18 => text.to_owned(),
+        _ => return None,
+    };
+    let moment = jiff::civil::DateTime::strptime("%Y%m%d%H%M%S", &digits).ok()?;
+    let moment = moment.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
+    #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 fit")]
+    Some(moment.as_second() as f64)
+}
+
+/// The first element of what is encoded by DER: its kind, what it holds, and what follows it.
+fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&kind, rest) = bytes.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = match first {
+        0..=0x7F => (usize::from(first), rest),
+        0x81..=0x84 => {
+            let (length, rest) = rest.split_at_checked(usize::from(first - 0x80))?;
+            let length = length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+            (length, rest)
+        }
+        _ => return None,
+    };
+    let (held, rest) = rest.split_at_checked(length)?;
+    Some((kind, held, rest))
+}
+
 impl Certificate {
     /// The certificate and the key of the settings; `None`: plain HTTP.
     pub(crate) fn of(settings: &Http) -> Result<Option<Self>> {
@@ -74,7 +130,14 @@ impl Certificate {
             acceptor: TlsAcceptor::from(Arc::new(config)),
             shown,
             read,
+            metrics: None,
         }))
+    }
+
+    /// Tells when what is shown ends, now and whenever it is replaced.
+    pub(super) fn tell(&mut self, metrics: Arc<Metrics>) {
+        metrics.certificate_ends(self.shown.ends_at());
+        self.metrics = Some(metrics);
     }
 
     /// What does the handshakes.
@@ -111,6 +174,9 @@ impl Certificate {
                 match self.files.understand(&contents) {
                     Ok(pair) => {
                         *self.shown.0.write() = pair;
+                        if let Some(metrics) = &self.metrics {
+                            metrics.certificate_ends(self.shown.ends_at());
+                        }
                         tracing::info!(
                             file = %self.files.certificate.display(),
                             "The certificate was replaced: who connects from now on is shown the new one"
@@ -169,5 +235,23 @@ impl Files {
             "the certificate and the key do not belong together (settings http.tls_cert, http.tls_key)",
         )?;
         Ok(Arc::new(pair))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_tells_when_it_ends_in_either_of_the_two_ways_to_write_it() {
+        // Two digits for the year until 2049, four from then on.
+        for (year, seconds) in [(2030, 1_893_542_400.0), (2060, 2_840_227_200.0)] {
+            let mut wanted = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+            wanted.not_after = rcgen::date_time_ymd(year, 1, 2);
+            let key = rcgen::KeyPair::generate().unwrap();
+            let certificate = wanted.self_signed(&key).unwrap();
+            assert_eq!(ends_at(certificate.der()), Some(seconds));
+        }
+        assert_eq!(ends_at(b"no certificate"), None);
     }
 }

@@ -11,6 +11,7 @@ use axum::routing::get;
 use axum::{Extension, Json, Router};
 use serde_json::json;
 use stationmaster_client::wire;
+use stationmaster_core::observe::Format;
 use stationmaster_core::station::Station;
 
 use super::State;
@@ -79,6 +80,8 @@ async fn metrics(
         state.who(peer.map(|peer| peer.0.0), &secret).await?;
     }
     station.measure().await;
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, kind)], state.metrics.render()).into_response())
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let format = Format::accepted(accept);
+    let text = state.metrics.render_as(format);
+    Ok(([(header::CONTENT_TYPE, format.content_type())], text).into_response())
 }

@@ -23,6 +23,7 @@ use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::{cancel_by_id, check_reason, ended_before, search, steps};
 use super::routes::{Routes, long};
+use super::trace::TraceParent;
 
 /// Requests that one call may make.
 const MOST: usize = 1000;
@@ -56,9 +57,11 @@ async fn enqueue_one(
         database,
     }: Visit,
     key: IdempotencyKey,
+    trace: TraceParent,
     Json(mut request): Json<wire::asked::Enqueue>,
 ) -> Result<impl IntoResponse> {
     request.idempotency_key = key.or_of_body(request.idempotency_key)?;
+    request.traceparent = trace.or_of_body(request.traceparent);
     let workspace = names::workspace(&database, &caller, &request.workspace_id).await?;
     let definition = meant::workflow(&database, Some(workspace), &request.workflow_definition_id).await?;
     let request = request.with_ids(workspace.0, definition.0);
@@ -75,10 +78,14 @@ async fn enqueue_one(
               (status = 404, response = super::ProblemAnswer), (status = 409, response = super::ProblemAnswer)))]
 async fn enqueue_many(
     Visit { caller, database, .. }: Visit,
-    Json(request): Json<wire::asked::BulkEnqueue>,
+    trace: TraceParent,
+    Json(mut request): Json<wire::asked::BulkEnqueue>,
 ) -> Result<impl IntoResponse> {
     if !(1..=MOST).contains(&request.items.len()) {
         return Err(Problem::field("/items", format!("1 to {MOST} requests")));
+    }
+    for item in &mut request.items {
+        item.traceparent = trace.or_of_body(item.traceparent.take());
     }
     let items = meant::enqueues(&database, request.items).await?;
     for item in &items {
@@ -145,14 +152,20 @@ async fn history(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Reply<w
               (status = 202, description = "Its run has not ended yet; the execution as it is now", body = wire::Execution),
               (status = 409, response = super::ProblemAnswer)))]
 async fn complete(
-    Visit { caller, database, .. }: Visit,
+    Visit {
+        state,
+        caller,
+        database,
+    }: Visit,
     Path(id): Path<Uuid>,
     Json(end): Json<wire::Complete>,
 ) -> Result<impl IntoResponse> {
     let id = ExecutionId(id);
     find(&database, id).await?;
     if end.force {
+        let status = end.status;
         operate::complete(&database, id, end, &caller.actor).await?;
+        state.metrics.ended_by_request(status);
     } else {
         operate::end(&database, id, Wish::Complete(end), &caller.actor).await?;
     }

@@ -10,14 +10,18 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
+use stationmaster_core::observe::Metrics;
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::State;
 use super::problem::{Kind, Problem, render};
+use super::routes::Route;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Methods that are told apart; callers may invent others.
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 /// The longest name that is taken over from a caller.
 const LONGEST_ID: usize = 128;
 
@@ -31,14 +35,44 @@ pub(super) async fn guard(Shared(state): Shared<State>, request: Request, next: 
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let began = Instant::now();
     let span = tracing::info_span!("request", id);
+    let under_way = UnderWay::new(&state.metrics);
     let response = run(&state, request, next).instrument(span).await;
+    drop(under_way);
     let mut response = render(response, &id, state.detail);
     if let Ok(id) = HeaderValue::try_from(&id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     let (status, took) = (response.status().as_u16(), began.elapsed());
+    let marked = response.extensions().get::<Route>();
+    let route = marked.map_or_else(|| door(&path), |route| &route.0);
+    let known = METHODS.iter().find(|known| **known == method.as_str());
+    state
+        .metrics
+        .answered(route, known.unwrap_or(&"OTHER"), status, took);
     tracing::debug!(%method, path, status, ?took, id, "Answered a request");
     response
+}
+
+/// The doors beside the API are routes by their own names.
+fn door(path: &str) -> &'static str {
+    let doors = ["/", "/docs", "/livez", "/readyz", "/metrics", "/v1/openapi.json"];
+    doors.into_iter().find(|door| *door == path).unwrap_or("none")
+}
+
+/// Counts a request until its answer has begun, or it is given up.
+struct UnderWay(Arc<Metrics>);
+
+impl UnderWay {
+    fn new(metrics: &Arc<Metrics>) -> Self {
+        metrics.request_began();
+        Self(Arc::clone(metrics))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.request_ended();
+    }
 }
 
 async fn run(state: &State, mut request: Request, next: Next) -> Response {

@@ -62,6 +62,7 @@ mod routes;
 mod servers;
 mod signals;
 mod tokens;
+mod trace;
 mod triggers;
 mod wording;
 mod work;
@@ -184,7 +185,8 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
     spawn(&tracker, &stop, Bell::default(), retention);
     spawn(&tracker, &stop, Bell::default(), Sweep(state.limits.clone()));
     let tls = parts.certificate.as_ref().map(Certificate::acceptor);
-    if let Some(certificate) = parts.certificate {
+    if let Some(mut certificate) = parts.certificate {
+        certificate.tell(state.metrics.clone());
         tracker.spawn(certificate.follow(stop.clone()));
     }
     listener::serve(listener, tls, router(state, parts.station), most, stop).await;

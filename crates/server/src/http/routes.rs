@@ -1,6 +1,8 @@
 //! How routes are added: never without a role. A route and its description come from the same place, so neither can be
 //! without the other, and the document tells for each operation what the tests then prove.
 
+use std::sync::Arc;
+
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
@@ -28,6 +30,10 @@ pub(super) struct Routes {
     named: bool,
     router: OpenApiRouter<State>,
 }
+
+/// Which route answered, as the program knows it: its answers carry it.
+#[derive(Debug, Clone)]
+pub(super) struct Route(pub(super) Arc<str>);
 
 /// Who answers a repeat of a POST.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,7 +109,18 @@ impl Routes {
         let require = move |Extension(caller): Extension<Caller>, request: Request, next: Next| async move {
             require(role, &caller, request, next).await
         };
-        let route = (schemas, paths, router.route_layer(from_fn(require)));
+        let path: Arc<str> = paths.paths.keys().next().map_or("none", String::as_str).into();
+        let mark = move |request: Request, next: Next| {
+            let route = Route(Arc::clone(&path));
+            async move {
+                let mut response = next.run(request).await;
+                response.extensions_mut().insert(route);
+                response
+            }
+        };
+        // The outermost: whoever is refused was on this route too.
+        let router = router.route_layer(from_fn(require)).route_layer(from_fn(mark));
+        let route = (schemas, paths, router);
         Self {
             router: self.router.routes(route),
             ..self

@@ -20,6 +20,7 @@ use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::narrowed;
 use super::routes::{Routes, long};
+use super::trace::TraceParent;
 
 /// Signals that one call may send.
 const MOST: usize = 1000;
@@ -38,7 +39,12 @@ pub(super) fn routes() -> Routes {
 #[utoipa::path(post, path = "/v1/signals", operation_id = "send_signal", tag = "signals", request_body = wire::NewSignal,
     responses((status = 202, description = "It is in the inbox", body = wire::SignalSent, headers(("location" = String, description = "The signal"))),
               (status = 409, response = super::ProblemAnswer)))]
-async fn send_one(visit: Visit, Json(signal): Json<wire::NewSignal>) -> Result<impl IntoResponse> {
+async fn send_one(
+    visit: Visit,
+    trace: TraceParent,
+    Json(mut signal): Json<wire::NewSignal>,
+) -> Result<impl IntoResponse> {
+    signal.traceparent = trace.or_of_body(signal.traceparent);
     let sent = send_all(&visit, vec![signal], "").await?;
     let sent = sent.into_iter().next();
     let sent = sent.ok_or_else(|| Problem::new(Kind::Internal, "one signal has one answer"))?;
@@ -51,7 +57,14 @@ async fn send_one(visit: Visit, Json(signal): Json<wire::NewSignal>) -> Result<i
 #[utoipa::path(post, path = "/v1/signals/bulk", operation_id = "send_signals", tag = "signals", request_body = wire::BulkSend,
     responses((status = 202, description = "They are in the inbox", body = wire::BulkSent),
               (status = 409, response = super::ProblemAnswer)))]
-async fn send_many(visit: Visit, Json(request): Json<wire::BulkSend>) -> Result<impl IntoResponse> {
+async fn send_many(
+    visit: Visit,
+    trace: TraceParent,
+    Json(mut request): Json<wire::BulkSend>,
+) -> Result<impl IntoResponse> {
+    for signal in &mut request.items {
+        signal.traceparent = trace.or_of_body(signal.traceparent.take());
+    }
     if !(1..=MOST).contains(&request.items.len()) {
         return Err(Problem::field("/items", format!("1 to {MOST} signals")));
     }

@@ -40,7 +40,7 @@ async fn the_writes_of_an_owner_that_was_stopped_past_its_lease_are_refused() {
     line.until_routed(110).await;
     zombie.signal(Signal::SIGCONT);
     eventually("the zombie's late writes were refused", async || {
-        zombie.metric("stale_writes_refused_total").await > 0.0
+        zombie.metric("stationmaster_stale_writes_refused_total").await > 0.0
     })
     .await;
     line.send(50).await;

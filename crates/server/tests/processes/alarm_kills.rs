@@ -81,8 +81,12 @@ async fn a_server_killed_after_the_occurrence_is_committed_and_before_anything_i
     stage.first.kill();
     lock.rollback().await.unwrap();
     assert_eq!(stage.alarms.receiver.arrived(), 0, "nothing was sent");
-    let _second = stage.alarms.launch().start_ready().await;
+    let second = stage.alarms.launch().start_ready().await;
     stage.assert_fired(alarm, 1).await;
+    eventually("the recovery is counted", async || {
+        second.metric("stationmaster_alarms_recovered_total").await > 0.5
+    })
+    .await;
     assert_eq!(stage.alarms.receiver.arrived(), 1);
 }
 

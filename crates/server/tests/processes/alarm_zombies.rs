@@ -19,7 +19,10 @@ async fn the_late_settlement_of_a_wake_is_refused() {
     alarms.receiver.let_go();
     zombie.signal(Signal::SIGCONT);
     eventually("the zombie's write is refused", async || {
-        zombie.metric("stale_writes_refused_total{write=\"alarm\"}").await > 0.0
+        zombie
+            .metric("stationmaster_stale_writes_refused_total{write=\"alarm\"}")
+            .await
+            > 0.0
     })
     .await;
     assert_eq!(alarms.occurrences(alarm).await, before, "nothing has changed");

@@ -179,7 +179,7 @@ async fn complete_ends_the_run_before_the_slot_is_free() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(database.count("COMPLETED").await, 1);
     for server in &servers {
-        assert!(counts(server, "executions_reset_total", 0.0).await);
+        assert!(counts(server, "stationmaster_executions_reset_total", 0.0).await);
     }
     database.assert_counters_agree().await;
 }
@@ -256,8 +256,8 @@ async fn what_keeps_a_run_from_going_on_is_told_to_whoever_looks() {
     .await;
     assert_eq!(shown(&server, &item).await["obstacle"], no_worker);
     eventually("it is measured", async || {
-        counts(&server, "task_queues_without_workers", 1.0).await
-            && counts(&server, "executions_without_workers", 1.0).await
+        counts(&server, "stationmaster_task_queues_without_workers", 1.0).await
+            && counts(&server, "stationmaster_executions_without_workers", 1.0).await
     })
     .await;
     let url = format!("http://{}", server.address().unwrap());
@@ -297,7 +297,7 @@ async fn what_keeps_a_run_from_going_on_is_told_to_whoever_looks() {
     })
     .await;
     eventually("there is a worker", async || {
-        counts(&server, "task_queues_without_workers", 0.0).await
+        counts(&server, "stationmaster_task_queues_without_workers", 0.0).await
     })
     .await;
     assert!(!doctor(&database).contains("no worker polls"));
@@ -331,7 +331,7 @@ async fn an_ended_execution_that_is_reset_runs_again_beyond_the_limit_and_ends_b
         .await
         .unwrap();
     assert_eq!(capacity, 21, "two of one, and shown as such");
-    assert!(counts(&server, "executions_reset_total", 1.0).await);
+    assert!(counts(&server, "stationmaster_executions_reset_total", 1.0).await);
     // Several rounds of the reconciler: it is left to run.
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert_eq!(
@@ -382,7 +382,7 @@ async fn a_reset_run_that_ends_before_it_is_seen_gives_the_execution_its_end() {
         ]
     );
     eventually("it is counted", async || {
-        counts(&server, "executions_reset_total", 1.0).await
+        counts(&server, "stationmaster_executions_reset_total", 1.0).await
     })
     .await;
     database.assert_no_slot_is_used().await;

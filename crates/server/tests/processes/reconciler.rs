@@ -159,7 +159,7 @@ async fn an_execution_completed_by_hand_while_it_starts_stays_completed_and_its_
     );
     proxy.open();
     eventually("the late settlement is refused", async || {
-        server.metric("stale_writes_refused_total").await > 0.0
+        server.metric("stationmaster_stale_writes_refused_total").await > 0.0
     })
     .await;
     eventually("the run is terminated", async || temporal.open().await.is_empty()).await;

@@ -82,7 +82,7 @@ async fn a_server_drained_from_afar_takes_nothing_until_it_is_resumed_and_leaves
     })
     .await;
 
-    command(&database, &["servers", "drain", "one", "--exit"]);
+    command(&database, &["servers", "drain", "one", "--exit", "--yes"]);
     let (status, _) = one.ended().await;
     assert_eq!(status.code(), Some(0), "{}", one.log());
     let left = named(&database, "one");

@@ -31,7 +31,7 @@ async fn the_late_settlement_of_a_server_that_was_stopped_past_its_lease_is_refu
     proxy.open();
     zombie.signal(Signal::SIGCONT);
     eventually("the zombie's write is refused", async || {
-        zombie.metric("stale_writes_refused_total").await > 0.0
+        zombie.metric("stationmaster_stale_writes_refused_total").await > 0.0
     })
     .await;
     assert_eq!(zombie.said("A late settlement was refused"), 1);

@@ -87,7 +87,7 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     println!("{}\n", tour(&format!("http://{}", running.address), example));
     let example = example.then(|| example::start(running.database.clone()));
     let patience = config.shutdown_timeout;
-    let result = running.until_told_to_stop(patience).await;
+    let result = running.until_told_to_stop(patience, None).await;
     telemetry.finish().await;
     if let Some(example) = example {
         example.abort();
