@@ -63,6 +63,7 @@ mod servers;
 mod signals;
 mod tokens;
 mod triggers;
+mod unread;
 mod wording;
 mod work;
 mod workflows;
