@@ -305,3 +305,74 @@ async fn a_migration_that_has_to_wait_for_a_table_holds_nobody_else_up_for_long(
     assert!(held_up < std::time::Duration::from_secs(4), "{held_up:?}");
     testbed.database.check_schema().await.unwrap();
 }
+
+#[tokio::test]
+async fn whoever_writes_to_a_view_that_is_for_reading_is_told_what_to_call_instead() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(0, common::NOOP).await;
+    let (workspace, _) = tenant;
+    testbed.enqueue(tenant).await;
+    testbed
+        .run(&format!(
+            "select stationmaster.set_alarm(workspace_id => '{workspace}', cron_expr => '@daily', timezone => 'UTC');
+             select stationmaster.send_signal(project => 'shop', name => 'paid')"
+        ))
+        .await;
+    for (statement, instead) in [
+        (
+            "update stationmaster.workflow_execution_queue set priority = 1",
+            "cancel_execution(id)",
+        ),
+        (
+            "delete from stationmaster.workflow_execution_queue",
+            "cancel_execution(id)",
+        ),
+        (
+            "insert into stationmaster.workflow_executions (status) values ('RUNNING')",
+            "stationmaster.enqueue(",
+        ),
+        (
+            "delete from stationmaster.execution_history",
+            "cancel_execution(id)",
+        ),
+        (
+            "insert into stationmaster.alarms (label) values ('x')",
+            "stationmaster.set_alarm(",
+        ),
+        (
+            "update stationmaster.alarms set label = 'x'",
+            "stationmaster.cancel_alarm(id)",
+        ),
+        (
+            "delete from stationmaster.alarms",
+            "stationmaster.cancel_alarm(id)",
+        ),
+        (
+            "insert into stationmaster.alarm_occurrences (status) values ('fired')",
+            "stationmaster.set_alarm(",
+        ),
+        ("delete from stationmaster.signals", "stationmaster.send_signal("),
+        (
+            "insert into stationmaster.failures (message) values ('x')",
+            "stationmaster failures",
+        ),
+        (
+            "insert into stationmaster.failure_groups (message) values ('x')",
+            "stationmaster failures",
+        ),
+        (
+            "insert into stationmaster.event_feed (kind) values ('x')",
+            "stationmaster.tell_steps(true)",
+        ),
+    ] {
+        let refused = sqlx::raw_sql(statement)
+            .execute(testbed.pool())
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("is for reading") && refused.contains(instead),
+            "{statement}: {refused}"
+        );
+    }
+}

@@ -22,7 +22,7 @@ pub struct Problem {
     /// Names the request in the server's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The fields that are wrong, when the request could be read.
+    /// Every field that is wrong, as far as one can be told without the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
     /// Who has the lock, when one was asked for that is taken.
@@ -44,6 +44,21 @@ impl Problem {
 pub struct FieldError {
     /// Where it stands: a JSON pointer into the body (`/filter/status`), or the name of a parameter.
     pub field: String,
+    /// The JSON pointer, when it stands in the body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
     /// What is wrong with it.
     pub detail: String,
+}
+
+impl FieldError {
+    /// A field of the body by its JSON pointer, or a parameter by its name.
+    pub fn new(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        let field = field.into();
+        Self {
+            pointer: field.starts_with('/').then(|| field.clone()),
+            field,
+            detail: detail.into(),
+        }
+    }
 }

@@ -30,9 +30,7 @@ macro_rules! words {
         $($(#[$meaning:meta])* $word:ident = $text:tt,)+
     })+) => {$(
         $(#[$about])*
-        #[derive(
-            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-        )]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
         $visibility enum $name {
             $($(#[$meaning])* #[serde(rename = $text)] $word,)+
         }
@@ -56,6 +54,15 @@ macro_rules! words {
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 let found = Self::ALL.iter().find(|word| word.as_str() == text);
                 found.copied().ok_or_else(|| $crate::words::UnknownWord::new(text, &[$($text,)+]))
+            }
+        }
+
+        /// In requests it may be written in any case.
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
+                let found = Self::ALL.iter().find(|word| word.as_str().eq_ignore_ascii_case(&text));
+                found.copied().ok_or_else(|| serde::de::Error::unknown_variant(&text, &[$($text,)+]))
             }
         }
 

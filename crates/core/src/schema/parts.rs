@@ -30,7 +30,7 @@ macro_rules! parts {
 }
 
 /// In the order in which they are applied: a view comes after what it asks, a grant after what it is about.
-pub(super) static PARTS: [Part; 29] = parts![
+pub(super) static PARTS: [Part; 30] = parts![
     "servers/ring",
     "catalogue/names",
     "catalogue/functions",
@@ -49,6 +49,7 @@ pub(super) static PARTS: [Part; 29] = parts![
     "access/audit",
     "access/wall",
     "servers/events",
+    "access/closed",
     "access/grants",
     "catalogue/comments",
     "executions/comments",

@@ -58,10 +58,10 @@ fn ready(station: &Station) -> Response {
     if readiness.problems.is_empty() {
         return Json(json!({ "status": "ready" })).into_response();
     }
-    let errors = readiness.problems.iter().map(|problem| wire::FieldError {
-        field: "readiness".to_owned(),
-        detail: problem.clone(),
-    });
+    let errors = readiness
+        .problems
+        .iter()
+        .map(|problem| wire::FieldError::new("readiness", problem));
     Problem::new(Kind::NotReady, readiness.problems.join("; "))
         .with_errors(errors.collect())
         .into_response()

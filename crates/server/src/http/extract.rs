@@ -12,6 +12,7 @@ use stationmaster_client::wire;
 
 use super::State;
 use super::problem::{Kind, Problem};
+use super::unread;
 
 /// How long a body may take to arrive.
 const ARRIVES: Duration = Duration::from_secs(10);
@@ -31,7 +32,7 @@ impl<T: DeserializeOwned> FromRequest<State> for Json<T> {
             return Err(Problem::new(Kind::UnsupportedMediaType, words));
         }
         let body = whole(request.into_body(), state.settings.body_limit).await?;
-        parse(&body).map(Self)
+        unread::body(&body).map(Self)
     }
 }
 
@@ -73,48 +74,6 @@ pub(super) async fn whole(body: Body, limit: usize) -> Result<Bytes, Problem> {
     }
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    let mut json = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let pointer = pointer(error.path());
-        let inner = error.into_inner();
-        match inner.classify() {
-            serde_json::error::Category::Data => {
-                Problem::field(with_missing(pointer, &inner), inner.to_string())
-            }
-            _ => Problem::new(Kind::Malformed, format!("the body is not JSON: {inner}")),
-        }
-    })?;
-    json.end()
-        .map_err(|error| Problem::new(Kind::Malformed, format!("the body is not JSON: {error}")))?;
-    Ok(value)
-}
-
-/// What is missing has no path of its own; its name stands in the words.
-fn with_missing(pointer: String, error: &serde_json::Error) -> String {
-    let words = error.to_string();
-    match words
-        .strip_prefix("missing field `")
-        .and_then(|rest| rest.split_once('`'))
-    {
-        Some((name, _)) => format!("{pointer}/{name}"),
-        None => pointer,
-    }
-}
-
-/// A path as a JSON pointer.
-fn pointer(path: &serde_path_to_error::Path) -> String {
-    use serde_path_to_error::Segment;
-    let escape = |text: &str| text.replace('~', "~0").replace('/', "~1");
-    let parts = path.iter().map(|segment| match segment {
-        Segment::Seq { index } => format!("/{index}"),
-        Segment::Map { key } => format!("/{}", escape(key)),
-        Segment::Enum { variant } => format!("/{}", escape(variant)),
-        Segment::Unknown => "/?".to_owned(),
-    });
-    parts.collect()
-}
-
 /// The query of an address.
 pub(super) struct Query<T>(pub(super) T);
 
@@ -123,19 +82,11 @@ impl<T: DeserializeOwned> FromRequestParts<State> for Query<T> {
 
     async fn from_request_parts(parts: &mut request::Parts, _: &State) -> Result<Self, Problem> {
         let text = parts.uri.query().unwrap_or_default();
-        let query = serde_urlencoded::Deserializer::new(form(text));
-        serde_path_to_error::deserialize(query)
-            .map(Self)
-            .map_err(|error| {
-                let field = error.path().to_string();
-                let detail = error.into_inner().to_string();
-                Problem::field(if field == "." { "query".to_owned() } else { field }, detail)
-            })
+        let pairs: Vec<(String, String)> = url::form_urlencoded::parse(text.as_bytes())
+            .into_owned()
+            .collect();
+        unread::query(pairs).map(Self)
     }
-}
-
-fn form(text: &str) -> url::form_urlencoded::Parse<'_> {
-    url::form_urlencoded::parse(text.as_bytes())
 }
 
 /// A part of the address.
@@ -149,12 +100,8 @@ impl<T: DeserializeOwned + Send> FromRequestParts<State> for Path<T> {
         path.map(|axum::extract::Path(value)| Self(value))
             .map_err(|error| {
                 let words = error.body_text();
-                Problem::new(Kind::Invalid, "a part of the address cannot be read").with_errors(vec![
-                    wire::FieldError {
-                        field: "path".to_owned(),
-                        detail: words,
-                    },
-                ])
+                Problem::new(Kind::Invalid, "a part of the address cannot be read")
+                    .with_errors(vec![wire::FieldError::new("path", words)])
             })
     }
 }

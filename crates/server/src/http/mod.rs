@@ -64,6 +64,7 @@ mod signals;
 mod tokens;
 mod trace;
 mod triggers;
+mod unread;
 mod wording;
 mod work;
 mod workflows;

@@ -154,7 +154,7 @@ impl Problem {
     pub(super) fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
         let (field, detail) = (field.into(), detail.into());
         let words = format!("{field}: {detail}");
-        Self::new(Kind::Invalid, words).with_errors(vec![wire::FieldError { field, detail }])
+        Self::new(Kind::Invalid, words).with_errors(vec![wire::FieldError::new(field, detail)])
     }
 
     /// Several fields are wrong.
@@ -333,10 +333,10 @@ fn node(problem: &NodeProblem) -> wire::FieldError {
         .max_by(|one, other| alike(one).total_cmp(&alike(other)));
     let meant = best.filter(|known| problem.unknown.is_some() && alike(known) >= ALIKE);
     let advice = meant.map(|known| format!("; did you mean {known:?}?"));
-    wire::FieldError {
-        field: format!("/workflow/nodes/{}/{}", problem.place, problem.field),
-        detail: format!("{}{}", problem.words, advice.unwrap_or_default()),
-    }
+    wire::FieldError::new(
+        format!("/workflow/nodes/{}/{}", problem.place, problem.field),
+        format!("{}{}", problem.words, advice.unwrap_or_default()),
+    )
 }
 
 impl From<catalogue::Error> for Problem {

@@ -156,6 +156,42 @@ async fn a_wrong_field_is_named_and_a_wrong_method_tells_the_right_ones() {
     )
     .await;
     assert_eq!(body["errors"][0]["field"], "/colour", "{body}");
+    // All of them at once, in words for people.
+    let many = json!({ "workspace_id": id, "priority": "high", "input": {}, "colour": 1, "run_at": true });
+    let (status, body) = answer(
+        scene
+            .ask(Method::POST, "/v1/executions", Some(&token))
+            .json(&many),
+    )
+    .await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+    let mut pointers: Vec<&str> = body["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| error["pointer"].as_str().unwrap())
+        .collect();
+    pointers.sort_unstable();
+    assert_eq!(
+        pointers,
+        ["/colour", "/priority", "/run_at", "/workflow_definition_id"],
+        "{body}"
+    );
+    assert!(!body.to_string().contains(" at line "), "{body}");
+    let path = "/v1/queue?limit=many&status=waiting&colour=red";
+    let (_, body) = answer(scene.ask(Method::GET, path, Some(&token))).await;
+    let fields: Vec<&str> = body["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| error["field"].as_str().unwrap())
+        .collect();
+    assert_eq!(fields, ["limit", "status", "colour"], "{body}");
+    for filter in ["status=pending", "status=Pending", "status=PENDING"] {
+        let (status, body) =
+            answer(scene.ask(Method::GET, &format!("/v1/queue?{filter}"), Some(&token))).await;
+        assert_eq!(status, StatusCode::OK, "{filter}: {body}");
+    }
     let response = scene
         .ask(Method::PATCH, "/v1/queue", Some(&token))
         .send()
