@@ -271,10 +271,13 @@ fn of_database(error: &db::Error) -> Report<'static> {
     use db::Error;
     let (kind, advice) = match error {
         Error::Url(_) => (Kind::Usage, "Mend the setting database_url"),
-        Error::Schema { found, needed } if found > needed => (
-            Kind::Unavailable,
-            "The tables belong to a newer version: use that version of this program",
-        ),
+        Error::Schema { found, needed } if found > needed => {
+            let message = format!(
+                "the tables are at version {found}, and this program knows them up to version {needed}"
+            );
+            let advice = "They belong to a newer version: use that version of this program";
+            return Report::new(Kind::Unavailable, message, Some(advice));
+        }
         // The message says what to run.
         Error::Schema { .. }
         | Error::Parts(_)

@@ -115,6 +115,13 @@ fn fields_in(fields: Vec<(&'static str, Cell)>, room: Option<usize>) -> String {
     laid_out(table)
 }
 
+/// A text behind its head, going on below itself.
+pub(crate) fn hanging(head: &str, text: &str, room: usize) -> String {
+    let indent = width(head);
+    let lines = lines(text, room.saturating_sub(indent).max(SHORTEST_LINE));
+    format!("{head}{}", lines.join(&format!("\n{}", " ".repeat(indent))))
+}
+
 /// Blanks between two columns.
 const GAP: usize = 2;
 /// Where there is less room than this, nothing looks good.
@@ -176,7 +183,7 @@ fn plain() -> Table {
 
 fn laid_out(mut table: Table) -> String {
     for column in table.column_iter_mut() {
-        column.set_padding((0, GAP as u16));
+        column.set_padding((0, 2));
     }
     table.trim_fmt()
 }

@@ -128,13 +128,27 @@ pub(super) fn read(path: &str) -> Result<String> {
 
 /// JSON, kept as it was written.
 pub(super) fn json(what: &str, text: &str) -> Result<Box<RawValue>> {
-    let wrong = |error| {
+    let wrong = |error: serde_json::Error| {
         Refusal::usage(
-            format!("{what} is not JSON: {error}"),
+            format!("{what} is not JSON: {}", unreadable(&error)),
             "Quote it for the shell, as in '{\"n\": 1}'",
         )
     };
     Ok(serde_json::from_str(text).map_err(wrong)?)
+}
+
+/// What is wrong with JSON, and where, in the words of people.
+fn unreadable(error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    let words = error.to_string();
+    let words = words
+        .strip_suffix(&format!(" at line {line} column {column}"))
+        .unwrap_or(&words);
+    match line {
+        0 => words.to_owned(),
+        1 => format!("{words}, at character {column}"),
+        _ => format!("{words}, in line {line}"),
+    }
 }
 
 /// JSON that was given here or in a file; or not at all.
@@ -170,6 +184,9 @@ mod tests {
             json("the input", " {\"n\": 1.50} ").unwrap().get(),
             "{\"n\": 1.50}"
         );
-        assert!(json("the input", "{n: 1}").is_err());
+        let refused = json("the input", "{n: 1}").unwrap_err().to_string();
+        assert!(refused.ends_with(", at character 2"), "{refused}");
+        let refused = json("the input", "{\n\"n\" 1}").unwrap_err().to_string();
+        assert!(refused.ends_with(", in line 2"), "{refused}");
     }
 }

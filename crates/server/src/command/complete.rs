@@ -57,10 +57,9 @@ pub(crate) async fn run(args: &CompleteArgs) -> Result<()> {
     let Some(thing) = typed.thing else {
         return Err(PassedOn(1).into());
     };
-    let names = match tokio::time::timeout(PATIENCE, names(thing, &typed)).await {
-        Ok(Ok(names)) => names,
+    let Ok(Ok(names)) = tokio::time::timeout(PATIENCE, names(thing, &typed)).await else {
         // A shell that is told of an error shows it in the middle of the line.
-        Ok(Err(_)) | Err(_) => return Err(PassedOn(1).into()),
+        return Err(PassedOn(1).into());
     };
     let mut out = std::io::stdout().lock();
     for name in names.iter().filter(|name| name.starts_with(&typed.begun)) {
@@ -220,7 +219,7 @@ impl Typed {
             } else if word.starts_with('-') {
                 match word.split_once('=') {
                     Some((name, value)) => {
-                        flags.extend(found(command, name).map(|flag| (long(flag), value.to_owned())))
+                        flags.extend(found(command, name).map(|flag| (long(flag), value.to_owned())));
                     }
                     None => waiting = found(command, word).filter(|flag| flag.get_action().takes_values()),
                 }

@@ -66,10 +66,10 @@ const ZSH: &str = r#"_stationmaster() {
 }
 "#;
 
-const FISH: &str = r#"
+const FISH: &str = r"
 function __stationmaster_names
     set -l words (commandline -opc) (commandline -ct)
     command $words[1] __complete -- $words[2..] 2>/dev/null
 end
 complete -c stationmaster -n '__stationmaster_names >/dev/null' -f -a '(__stationmaster_names)'
-"#;
+";

@@ -12,7 +12,7 @@ use super::arguments::Caution;
 use super::pages::Sorting;
 use crate::config::{Effective, template};
 use crate::failure::{Kind, Refusal};
-use crate::output::{Column, Described, ask, cell, column, maybe};
+use crate::output::{Column, Described, ask, cell, column, told};
 
 /// What to show.
 #[derive(Debug, Subcommand)]
@@ -88,7 +88,7 @@ fn init(args: &InitArgs, context: &Context) -> Result<()> {
 impl Described for Effective {
     const COLUMNS: &'static [Column<Self>] = &[
         column("SETTING", |value| cell(value.key)),
-        column("VALUE", |value| maybe(value.value.as_ref())),
+        told("VALUE", |value| value.value.as_ref().map(ToString::to_string)),
         column("FROM", |value| cell(&value.origin)),
     ];
 }

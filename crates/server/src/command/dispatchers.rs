@@ -20,8 +20,8 @@ use super::arguments::{Caution, text};
 use super::pages::Sorting;
 use crate::config::Target;
 use crate::output::{
-    Column, Described, cell, column, counted, details, fields, in_details, in_table, maybe, rows, status,
-    time, told as long_json, word,
+    Column, Described, cell, column, counted, details, fields, in_details, in_table, long, maybe, rows,
+    status, time, told as long_json, word,
 };
 use crate::wiring;
 
@@ -111,7 +111,7 @@ impl Described for DispatcherFinding {
         column("DISPATCHER", |finding| cell(&finding.dispatcher_id)),
         column("CLASS", |finding| status(&finding.class)),
         column("TO DO", |finding| maybe(act(&finding.act))),
-        column("WHY", |finding| cell(&finding.reason)),
+        long("WHY", |finding| Some(&finding.reason)),
     ];
 }
 

@@ -12,7 +12,9 @@ use super::Context;
 use crate::config::Target;
 use crate::doctor::{examination, examine, note, ok, problem, warning};
 use crate::failure::PassedOn;
-use crate::output::{Column, Described, cell, column, maybe, rows, status, word};
+use crate::output::{
+    Column, Described, Looks, cell, column, hanging, long, looks, printable, rows, status, word,
+};
 
 /// How to look.
 #[derive(Debug, Args)]
@@ -154,14 +156,59 @@ fn for_people(report: &Examination) -> String {
     if report.findings.is_empty() {
         return "Everything is in order.".to_owned();
     }
-    rows(&report.findings)
+    match looks() {
+        Looks {
+            room: Some(room),
+            wide: false,
+            ..
+        } => one_by_one(&report.findings, room),
+        _ => rows(&report.findings),
+    }
+}
+
+/// For a terminal: what to do is the point, so nothing is cut. Each finding goes on below itself, and what to do stands under it.
+fn one_by_one(findings: &[Finding], room: usize) -> String {
+    let head = |finding: &Finding| format!("{:<8} {:<20} ", word(&finding.severity), finding.id);
+    let paragraph = |finding: &Finding| {
+        let seen = hanging(&head(finding), &printable(&finding.seen), room);
+        let advice = finding.advice.as_deref().map(printable);
+        match advice {
+            Some(advice) => format!("{seen}\n{}", hanging("         -> ", &advice, room)),
+            None => seen,
+        }
+    };
+    findings.iter().map(paragraph).collect::<Vec<_>>().join("\n")
 }
 
 impl Described for Finding {
     const COLUMNS: &'static [Column<Self>] = &[
         column("STATE", |finding| status(&word(&finding.severity))),
         column("CHECK", |finding| cell(&finding.id)),
-        column("SEEN", |finding| cell(&finding.seen)),
-        column("WHAT TO DO", |finding| maybe(finding.advice.as_ref())),
+        long("SEEN", |finding| Some(&finding.seen)),
+        long("WHAT TO DO", |finding| finding.advice.as_deref()),
     ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_a_terminal_nothing_of_a_finding_is_cut() {
+        let advice = "Start a worker that polls it, and look whether it stays; else tell somebody who knows";
+        let findings = [
+            problem("engine.reachable", "no worker polls the task queue of it", advice),
+            ok("clock", "fine"),
+        ];
+        let told = one_by_one(&findings, 60);
+        assert!(told.lines().all(|line| line.chars().count() <= 60), "{told}");
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(&told).contains(advice), "{told}");
+        assert_eq!(
+            told.lines()
+                .filter(|line| line.starts_with("problem ") || line.starts_with("ok "))
+                .count(),
+            2
+        );
+    }
 }

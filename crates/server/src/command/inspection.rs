@@ -8,7 +8,7 @@ use stationmaster_client::wire::{Reference, Step};
 use super::arguments::text;
 use super::names::reference;
 use super::pages::Newest;
-use crate::output::{Column, Described, cell, column, maybe, moment, rows};
+use crate::output::{Column, Described, cell, column, long, maybe, rows, time};
 
 /// Which rows, and how many.
 #[derive(Debug, Args)]
@@ -28,13 +28,13 @@ pub(super) struct Page {
 
 impl Described for Step {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("AT", |step| cell(moment(step.at))),
+        time("AT", |step| Some(step.at)),
         column("EVENT", |step| cell(&step.event)),
         column("BY", |step| {
             let server = step.server.as_ref().map(|name| format!("server {name}"));
             cell(server.unwrap_or_else(|| step.actor.clone()))
         }),
-        column("DETAIL", |step| maybe(step.detail.as_ref())),
+        long("DETAIL", |step| step.detail.as_deref()),
     ];
 }
 

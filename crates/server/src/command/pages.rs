@@ -256,7 +256,7 @@ impl<Q: Paged, T> Source<Q, T> {
         read: &impl AsyncFn(&Client, &Q) -> stationmaster_client::Result<Page<T>>,
     ) -> Result<Page<T>> {
         *self.query.limit() = Some(limit.min(PAGE));
-        *self.query.cursor() = self.began.clone();
+        self.query.cursor().clone_from(&self.began);
         Ok(read(client, &self.query).await?)
     }
 
@@ -290,8 +290,8 @@ async fn merged<Q: Paged + Clone, T>(
     let mut sources = Vec::new();
     for (word, query) in &asked.each {
         let begins = match &part.from {
-            None => Some(None),
-            Some(places) => place_of(places, word)?,
+            None => Begins::AtTheStart,
+            Some(places) => Begins::of(places, word)?,
         };
         sources.push(Source {
             word: word.clone(),
@@ -299,8 +299,11 @@ async fn merged<Q: Paged + Clone, T>(
             began: None,
             taken: 0,
             rows: VecDeque::new(),
-            more: begins.is_some(),
-            next: begins.flatten(),
+            more: begins != Begins::Nowhere,
+            next: match begins {
+                Begins::At(cursor) => Some(cursor),
+                Begins::AtTheStart | Begins::Nowhere => None,
+            },
         });
     }
     let mut rows = Vec::new();
@@ -329,20 +332,33 @@ async fn merged<Q: Paged + Clone, T>(
     Ok(Listed { rows, next })
 }
 
-/// Where the list of this word goes on, by what was said where several ended: nothing when it has ended.
-fn place_of(places: &str, word: &str) -> Result<Option<Option<String>>> {
-    let mut found = None;
-    for place in places.split('.') {
-        let Some((of, cursor)) = place.split_once(':') else {
-            let message = "this is not where a list of these filters ended";
-            let advice = "Give what the list before said, with the same filters; or leave it out";
-            return Err(Refusal::usage(message, advice).into());
-        };
-        if of == word {
-            found = Some(Some(cursor.to_owned()).filter(|cursor| !cursor.is_empty()));
+/// Where one of several lists goes on.
+#[derive(Debug, PartialEq, Eq)]
+enum Begins {
+    AtTheStart,
+    At(String),
+    /// It has ended.
+    Nowhere,
+}
+
+impl Begins {
+    /// Of the list of this word, by what was said where several ended.
+    fn of(places: &str, word: &str) -> Result<Self> {
+        let mut found = Self::Nowhere;
+        for place in places.split('.') {
+            let Some((of, cursor)) = place.split_once(':') else {
+                let message = "this is not where a list of these filters ended";
+                let advice = "Give what the list before said, with the same filters; or leave it out";
+                return Err(Refusal::usage(message, advice).into());
+            };
+            match (of == word, cursor) {
+                (false, _) => {}
+                (true, "") => found = Self::AtTheStart,
+                (true, cursor) => found = Self::At(cursor.to_owned()),
+            }
         }
+        Ok(found)
     }
-    Ok(found)
 }
 
 /// A list as it is now; `again`: it will be shown again.

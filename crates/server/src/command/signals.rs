@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use serde::Serialize;
 use serde_json::json;
 use stationmaster_client::Client;
 use stationmaster_client::wire::words::UnknownWord;
@@ -137,13 +136,6 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     }
 }
 
-#[derive(Serialize)]
-struct Acknowledged {
-    id: String,
-    /// False: it was sent before.
-    created: bool,
-}
-
 async fn send_one(args: SendArgs, context: &Context) -> Result<()> {
     let signal = NewSignal {
         id: args.id,
@@ -153,15 +145,11 @@ async fn send_one(args: SendArgs, context: &Context) -> Result<()> {
         ..NewSignal::new(&args.project, &args.name)
     };
     let sent = context.client().await?.send_signal(&signal).await?;
-    let answer = Acknowledged {
-        id: sent.id,
-        created: !sent.duplicate,
-    };
-    context.print(&answer, |answer| {
-        if answer.created {
-            format!("Sent {}.", answer.id)
+    context.print(&sent, |sent| {
+        if sent.duplicate {
+            format!("The same signal was sent before: {}.", sent.id)
         } else {
-            format!("The same signal was sent before: {}.", answer.id)
+            format!("Sent {}.", sent.id)
         }
     })
 }

@@ -1,7 +1,8 @@
 //! What the API refused, by what its caller can do about it. The API classifies; here is one table from its kinds to exit codes
 //! and advice, the same for a server and for a database.
 
-use stationmaster_client::{Error, wire::Problem};
+use stationmaster_client::Error;
+use stationmaster_client::wire::{FieldError, Problem};
 use stationmaster_core::tls::{self, Peer};
 
 use super::{Kind, Report};
@@ -96,7 +97,7 @@ pub(super) fn report(error: &Error) -> Report<'static> {
     let id = error.problem().and_then(|problem| problem.request_id.as_deref());
     let message = match id.filter(|_| matches!(kind, Kind::Unavailable | Kind::Failed)) {
         Some(id) => format!("{error} (request {id})"),
-        None => error.to_string(),
+        None => fields(error).unwrap_or_else(|| error.to_string()),
     };
     let found = error.problem().and_then(where_to_look);
     let advice = found.map_or_else(
@@ -104,6 +105,23 @@ pub(super) fn report(error: &Error) -> Report<'static> {
         |list| format!("See which there are: stationmaster {list}"),
     );
     Report::new(kind, message, Some(&advice))
+}
+
+/// What is wrong with each field, by the name that people know: a pointer is for programs.
+fn fields(error: &Error) -> Option<String> {
+    let Error::Invalid(problem) = error else {
+        return None;
+    };
+    let told = |one: &FieldError| {
+        let name = one.field.trim_start_matches('/').replace('/', ".");
+        if name.is_empty() {
+            one.detail.clone()
+        } else {
+            format!("{name}: {}", one.detail)
+        }
+    };
+    let told: Vec<String> = problem.errors.iter().map(told).collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 /// By its name; a problem that has no line of its own is like the others with its status.

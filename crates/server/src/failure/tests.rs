@@ -94,3 +94,26 @@ fn a_failure_before_a_command_has_a_code_of_its_own() {
     let report = Report::of(&error);
     assert_eq!((report.kind, report.exit_code), (Kind::Unavailable, 125));
 }
+
+#[test]
+fn fields_are_named_as_people_know_them() {
+    let mut wrong = problem("invalid", 422, "/plan: there is no plan \"GOLD\"");
+    let field = |field: &str, detail: &str| stationmaster_client::wire::FieldError {
+        field: field.to_owned(),
+        detail: detail.to_owned(),
+    };
+    wrong.errors = vec![field("/plan", "there is no plan \"GOLD\""), field("/a/b", "no")];
+    let error = anyhow::Error::from(Error::Invalid(wrong));
+    assert_eq!(
+        Report::of(&error).message,
+        "plan: there is no plan \"GOLD\"; a.b: no"
+    );
+}
+
+#[test]
+fn tables_of_a_newer_version_are_told_with_one_piece_of_advice() {
+    let error = anyhow::Error::from(db::Error::Schema { found: 12, needed: 8 });
+    let report = Report::of(&error);
+    assert!(!report.message.contains("migrate"), "{}", report.message);
+    assert!(report.advice.as_ref().unwrap().contains("newer version"));
+}

@@ -104,8 +104,8 @@ fn everything_is_done_through_a_server_under_the_token() {
     let item = text(&ask(&[&add[..], &["--key", "once"]].concat()), "id");
     let again = ask(&[&add[..], &["--key", "once"]].concat());
     assert_eq!(
-        (text(&again, "id"), &again["created"]),
-        (item.clone(), &false.into())
+        (text(&again, "id"), &again["duplicate"]),
+        (item.clone(), &true.into())
     );
     ask(&[&add[..], &["--count", "3"]].concat());
     ask(&["queue", "priority", &item, "-7"]);

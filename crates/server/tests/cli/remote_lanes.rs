@@ -181,8 +181,8 @@ fn everything_is_done_to_the_lanes_through_a_server() {
         "--payload",
         r#"{"n": 1}"#,
     ];
-    assert_eq!(ask(&send)["created"], true);
-    assert_eq!(ask(&send)["created"], false);
+    assert_eq!(ask(&send)["duplicate"], false);
+    assert_eq!(ask(&send)["duplicate"], true);
     let dead = || served.database.json(&["signals", "show", &signal]);
     until(dead, |signal| signal["status"] == "DEAD");
     ask(&["signals", "replay", &signal]);

@@ -94,7 +94,10 @@ fn fields(value: &Value) -> Vec<&str> {
 fn things_are_as_the_document_of_the_api_says() {
     let database = TestDatabase::migrated();
     let (workspace, workflow) = database.workflow(GRAPH);
-    let item = database.enqueue(&workspace, &workflow);
+    let add = ["queue", "add", "--workspace", &workspace, "--workflow", &workflow];
+    let added = database.json(&add);
+    is(&added, "Enqueued");
+    let item = text(&added, "id");
     is(&database.json(&["workspaces", "list"]), "Workspace");
     is(&database.json(&["workspaces", "pause", &workspace]), "Workspace");
     is(&database.json(&["workflows", "list"]), "Workflow");
@@ -146,7 +149,10 @@ fn things_of_the_lanes_are_as_the_document_of_the_api_says() {
     let trigger = ["triggers", "set", "shop", "order.paid", "--workflow", &workflow];
     is(&database.json(&trigger), "Trigger");
     is(&database.json(&["triggers", "list"]), "Trigger");
-    database.done(&["signals", "send", "shop", "order.paid", "--id", "s"]);
+    is(
+        &database.json(&["signals", "send", "shop", "order.paid", "--id", "s"]),
+        "SignalSent",
+    );
     is(&database.json(&["signals", "list"]), "Signal");
     is(&database.json(&["signals", "show", "s"]), "Signal");
     is(&database.json(&["dispatchers", "list"]), "Dispatcher");
@@ -183,8 +189,7 @@ fn answers_that_are_of_the_command_line_alone_have_these_fields() {
     let item = text(&database.json(&add), "id");
     database.done(&["lock", "run", "night", "--", "true"]);
     for (command, names) in [
-        (&add[..], &["id", "created"][..]),
-        (&[&add[..], &["--count", "2"]].concat(), &["count", "ids"]),
+        (&[&add[..], &["--count", "2"]].concat()[..], &["count", "ids"][..]),
         (&["queue", "priority", &item, "3"], &["id", "priority"]),
         (
             &["queue", "retry-all", "--all", "--dry-run"],

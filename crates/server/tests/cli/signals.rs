@@ -80,10 +80,14 @@ fn signals_are_sent_once_and_shown_while_they_wait() {
     ];
     let answer = database.json(&send);
     assert_eq!(
-        (text(&answer, "id"), answer["created"].as_bool()),
-        ("order-17".to_owned(), Some(true))
+        (text(&answer, "id"), answer["duplicate"].as_bool()),
+        ("order-17".to_owned(), Some(false))
     );
-    assert_eq!(database.json(&send)["created"], false, "a repeat is acknowledged");
+    assert_eq!(
+        database.json(&send)["duplicate"],
+        true,
+        "a repeat is acknowledged"
+    );
     let other = database.refused(4, &["signals", "send", "shop", "order.lost", "--id", "order-17"]);
     assert!(other.contains("was used for another signal"), "{other}");
     database.refused(

@@ -194,8 +194,8 @@ fn a_key_gives_the_first_item_again() {
     ];
     let (first, second) = (database.json(&add), database.json(&add));
     assert_eq!(
-        (&first["created"], &second["created"]),
-        (&true.into(), &false.into())
+        (&first["duplicate"], &second["duplicate"]),
+        (&false.into(), &true.into())
     );
     assert_eq!(first["id"], second["id"]);
     let conflict = database.refused(4, &[&add[..], &["--priority", "5"]].concat());

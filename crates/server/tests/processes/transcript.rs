@@ -13,6 +13,7 @@
 //!
 //! An answer has the same shape when each of its lines is among those that came, once numbers, ids and times are taken out of both.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -191,7 +192,7 @@ fn session(guide: &str, blocks: &[Block]) -> Session {
             })
         };
         last.clone_from(&place);
-        session.script.push_str(&format!("echo '@@ {place}'\n"));
+        let _ = writeln!(session.script, "echo '@@ {place}'");
         let shows = block.marks.iter().filter(|(mark, _)| mark == "shows");
         session
             .shows
@@ -204,9 +205,7 @@ fn session(guide: &str, blocks: &[Block]) -> Session {
         for (number, line) in block.text.lines().enumerate() {
             if let Some(command) = line.strip_prefix("$ ") {
                 part = format!("{place} {number}");
-                session
-                    .script
-                    .push_str(&format!("echo '@@ {part}'\n{}\n", meant(command)));
+                let _ = write!(session.script, "echo '@@ {part}'\n{}\n", meant(command));
             } else {
                 session.expected.push((part.clone(), line.to_owned()));
             }
@@ -270,7 +269,7 @@ fn guides() -> Vec<(String, String)> {
     let found = std::fs::read_dir(root.join("docs/guides")).unwrap().flatten();
     let mut others: Vec<String> = found
         .map(|entry| format!("docs/guides/{}", entry.file_name().to_string_lossy()))
-        .filter(|name| name.ends_with(".md") && !names.contains(name))
+        .filter(|name| Path::new(name).extension().is_some_and(|kind| kind == "md") && !names.contains(name))
         .collect();
     others.sort_unstable();
     names.extend(others);

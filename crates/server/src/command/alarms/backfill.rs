@@ -12,7 +12,7 @@ use crate::command::Context;
 use crate::command::arguments::Caution;
 use crate::command::names::{self, reference};
 use crate::command::times::past;
-use crate::output::{Column, Described, cell, column, counted, rows, status};
+use crate::output::{Column, Described, cell, column, counted, long, rows, status};
 
 /// Which occurrences.
 #[derive(Debug, Args)]
@@ -90,8 +90,8 @@ impl Described for BackfillItem {
         column("THEN", |planned| {
             cell(if planned.fires { "fires" } else { "stays" })
         }),
-        column("NOTE", |planned| {
-            cell(planned.note.as_deref().unwrap_or_default())
+        long("NOTE", |planned| {
+            Some(planned.note.as_deref().unwrap_or_default())
         }),
     ];
 }

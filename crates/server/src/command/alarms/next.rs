@@ -11,7 +11,7 @@ use crate::command::Context;
 use crate::command::arguments::{explained, word_of};
 use crate::command::times::future;
 use crate::failure::BadExpression;
-use crate::output::{Column, Described, cell, column, printable, rows};
+use crate::output::{Column, Described, cell, column, long, printable, rows};
 
 /// Which expression, and whose clock.
 #[derive(Debug, Args)]
@@ -139,6 +139,6 @@ fn for_people(answer: &Preview<'_>) -> String {
 impl Described for Shown {
     const COLUMNS: &'static [Column<Self>] = &[
         column("FIRES", |fire| cell(&fire.at)),
-        column("NOTE", |fire| cell(fire.note.as_deref().unwrap_or_default())),
+        long("NOTE", |fire| Some(fire.note.as_deref().unwrap_or_default())),
     ];
 }

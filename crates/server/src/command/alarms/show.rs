@@ -118,7 +118,7 @@ impl Described for AlarmEvent {
         time("AT", |event| Some(event.at)),
         column("EVENT", |event| cell(&event.event)),
         column("BY", |event| cell(&event.actor)),
-        column("DETAIL", |event| maybe(event.detail.as_ref())),
+        long("DETAIL", |event| event.detail.as_deref()),
     ];
 }
 

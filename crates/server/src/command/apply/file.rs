@@ -119,8 +119,12 @@ pub(super) fn read(path: &str) -> Result<Wanted> {
 }
 
 fn parse(text: &str, folder: &Path) -> Result<Wanted, Refusal> {
-    let written: Written = toml::from_str(text)
-        .map_err(|error| Refusal::usage(format!("the file cannot be read: {error}"), ADVICE))?;
+    let written: Written = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| {
+            text[..span.start.min(text.len())].lines().count().max(1)
+        });
+        wrong(&format!("line {line}"), error.message())
+    })?;
     let mut wanted = Wanted::default();
     for (name, fields) in written.plans {
         only(&format!("plans.{name}"), &fields, PLAN)?;

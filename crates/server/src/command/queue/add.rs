@@ -5,11 +5,9 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::json;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{Enqueue, Reference};
-use uuid::Uuid;
 
 use super::super::Context;
 use super::super::arguments::{duration, json_given};
@@ -71,13 +69,6 @@ impl AddArgs {
     }
 }
 
-#[derive(Serialize)]
-struct Added {
-    id: Uuid,
-    /// False: the same request was made before, and this is its item.
-    created: bool,
-}
-
 pub(super) async fn run(args: AddArgs, context: &Context) -> Result<()> {
     let count = args.count;
     // What is wrong with the arguments is told before the database is needed.
@@ -94,17 +85,13 @@ pub(super) async fn run(args: AddArgs, context: &Context) -> Result<()> {
 
 async fn one(request: Enqueue, client: &Client, context: &Context) -> Result<()> {
     let enqueued = client.enqueue(&request).await?;
-    let added = Added {
-        id: enqueued.id,
-        created: !enqueued.duplicate,
-    };
-    context.print(&added, |added| {
-        let said = if added.created {
-            "Enqueued"
-        } else {
+    context.print(&enqueued, |enqueued| {
+        let said = if enqueued.duplicate {
             "The same request was made before: item"
+        } else {
+            "Enqueued"
         };
-        format!("{said} {}.", added.id)
+        format!("{said} {}.", enqueued.id)
     })
 }
 
