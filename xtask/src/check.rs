@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::repository::{Repository, code_of, run as run_program};
-use crate::{interop, test, tidy};
+use crate::{examples, interop, test, tidy};
 
 /// A step: its name and what it does.
 type Step = (&'static str, fn(&Repository) -> Result<ExitCode>);
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     ("format", |repository| {
         cargo(repository, &["fmt", "--all", "--check"])
     }),
@@ -27,6 +27,7 @@ const STEPS: [Step; 6] = [
         eprintln!("  this is `cargo xtask test`");
         test::run(repository, &[])
     }),
+    ("examples", examples::run),
     ("interop", interop::check),
 ];
 

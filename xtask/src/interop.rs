@@ -1,8 +1,6 @@
 //! `cargo xtask interop shedlock`: ShedLock's own library and our binary on one table, each against the other.
-//! `cargo xtask interop orders`: the guide's Java program enqueues inside its own transaction.
 //!
-//! Both need Java, and Maven, which brings the libraries; so they are commands of their own, and `check` says when it leaves
-//! them out.
+//! It needs Java, and Maven, which brings the libraries; so it is a command of its own, and `check` says when it leaves it out.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -17,8 +15,7 @@ use crate::repository::{self, Repository, code_of, printed};
 pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
     match arguments {
         [which] if which == "shedlock" => shedlock(&Meeting::prepare(repository)?),
-        [which] if which == "orders" => orders(repository, &Meeting::prepare(repository)?),
-        _ => bail!("name what to meet: cargo xtask interop shedlock, or orders"),
+        _ => bail!("name what to meet: cargo xtask interop shedlock"),
     }
 }
 
@@ -30,13 +27,11 @@ pub(crate) fn check(repository: &Repository) -> Result<ExitCode> {
         .map(|component| component.name)
         .collect();
     if missing.is_empty() {
-        let meeting = Meeting::prepare(repository)?;
-        orders(repository, &meeting)?;
-        return shedlock(&meeting);
+        return shedlock(&Meeting::prepare(repository)?);
     }
     eprintln!(
-        "LEFT OUT: {} is not on this machine, so neither ShedLock's own library nor the Java example was run. \
-         `cargo xtask interop shedlock` and `cargo xtask interop orders` install it and run.",
+        "LEFT OUT: {} is not on this machine, so ShedLock's own library was not run. \
+         `cargo xtask interop shedlock` installs it and runs.",
         missing.join(" and ")
     );
     Ok(ExitCode::SUCCESS)
@@ -101,44 +96,6 @@ fn shedlock(meeting: &Meeting) -> Result<ExitCode> {
     eprintln!("  $ java stationmaster.interop.Interop");
     let status = java.stdin(Stdio::null()).status().context("cannot run java")?;
     Ok(code_of(status))
-}
-
-/// The guide's program places an order twice: the second time it gets the item of the first.
-fn orders(repository: &Repository, meeting: &Meeting) -> Result<ExitCode> {
-    const WORKSPACE: &str = "0199a0de-0000-7000-8000-000000000001";
-    const WORKFLOW: &str = "0199a0de-0000-7000-8000-000000000002";
-    let graph = meeting.folder.join("graph.json");
-    std::fs::write(&graph, r#"{"nodes": [{"id": "a", "type": "noop"}]}"#)?;
-    let graph = graph.to_str().context("a path in UTF-8")?;
-    meeting.command(&["workspaces", "create", "shop", "--id", WORKSPACE])?;
-    let workflow = [
-        "workflows",
-        "create",
-        "import",
-        "--id",
-        WORKFLOW,
-        "--workspace",
-        WORKSPACE,
-    ];
-    meeting.command(&[&workflow[..], &["--graph", graph]].concat())?;
-    let program = repository.root.join("docs/examples/PlaceOrder.java");
-    let place = || {
-        eprintln!("  $ java docs/examples/PlaceOrder.java");
-        let mut java = Command::new(&meeting.java);
-        java.arg("-cp").arg(&meeting.classpath).arg(&program);
-        java.args([&jdbc(&meeting.url)?, WORKSPACE, WORKFLOW, "17"]);
-        printed(&mut java)
-    };
-    let (first, again) = (place()?, place()?);
-    if first != again {
-        bail!("a repeat gave another item: {first} and {again}");
-    }
-    let item = meeting.command(&["queue", "show", &first, "--json"])?;
-    if !item.contains(r#""order": 17"#) || !item.contains(r#""idempotency_key": "order-17""#) {
-        bail!("this is not what the program enqueued: {item}");
-    }
-    eprintln!("The Java program enqueued {first} inside its own transaction, once.");
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Compiles the Java side. Answers its classpath.

@@ -6,6 +6,7 @@ mod check;
 mod components;
 mod dist;
 mod dst;
+mod examples;
 mod interop;
 mod launch;
 mod mutants;
@@ -29,8 +30,9 @@ cargo xtask <command>
   setup           find what the tests need (PostgreSQL, Temporal, Redis, PgBouncer, Prometheus, a fuzzer, psycopg), install what is missing
   test [args]     setup, then all tests against a throw-away PostgreSQL; args go to `cargo test`
   dst             compare the fires around every move of every zone's clock with a scan, for some minutes
-  check           what CI runs: format, clippy, documentation, tidy, test, and interop where Java and Maven are
-  interop NAME    our binary beside Java programs: shedlock, its own library; orders, the example of the guide (needs Java and Maven)
+  check           what CI runs: format, clippy, documentation, tidy, test, examples, and interop where Java and Maven are
+  examples        the guides for Python, TypeScript, Go and Java as they are printed, in each language that is on the machine
+  interop NAME    our binary beside Java programs: shedlock, its own library (needs Java and Maven)
   peer river [n]  n jobs that do nothing (200000) through River and through us, on one PostgreSQL (needs Go)
   fuzz-api [n]    fuzz the HTTP API with n examples for each operation (500); `test` does so with a few
   storm [flags]   all lanes of real servers under kills, stops, crashes and cuts, by a seed, and a check of every promise;
@@ -64,6 +66,7 @@ fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
         "fuzz-api" => test::fuzz_api(&repository, arguments),
         "check" => check::run(&repository),
         "dst" => dst::run(&repository),
+        "examples" => examples::run(&repository),
         "interop" => interop::run(&repository, arguments),
         "peer" => peer::run(&repository, arguments),
         "storm" => storm::run(&repository, arguments),

@@ -42,7 +42,8 @@ class Receiver(BaseHTTPRequestHandler):
             return self.answer(401)  # a refusal for good: it is not tried again
         try:
             act(wake_id, json.loads(body))
-        except psycopg.OperationalError:
+        except psycopg.Error as why:
+            print(why, file=sys.stderr)
             return self.answer(503)  # tried again, later and later
         # Only now: what is confirmed is never sent again.
         self.answer(204)

@@ -10,7 +10,7 @@ use super::Violation;
 use crate::repository::Repository;
 
 /// Directories that hold nothing of ours.
-const SKIPPED: [&str; 3] = [".git", "target", "node_modules"];
+const SKIPPED: [&str; 4] = [".git", "target", "node_modules", ".venv"];
 
 /// Endings of the files whose text the rules look at.
 const READ: [&str; 5] = ["rs", "sql", "md", "yml", "json"];

@@ -7,6 +7,8 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema as _, ToResponse};
 
+use super::shapes;
+
 const DESCRIPTION: &str = "\
 Durable dispatch: every piece of work leaves once, in time, and only when there is room.
 
@@ -55,6 +57,7 @@ pub(crate) fn document() -> OpenApi {
         components.schemas.extend(found.schemas);
     }
     document.components = Some(components);
+    shapes::name_all(&mut document);
     document
 }
 

@@ -60,6 +60,7 @@ mod problem;
 mod queue;
 mod routes;
 mod servers;
+mod shapes;
 mod signals;
 mod tokens;
 mod trace;

@@ -85,7 +85,10 @@ func main() {
 	receiver.pool = pool
 	routes := http.NewServeMux()
 	routes.Handle("POST /internal/wake", receiver)
-	address := net.JoinHostPort("127.0.0.1", os.Args[1])
-	log.Printf("receiving wakes at http://%s/internal/wake", address)
-	log.Fatal(http.ListenAndServe(address, routes))
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", os.Args[1]))
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Printf("receiving wakes at http://%s/internal/wake", listener.Addr())
+	log.Fatal(http.Serve(listener, routes))
 }
