@@ -97,3 +97,32 @@ create table stationmaster_internal.event_sequence (
     position bigint not null default 0
 ) with (fillfactor = 20);
 insert into stationmaster_internal.event_sequence default values;
+
+-- What happened in each minute, by workspace and workflow. The row whose ids are zero is of everything; a row whose workflow is zero is of what
+-- belongs to none. Counted by one server for all from what is on record, so nothing is counted while it happens.
+create table stationmaster_internal.history_minutes (
+    workspace_id           uuid not null,
+    minute                 timestamptz not null,
+    workflow_definition_id uuid not null,
+    moved                  bigint not null,
+    enqueued               bigint not null,
+    started                bigint not null,
+    completed              bigint not null,
+    failed                 bigint not null,
+    cancelled              bigint not null,
+    terminated             bigint not null,
+    timed_out              bigint not null,
+    alarms_fired           bigint not null,
+    alarms_failed          bigint not null,
+    alarms_late            bigint not null,
+    waiting                bigint,
+    active                 bigint,
+    wait_seconds           double precision not null,
+    wait_longest           double precision not null,
+    waits                  integer[],
+    run_seconds            double precision not null,
+    run_longest            double precision not null,
+    runs                   integer[],
+    primary key (workspace_id, minute, workflow_definition_id)
+);
+create index history_minutes_at on stationmaster_internal.history_minutes using brin (minute) with (autosummarize = on);

@@ -22,6 +22,7 @@ mod doctor;
 mod events;
 mod executions;
 mod failures;
+mod history;
 mod locks;
 mod occurrences;
 mod overview;
@@ -49,6 +50,7 @@ pub use executions::{
     ExecutionStatus, Obstacle, OmittedOutput, Terminate,
 };
 pub use failures::{BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery};
+pub use history::{HistoryChart, HistoryPoint, HistoryQuery, Spread};
 pub use locks::{
     Acquired, ExtendLock, Lock, LockExtended, LockQuery, LockRequest, Locks, Taken, UnlockAnswer,
 };

@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    AuditEntry, AuditQuery, Examination, NameQuery, NamesFound, NewToken, Overview, OverviewQuery, Page,
-    PageQuery, Reference, Server, Servers, Token, TokenMade,
+    AuditEntry, AuditQuery, Examination, HistoryChart, HistoryQuery, NameQuery, NamesFound, NewToken,
+    Overview, OverviewQuery, Page, PageQuery, Reference, Server, Servers, Token, TokenMade,
 };
 
 impl Client {
@@ -43,6 +43,11 @@ impl Client {
     /// The whole at a glance.
     pub async fn overview(&self, query: &OverviewQuery) -> Result<Overview> {
         self.read(&["overview"], query).await
+    }
+
+    /// What happened in each minute, or longer step.
+    pub async fn history_chart(&self, query: &HistoryQuery) -> Result<HistoryChart> {
+        self.read(&["history"], query).await
     }
 
     /// Is the server ready? If not, the error says why, in as many words as there are reasons.
