@@ -1,6 +1,7 @@
 //! Alarms: when all of them fire next, how each stands, what came of its occurrences, and setting one with a look at its fires.
 
 use axum::extract::Path;
+use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 use stationmaster_client::wire::{
@@ -50,16 +51,12 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         })
         .collect();
     coming.sort_by_key(|alarm| alarm.next_fire_at);
-    let mut drawn = Vec::new();
-    for alarm in coming.into_iter().take(DRAWN) {
+    let drawn = coming.into_iter().take(DRAWN).map(|alarm| async move {
         // One that has ended meanwhile has no fires.
-        let upcoming = client
-            .alarm(alarm.id)
-            .await
-            .map(|details| details.upcoming)
-            .unwrap_or_default();
-        drawn.push((alarm, upcoming));
-    }
+        let details = client.alarm(alarm.id).await;
+        (alarm, details.map(|details| details.upcoming).unwrap_or_default())
+    });
+    let drawn = join_all(drawn).await;
     let active: Vec<String> = page
         .items
         .iter()

@@ -42,7 +42,7 @@ async fn page(visitor: &Visitor, details: QueueItemDetails, execution: Option<Ex
     let body = html! {
         header.page {
             h1 { (title) " " span.id.quiet { (short(item.id)) } }
-            @if visitor.operates() { div.actions { (actions(visitor, item, execution.as_ref())) } }
+            @if visitor.operates() { div.actions #actions data-live { (actions(visitor, item, execution.as_ref())) } }
         }
         section #state data-live { (state(&details, execution.as_ref())) }
         @if let Some(why) = &details.waiting { section #waiting data-live { (obstacle(why, item)) } }

@@ -28,6 +28,7 @@ mod fields;
 mod frame;
 mod graph;
 mod health;
+mod history;
 mod item;
 mod json;
 mod jump;

@@ -7,12 +7,12 @@ use stationmaster_client::wire::{
 };
 
 use super::Answer;
-use super::charts::{self, Series};
-use super::fields::{Fields, address, segment};
+use super::fields::{Fields, segment};
 use super::frame::Page;
+use super::history::{self, Drawn};
 use super::pieces::{
-    counted, execution_lamp, execution_link, lamp, many, nothing, since, time, took, workflow_link,
-    workspace_link,
+    Filter, counted, execution_lamp, execution_link, filters, lamp, many, nothing, since, time, took,
+    workflow_link, workspace_link,
 };
 use super::session::Visitor;
 
@@ -25,16 +25,18 @@ const LATE: SignedDuration = SignedDuration::from_secs(30);
 
 pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
     let client = &visitor.client;
-    let minutes = match fields.get("since") {
-        Some("6h") => 360,
-        Some("24h") => 1440,
-        _ => 60,
-    };
-    let overview = client
-        .overview(&OverviewQuery {
-            minutes: Some(minutes),
-        })
-        .await?;
+    let overview = client.overview(&OverviewQuery { minutes: Some(1) }).await?;
+    let charts = history::draw(
+        &visitor,
+        &fields,
+        Drawn {
+            path: "/",
+            workspace: fields.reference("workspace"),
+            workflow: fields.reference("workflow"),
+            limit: None,
+        },
+    )
+    .await?;
     let active = AlarmQuery {
         status: Some(AlarmStatus::Active),
         limit: Some(200),
@@ -47,7 +49,11 @@ pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
         h1.visually-hidden { "Overview" }
         section #needs data-live { (needs(&overview, &alarms, ready.as_deref())) }
         section #numbers data-live aria-label="Numbers of now" { (numbers(&overview)) }
-        section #charts data-live { (chart(&overview, minutes)) }
+        section #charts data-live { (charts) }
+        details.cut open[fields.get("workspace").is_some()] {
+            summary { "Charts of one workspace or workflow" }
+            (filters("/", &fields, &[Filter::Name("workspace", "Workspace", "workspace"), Filter::Name("workflow", "Workflow", "workflow"), Filter::Choice("since", "Time", &[("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"), ("7d", "7 d")])]))
+        }
         div.columns {
             section #slots data-live {
                 h2 { "Workspaces" }
@@ -183,38 +189,6 @@ fn numbers(overview: &Overview) -> Markup {
             (tile("/executions?status=FAILED", numbers.failed_last_minute.to_string(), "failed in a minute", if numbers.failed_last_minute > 0 { "bad" } else { "off" }))
             (tile("/failures", counted(numbers.failures, 10_000), "failures to look at", if numbers.failures > 0 { "bad" } else { "off" }))
         }
-    }
-}
-
-fn chart(overview: &Overview, minutes: i32) -> Markup {
-    let times: Vec<Timestamp> = overview.minutes.iter().map(|minute| minute.at).collect();
-    let values = |of: fn(&stationmaster_client::wire::Minute) -> i64| {
-        overview.minutes.iter().map(|minute| of(minute) as f64).collect()
-    };
-    let layers = [
-        Series {
-            name: "completed",
-            class: "good",
-            values: values(|minute| minute.completed),
-        },
-        Series {
-            name: "cancelled",
-            class: "off",
-            values: values(|minute| minute.cancelled),
-        },
-        Series {
-            name: "failed",
-            class: "bad",
-            values: values(|minute| minute.failed),
-        },
-    ];
-    html! {
-        div.range role="group" aria-label="How far back" {
-            @for (value, word, here) in [("1h", "1 h", minutes == 60), ("6h", "6 h", minutes == 360), ("24h", "24 h", minutes == 1440)] {
-                a href=(address("/", &[("since", value)])) aria-current=[here.then_some("true")] { (word) }
-            }
-        }
-        (charts::bars("Ended", "executions a minute", &times, &layers))
     }
 }
 

@@ -1,7 +1,11 @@
 //! The queue: what waits, what is under way, and what became of it.
 
+use std::collections::HashMap;
+
+use futures::future::join_all;
 use maud::{Markup, html};
 use stationmaster_client::wire::{ItemStatus, QueueItem, QueueQuery};
+use uuid::Uuid;
 
 use super::Answer;
 use super::fields::Fields;
@@ -36,19 +40,16 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         cursor: fields.owned("cursor"),
     };
     let page = client.queue(&query).await?;
-    let mut reasons = std::collections::HashMap::new();
     let pending = page
         .items
         .iter()
         .filter(|item| item.status == ItemStatus::Pending);
-    for item in pending.take(REASONS) {
+    let asked = pending.take(REASONS).map(|item| async {
         // One that has left the queue meanwhile has none.
-        if let Ok(details) = client.queue_item(item.id).await
-            && let Some(waiting) = details.waiting
-        {
-            reasons.insert(item.id, super::item::why(&waiting));
-        }
-    }
+        let waiting = client.queue_item(item.id).await.ok()?.waiting?;
+        Some((item.id, super::item::why(&waiting)))
+    });
+    let reasons = join_all(asked).await.into_iter().flatten().collect();
     let narrowed: Vec<(&str, &str)> = ["workspace", "workflow", "since"]
         .into_iter()
         .filter_map(|name| Some((name, fields.get(name)?)))
@@ -58,14 +59,16 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let searched = fields.get("search").is_some();
     let waits = matches!(query.status, None | Some(ItemStatus::Pending));
     let ended = matches!(query.status, Some(ItemStatus::Failed | ItemStatus::Cancelled));
+    // What ended is told by when it ended, and not by when it was enqueued.
+    let again = ended && fields.get("since").is_none();
     let body = html! {
         header.page {
             h1 { "Queue" }
             @if visitor.operates() && !searched {
                 div.actions {
                     @if waits { (act("Priority of what waits", "set-priorities", &narrowed, &visitor.here)) }
-                    @if ended { (act("Retry all of these", "retry-all", &with_status, &visitor.here)) }
-                    @else { (act("Cancel all of these", "cancel-all", &with_status, &visitor.here)) }
+                    @if again { (act("Retry all of these", "retry-all", &with_status, &visitor.here)) }
+                    @if !ended { (act("Cancel all of these", "cancel-all", &with_status, &visitor.here)) }
                 }
             }
         }
@@ -85,7 +88,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     Ok(Page::new("Queue", body))
 }
 
-fn rows(items: &[QueueItem], reasons: &std::collections::HashMap<uuid::Uuid, Markup>) -> Markup {
+fn rows(items: &[QueueItem], reasons: &HashMap<Uuid, Markup>) -> Markup {
     html! {
         div.scroll { table.rows {
             thead { tr { th { "Item" } th { "Workspace" } th { "Workflow" } th { "Status" } th.number { "Priority" } th { "Enqueued" } th { "Why, or what came of it" } } }

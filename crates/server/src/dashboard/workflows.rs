@@ -10,6 +10,7 @@ use super::Answer;
 use super::difference::{self, Change};
 use super::fields::{Fields, address};
 use super::frame::Page;
+use super::history::{self, Drawn};
 use super::pieces::{
     Filter, act, filters, lamp, nothing, pager, span_of, time, workflow_link, workspace_link,
 };
@@ -65,6 +66,17 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
         ..ExecutionQuery::default()
     };
     let runs = client.executions(&query).await?.items;
+    let charts = history::draw(
+        &visitor,
+        &fields,
+        Drawn {
+            path: &format!("/workflows/{}", workflow.id),
+            workspace: Some(workflow.workspace_id.into()),
+            workflow: Some(workflow.id.into()),
+            limit: None,
+        },
+    )
+    .await?;
     let id = workflow.id.to_string();
     let pairs = [("id", id.as_str())];
     let body = html! {
@@ -84,6 +96,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
             @else if workflow.graph.is_none() { (nothing("It has no version yet.")) }
         }
         section #policies data-live { h2 { "Policies" } (policies(&workflow)) }
+        section #charts data-live { (charts) }
         section #runs data-live {
             h2 { "The last runs" }
             @if runs.is_empty() { (nothing("Nothing of it has run yet.")) }

@@ -9,8 +9,9 @@ use stationmaster_client::wire::{
 };
 
 use super::Answer;
-use super::fields::Fields;
+use super::fields::{Fields, segment};
 use super::frame::Page;
+use super::history::{self, Drawn};
 use super::overview::slots;
 use super::pieces::{act, counted, lamp, nothing, pager, short, since, time, workflow_link, workspace_link};
 use super::session::Visitor;
@@ -64,7 +65,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     Ok(Page::new("Workspaces", body))
 }
 
-pub(super) async fn show(visitor: Visitor, Path(id): Path<String>) -> Answer {
+pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Fields) -> Answer {
     let client = &visitor.client;
     let workspace = client.workspace(id.as_str()).await?;
     let mut holders = Vec::new();
@@ -96,6 +97,17 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>) -> Answer {
             .or_insert((0, item.created_at));
         *entry = (entry.0 + 1, entry.1.min(item.created_at));
     }
+    let charts = history::draw(
+        &visitor,
+        &fields,
+        Drawn {
+            path: &format!("/workspaces/{}", segment(&workspace.name)),
+            workspace: Some(workspace.id.into()),
+            workflow: None,
+            limit: Some(workspace.limit),
+        },
+    )
+    .await?;
     let pairs = [("id", workspace.name.as_str())];
     let body = html! {
         header.page {
@@ -115,6 +127,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>) -> Answer {
             }
             (board(&workspace, &holders))
         }
+        section #charts data-live { (charts) }
         section #pending data-live {
             h2 { "What waits" }
             @if by_workflow.is_empty() { (nothing("Nothing waits.")) }

@@ -29,6 +29,11 @@ const GRAPH: &str = r#"{"nodes": [{"id": "fetch", "type": "wait", "seconds": 0.8
                                   {"id": "work", "type": "wait", "seconds": 1.7},
                                   {"id": "report", "type": "noop"}],
                         "edges": [{"from": "fetch", "to": "work"}, {"from": "work", "to": "report"}]}"#;
+/// Another workflow of the second workspace, which does not go well: so that there is a failure to look at.
+const FAILING: &str = r#"{"nodes": [{"id": "authorise", "type": "wait", "seconds": 0.3},
+                                    {"id": "settle", "type": "fail", "message": "the card was declined: insufficient funds"}],
+                          "edges": [{"from": "authorise", "to": "settle"}]}"#;
+const FAIL_EVERY: u32 = 20;
 /// No more is enqueued for a workspace that has this much waiting.
 const ENOUGH: i64 = 12;
 /// Every ten seconds.
@@ -61,8 +66,8 @@ pub(super) fn start(database: Database) -> JoinHandle<()> {
             return;
         }
         println!(
-            "The example: three workspaces enqueue more than their plans allow at once, two alarms fire, and now and then a \
-             signal starts one more."
+            "The example: three workspaces enqueue more than their plans allow at once, two alarms fire, now and then a \
+             signal starts one more, and a card is declined."
         );
         let (mut beats, mut signal) = (0, None);
         loop {
@@ -92,6 +97,14 @@ async fn make(database: &Database) -> Result<()> {
         if definition.current_version.is_none() {
             catalogue::add_version(database, definition_id(number), GRAPH).await?;
         }
+    }
+    let failing = WorkflowChange {
+        name: Some("charge card".to_owned()),
+        ..WorkflowChange::of(workspace_id(2).0)
+    };
+    let failing = catalogue::put_definition(database, definition_id(4), failing, None).await?;
+    if failing.current_version.is_none() {
+        catalogue::add_version(database, definition_id(4), FAILING).await?;
     }
     let place = Place {
         project: PROJECT,
@@ -135,6 +148,15 @@ async fn beat(database: &Database, beats: u32, signal: &mut Option<String>) -> R
     if beats.is_multiple_of(SIGNAL_EVERY) {
         let sent = send(database, NewSignal::new(PROJECT, SIGNAL), "dev example").await?;
         *signal = Some(sent.id);
+    }
+    if beats % FAIL_EVERY == FAIL_EVERY / 4 {
+        let request = Enqueue {
+            input: Some(serde_json::value::to_raw_value(
+                &serde_json::json!({ "order": 1000 + beats }),
+            )?),
+            ..Enqueue::new(workspace_id(2).0, definition_id(4).0)
+        };
+        enqueue(database, request, "dev example").await?;
     }
     let mut tenants = Vec::new();
     for (_, _, number) in TENANTS {
