@@ -1,5 +1,7 @@
 //! Pictures of numbers over time, as SVG that the style sheet colours. Each says in words what it shows, for whoever does not see it.
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 use maud::{Markup, html};
 
@@ -93,12 +95,13 @@ pub(super) fn lines(title: &str, unit: &str, times: &[Timestamp], series: &[Seri
         for (at, value) in line.values.iter().enumerate() {
             if value.is_finite() {
                 let (x, y) = (step * (at as f64), HEIGHT - value * (HEIGHT - 6.0) / top);
-                path.push_str(&format!(
-                    "{}{} {}",
-                    if pen_down { 'L' } else { 'M' },
-                    two(x),
-                    two(y)
-                ));
+                let pen = if pen_down { 'L' } else { 'M' };
+                let _ = write!(path, "{pen}{} {}", two(x), two(y));
+                let goes_on = line.values.get(at + 1).is_some_and(|next| next.is_finite());
+                if !pen_down && !goes_on {
+                    // One minute alone is a point.
+                    path.push_str("h.1");
+                }
             }
             // A minute of which nothing is known is a gap and no zero.
             pen_down = value.is_finite();
@@ -226,7 +229,8 @@ mod tests {
             values: vec![1.0, f64::NAN, 1.0, 1.0],
         };
         let picture = lines("Latency", "s", &times, &[line]).into_string();
-        assert_eq!(picture.matches('M').count(), 2 + 3, "{picture}");
+        assert_eq!(picture.matches("M0 ").count(), 1 + 3, "{picture}");
+        assert!(picture.contains("h.1M426.7"), "{picture}");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) async fn listen(State(desk): State<Desk>, visitor: Visitor) -> Result
     let told = stream::unfold(listening, |mut listening| async move {
         listening.next().await?;
         Some((
-            Ok::<_, Infallible>(Event::default().event("look").data("")),
+            Ok::<_, Infallible>(Event::default().event("look").data("again")),
             listening,
         ))
     });

@@ -185,8 +185,8 @@ fn numbers(overview: &Overview) -> Markup {
             (tile("/queue?status=PENDING", numbers.waiting.to_string(), "waiting", "wait"))
             (tile("/executions?status=STARTING", numbers.starting.to_string(), "starting", "busy"))
             (tile("/executions?status=RUNNING", numbers.running.to_string(), "running", "busy"))
-            (tile("/executions?status=COMPLETED", numbers.completed_last_minute.to_string(), "completed in a minute", "good"))
-            (tile("/executions?status=FAILED", numbers.failed_last_minute.to_string(), "failed in a minute", if numbers.failed_last_minute > 0 { "bad" } else { "off" }))
+            (tile("/executions?status=COMPLETED", numbers.completed_last_minute.to_string(), "completed a minute", "good"))
+            (tile("/executions?status=FAILED", numbers.failed_last_minute.to_string(), "failed a minute", if numbers.failed_last_minute > 0 { "bad" } else { "off" }))
             (tile("/failures", counted(numbers.failures, 10_000), "failures to look at", if numbers.failures > 0 { "bad" } else { "off" }))
         }
     }

@@ -75,7 +75,7 @@ async fn every_page_shows_what_is_there_as_text_and_keeps_nobody_out() {
                 "dead letter",
                 "1 workspace full",
                 "acme",
-                "Every weekday",
+                "At 09:00 on Monday to Friday",
                 "ready",
             ],
         ),
@@ -256,10 +256,12 @@ async fn keys_and_the_jump_box_lead_anywhere() {
         &format!("location.pathname === '/queue/{second}'"),
     )
     .await;
+    tab.until("the page is whole", "document.readyState === 'complete'").await;
     tab.key("g").await;
     tab.key("f").await;
     tab.until("failures are shown", "location.pathname === '/failures'")
         .await;
+    tab.until("the page is whole", "document.readyState === 'complete'").await;
     tab.key("?").await;
     tab.until("the keys are told", "document.querySelector('#keys').open")
         .await;

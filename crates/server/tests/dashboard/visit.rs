@@ -26,7 +26,6 @@ pub(crate) struct Visit {
 pub(crate) struct Place {
     pub(crate) workspace: Uuid,
     pub(crate) workflow: Uuid,
-    pub(crate) name: String,
 }
 
 impl Visit {
@@ -92,7 +91,6 @@ impl Visit {
         Place {
             workspace,
             workflow,
-            name: name.to_owned(),
         }
     }
 

@@ -66,7 +66,7 @@ pub(super) fn start(database: Database) -> JoinHandle<()> {
             return;
         }
         println!(
-            "The example: three workspaces enqueue more than their plans allow at once, two alarms fire, now and then a \
+            "The example: three workspaces enqueue more than their plans allow at once, alarms fire, now and then a \
              signal starts one more, and a card is declined."
         );
         let (mut beats, mut signal) = (0, None);
@@ -120,7 +120,7 @@ async fn make(database: &Database) -> Result<()> {
     alarms(database).await
 }
 
-/// One that fires again and again, found again by its key, and one for once at each start.
+/// Those that fire again and again, found again by their keys, and one for once at each start.
 async fn alarms(database: &Database) -> Result<()> {
     let cron = NewAlarm {
         workspace_id: workspace_id(1).0,
@@ -138,7 +138,21 @@ async fn alarms(database: &Database) -> Result<()> {
         message: Some("an alarm fires for once".to_owned()),
         ..NewAlarm::default()
     };
-    for request in [cron, once] {
+    let seldom = [
+        (2, "digest of orders", "0 * * * *", "UTC"),
+        (3, "stand-up", "0 9 * * MON-FRI", "America/New_York"),
+        (3, "night shift begins", "30 2 * * *", "Europe/Zurich"),
+    ];
+    let seldom = seldom.map(|(number, label, cron, zone)| NewAlarm {
+        workspace_id: workspace_id(number).0,
+        label: label.to_owned(),
+        cron_expr: Some(cron.to_owned()),
+        timezone: Some(zone.to_owned()),
+        message: Some(label.to_owned()),
+        idempotency_key: Some(format!("dev example: {label}")),
+        ..NewAlarm::default()
+    });
+    for request in [cron, once].into_iter().chain(seldom) {
         set(database, &request, "dev example").await?;
     }
     Ok(())
