@@ -3,7 +3,7 @@
 //! Nothing is counted while it happens: once a minute one server counts, for all, what is on record about the minutes that are over, by the
 //! times in the rows. So a server that is killed takes no figure along, what SQL enqueues is counted too, and minutes in which no server was
 //! there are made up for. A transaction that commits after its minute was counted is seen by the next counts, which look at the last few
-//! minutes again unless there is very much in them.
+//! minutes again unless there is very much in them. Of hundreds of thousands in a minute a part is counted, and stands for the rest.
 
 use std::time::Duration;
 
@@ -24,6 +24,12 @@ const LONGEST_REST: Duration = Duration::from_secs(30);
 const AGAIN: SignedDuration = SignedDuration::from_mins(5);
 /// Unless so much happened that counting it again would be felt.
 const MUCH: i64 = 20_000;
+/// Beyond this, only one in so many is counted.
+const COUNTED_EACH: i64 = 200_000;
+/// More is not told apart when it is asked how much there is.
+const MOST: i64 = 10_000_000;
+/// Minutes counted at once: one while much happens, more where it turns out that little did.
+const LONGEST_SPAN: i32 = 60;
 /// Starts of a minute that are asked how long they waited.
 const MEASURED: i64 = 5_000;
 /// Workspaces and workflows that are kept of a minute.
@@ -40,6 +46,7 @@ pub(crate) struct Historian {
     database: Database,
     presence: Presence,
     much: bool,
+    span: i32,
 }
 
 impl Historian {
@@ -48,6 +55,7 @@ impl Historian {
             database,
             presence,
             much: false,
+            span: 1,
         }
     }
 }
@@ -74,12 +82,18 @@ impl Pass for Historian {
         };
         let span: Span = sqlx::query_as(statement!("history/span"))
             .bind(held.position.map(jiff_sqlx::Timestamp::from))
+            .bind(self.span)
             .one(&self.database)
             .await?;
         if span.since < span.until {
             let again = if self.much { SignedDuration::ZERO } else { AGAIN };
             let moved = count(&self.database, span.since - again, span.until, span.is_newest).await?;
             self.much = moved > MUCH;
+            self.span = if self.much {
+                1
+            } else {
+                (self.span * 4).min(LONGEST_SPAN)
+            };
             duty::advance(&self.database, DUTY, held, span.until).await?;
         }
         if !span.is_newest {
@@ -98,16 +112,30 @@ pub async fn count(
     to: Timestamp,
     just_ended: bool,
 ) -> Result<i64, db::Error> {
+    let (since, until) = (jiff_sqlx::Timestamp::from(from), jiff_sqlx::Timestamp::from(to));
+    let amount: i64 = sqlx::query_scalar(statement!("history/amount"))
+        .bind(since)
+        .bind(until)
+        .bind(MOST)
+        .one(database)
+        .await?;
     let last = just_ended.then(|| jiff_sqlx::Timestamp::from(to - SignedDuration::from_mins(1)));
     sqlx::query_scalar(statement!("history/count"))
-        .bind(jiff_sqlx::Timestamp::from(from))
-        .bind(jiff_sqlx::Timestamp::from(to))
+        .bind(since)
+        .bind(until)
         .bind(last)
         .bind(MEASURED)
         .bind(KEPT)
         .bind(&BOUNDS[..])
+        .bind(one_in(amount))
         .one(database)
         .await
+}
+
+/// Of so much, one in how many is counted: a power of two.
+fn one_in(amount: i64) -> i32 {
+    let wanted = u32::try_from(amount / COUNTED_EACH).unwrap_or_default();
+    i32::try_from(wanted.next_power_of_two()).unwrap_or(1)
 }
 
 /// Forgets minutes that are older than this, some at a time. Answers how many rows.
@@ -252,6 +280,12 @@ fn approximate(count: i64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_little_each_is_counted_and_of_much_a_part() {
+        assert_eq!([0, 1, COUNTED_EACH].map(one_in), [1, 1, 1]);
+        assert_eq!([2 * COUNTED_EACH, 3 * COUNTED_EACH, MOST].map(one_in), [2, 4, 64]);
+    }
 
     #[test]
     fn quantiles_lie_within_their_bucket_and_never_above_the_longest() {

@@ -4,16 +4,16 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    alarms, apply, audit, bench, completions, config as show_config, contexts, dev, dispatchers, docs,
-    doctor, engine, executions, failures, locks, man, migrate, plans, queue, serve, servers, signals, tokens,
-    top, triggers, workflows, workspaces,
+    alarms, apply, audit, bench, complete, completions, config as show_config, contexts, dev, dispatchers,
+    docs, doctor, engine, examples, executions, failures, locks, man, migrate, plans, queue, serve, servers,
+    signals, tokens, top, triggers, workflows, workspaces,
 };
 use crate::config::{Flags, TargetFlags};
 use crate::failure;
-use crate::output::{Format, Width};
+use crate::output::{Format, Looks, Times};
 
 /// Durable dispatch: every piece of work leaves once, in time, and only when there is room
 #[derive(Debug, Parser)]
@@ -23,7 +23,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true)]
     json: bool,
 
-    /// How to print: table (short ids), wide (whole ids) or json
+    /// How to print: table (fits the terminal), wide (everything, whole ids) or json
     #[arg(
         short = 'o',
         long = "format",
@@ -35,6 +35,14 @@ pub(crate) struct Cli {
         conflicts_with = "json"
     )]
     form: Form,
+
+    /// Show exact times, as clocks show them here, instead of how long ago
+    #[arg(long, global = true)]
+    absolute: bool,
+
+    /// Show exact times, in UTC; what is not a terminal gets them anyway
+    #[arg(long, global = true, conflicts_with = "absolute")]
+    utc: bool,
 
     #[command(flatten)]
     pub(crate) target: TargetFlags,
@@ -141,6 +149,10 @@ pub(crate) enum Command {
     /// Print the completions of a shell
     Completions(completions::CompletionsArgs),
 
+    /// Say which names fit where somebody types
+    #[command(name = "__complete", hide = true)]
+    Complete(complete::CompleteArgs),
+
     /// Write the pages for `man`
     Man(man::ManArgs),
 
@@ -159,13 +171,14 @@ impl Cli {
         }
     }
 
-    /// How much room tables take.
-    pub(crate) fn width(&self) -> Width {
-        if self.form == Form::Wide {
-            Width::Wide
-        } else {
-            Width::Usual
-        }
+    /// How tables and times look.
+    pub(crate) fn looks(&self) -> Looks {
+        let times = match (self.utc, self.absolute) {
+            (true, _) => Some(Times::Utc),
+            (_, true) => Some(Times::Local),
+            _ => None,
+        };
+        Looks::new(self.form == Form::Wide, times)
     }
 }
 
@@ -181,7 +194,11 @@ enum Form {
 /// Reads the arguments of this process. Help and mistakes are printed here; the code is what to end with.
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    match Cli::try_parse_from(&arguments) {
+    let (asked, everything) = help_asked(&arguments);
+    let read = helpful(everything)
+        .try_get_matches_from(asked)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    match read {
         Ok(mut cli) => {
             cli.flags.set = every_set(&arguments);
             Ok(cli)
@@ -199,6 +216,42 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
             Err(ExitCode::SUCCESS)
         }
     }
+}
+
+/// The whole command line, with examples.
+pub(crate) fn tree() -> clap::Command {
+    examples::shown(Cli::command())
+}
+
+/// The same, as help shows it: the options of every command stand in the way of its own.
+fn helpful(everything: bool) -> clap::Command {
+    if everything {
+        return tree();
+    }
+    let rest = "Options of every command (how to print, where to work, settings): --help --all";
+    examples::with_last_line(tree(), rest).mut_args(|argument| {
+        if argument.is_global_set() {
+            argument.hide(true)
+        } else {
+            argument
+        }
+    })
+}
+
+/// The arguments, and whether all of the help is asked for: `--all` beside `--help` is no flag of the command.
+fn help_asked(arguments: &[OsString]) -> (Vec<OsString>, bool) {
+    let ours = arguments
+        .iter()
+        .position(|argument| argument == "--")
+        .unwrap_or(arguments.len());
+    let (own, others) = arguments.split_at(ours);
+    let has = |word: &str| own.iter().any(|argument| argument == word);
+    let help = has("--help") || has("-h") || own.get(1).is_some_and(|first| first == "help");
+    if !(help && has("--all")) {
+        return (arguments.to_vec(), false);
+    }
+    let own = own.iter().filter(|argument| *argument != "--all");
+    (own.chain(others).cloned().collect(), true)
 }
 
 /// Every value of `--set`, wherever it stands: of a global argument that is given both before and after a command, clap
@@ -221,13 +274,218 @@ fn every_set(arguments: &[OsString]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use std::path::Path;
 
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        tree().debug_assert();
+    }
+
+    /// Words as a shell makes them of a line.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut quoted, mut begun) = (vec![String::new()], None, false);
+        for character in line.chars() {
+            match (quoted, character) {
+                (Some(quote), _) if quote == character => quoted = None,
+                (Some(_), _) => words.last_mut().unwrap().push(character),
+                (None, '\'' | '"') => (quoted, begun) = (Some(character), true),
+                (None, ' ') => {
+                    if begun {
+                        words.push(String::new());
+                    }
+                    begun = false;
+                }
+                (None, _) => {
+                    words.last_mut().unwrap().push(character);
+                    begun = true;
+                }
+            }
+        }
+        words
+    }
+
+    fn read(line: &str) -> Result<clap::ArgMatches, clap::Error> {
+        let line = format!("stationmaster {line}");
+        let matches = tree().try_get_matches_from(words(line.trim()))?;
+        Cli::from_arg_matches(&matches)?;
+        Ok(matches)
+    }
+
+    /// The path of a command that was read.
+    fn path(mut matches: &clap::ArgMatches) -> String {
+        let mut path = Vec::new();
+        while let Some((name, below)) = matches.subcommand() {
+            path.push(name);
+            matches = below;
+        }
+        path.join(" ")
+    }
+
+    #[test]
+    fn every_command_has_an_example_and_every_example_can_be_read() {
+        let mut shown: Vec<String> = Vec::new();
+        for (of, line) in examples::all() {
+            let matches = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert_eq!(path(&matches), of, "{line}");
+            shown.push(of.to_owned());
+        }
+        let mut root = helpful(false);
+        root.build();
+        let mut commands = vec![(String::new(), root)];
+        while let Some((path, command)) = commands.pop() {
+            for verb in command.get_subcommands() {
+                if verb.is_hide_set() || verb.get_name() == "help" {
+                    continue;
+                }
+                let path = format!("{path} {}", verb.get_name()).trim().to_owned();
+                let help = verb.clone().render_help().to_string();
+                assert!(help.contains("Examples:\n  stationmaster "), "{path}: {help}");
+                assert!(
+                    !help.contains("--temporal-address") && help.contains("--help --all"),
+                    "{path}: {help}"
+                );
+                assert!(
+                    verb.has_subcommands() || shown.contains(&path),
+                    "{path} has no example"
+                );
+                commands.push((path, verb.clone()));
+            }
+        }
+    }
+
+    /// What stands in hints for something of the reader's own.
+    fn filled(line: &str) -> String {
+        let mut line = line.to_owned();
+        while let (Some(begin), Some(end)) = (line.find('{'), line.find('}')) {
+            line.replace_range(begin..=end, "something");
+        }
+        let word = |word: &str| match word {
+            "N" | "PRIORITY" => "5".to_owned(),
+            "URL" => "http://127.0.0.1:7373".to_owned(),
+            "DURATION" => "5m".to_owned(),
+            "ROLE" => "viewer".to_owned(),
+            "SHELL" => "bash".to_owned(),
+            other => other.to_owned(),
+        };
+        line.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The commands that a source file tells people to run.
+    fn hints(source: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code = code.collect::<Vec<_>>().join("\n").replace("\\\n", " ");
+        for (at, _) in code.match_indices("stationmaster ") {
+            let before = code[..at].chars().next_back().unwrap_or(' ');
+            let rest = &code[at + "stationmaster ".len()..];
+            let end = rest
+                .find(['"', '`', ';', ',', '\n', ')', '\\', ':'])
+                .unwrap_or(rest.len());
+            let line = rest[..end].trim_end_matches(['.', ' ']);
+            // A command begins with a noun of ours; a crate's name or a process has none behind it.
+            let noun = line.split(' ').next().unwrap_or_default();
+            let known = tree().find_subcommand(noun).is_some();
+            if known && !before.is_alphanumeric() && !['-', '/', '_', '.'].contains(&before) {
+                found.push(
+                    line.split(" starts ")
+                        .next()
+                        .unwrap_or(line)
+                        .split("   ")
+                        .next()
+                        .unwrap_or(line)
+                        .to_owned(),
+                );
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_hint_is_a_command_that_can_be_read() {
+        let mut folders = vec![
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src"),
+        ];
+        let (mut read_ones, mut wrong) = (0, Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                if path.extension().is_none_or(|kind| kind != "rs") || path.ends_with("cli.rs") {
+                    continue;
+                }
+                for hint in hints(&std::fs::read_to_string(&path).unwrap()) {
+                    read_ones += 1;
+                    if let Err(error) = read(&filled(&hint)) {
+                        let error = error.to_string();
+                        wrong.push(format!("{}: stationmaster {hint}: {error}", path.display()));
+                    }
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(read_ones > 30, "only {read_ones} hints were found");
+    }
+
+    /// A noun and a verb that are there, or a noun alone: that a page may speak of.
+    fn is_a_command(line: &str) -> bool {
+        let mut root = tree();
+        root.build();
+        let mut at = Some(&root);
+        for word in line.split(' ') {
+            at = at.and_then(|command| command.find_subcommand(word));
+        }
+        at.is_some()
+    }
+
+    #[test]
+    fn every_command_that_a_page_speaks_of_can_be_read() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let pages = |folder: &str| {
+            std::fs::read_dir(root.join(folder))
+                .unwrap()
+                .flatten()
+                .map(|entry| entry.path())
+        };
+        let pages = pages(".").chain(pages("docs")).chain(pages("docs/guides"));
+        let (mut spoken_of, mut wrong) = (0, Vec::new());
+        for page in pages.filter(|page| page.extension().is_some_and(|kind| kind == "md")) {
+            let text = std::fs::read_to_string(&page).unwrap();
+            // Blocks are run by another test.
+            let prose = text.split("```").step_by(2).collect::<String>();
+            for line in prose
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .filter_map(|code| code.strip_prefix("stationmaster "))
+            {
+                spoken_of += 1;
+                let line = line.replace(" …", "").replace('\n', " ");
+                if !is_a_command(&line) && read(&filled(&line)).is_err() {
+                    wrong.push(format!("{}: stationmaster {line}", page.display()));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(spoken_of > 40, "only {spoken_of}");
+    }
+
+    #[test]
+    fn all_of_the_help_is_asked_for_beside_help_alone() {
+        let asked = |line: &str| {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let (left, everything) = help_asked(&arguments);
+            (left.len(), everything)
+        };
+        assert_eq!(asked("stationmaster queue list --help --all"), (4, true));
+        assert_eq!(asked("stationmaster -h --all"), (2, true));
+        assert_eq!(asked("stationmaster queue retry-all --all"), (4, false));
+        assert_eq!(asked("stationmaster lock run x -- ls --help --all"), (8, false));
     }
 
     #[test]

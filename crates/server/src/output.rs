@@ -2,19 +2,22 @@
 //! stderr. Text from the database may hold anything, so control characters never reach a terminal.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 use comfy_table::{Cell, Color, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
-use jiff::Timestamp;
 use serde::Serialize;
 
 mod columns;
+mod looks;
+mod times;
 
 pub(crate) use columns::{
-    Column, Described, Width, column, details, id, in_details, in_table, long, named, rows, rows_in, time,
+    Column, Described, column, details, id, in_details, in_table, in_wide, long, minor, named, rows,
+    rows_fitted, sort, time, told,
 };
+pub(crate) use looks::{Looks, Times, looks};
+pub(crate) use times::{age, ago, moment};
 
 /// For whom to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,25 +84,83 @@ pub(crate) fn ask(question: &str) -> io::Result<Option<bool>> {
     )))
 }
 
-/// Rows under a header. Nothing is broken to fit the terminal: ids are there to be copied.
-pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
+/// Rows under a header.
+fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
     let mut table = plain();
     table.set_header(header.iter().map(Cell::new)).add_rows(rows);
-    if table.is_empty() {
-        return "Nothing found.".to_owned();
+    laid_out(table)
+}
+
+/// The fields of one thing, one a line; on a terminal a long one goes on below itself.
+pub(crate) fn fields(fields: impl IntoIterator<Item = (&'static str, Cell)>) -> String {
+    fields_in(fields.into_iter().collect(), looks().room)
+}
+
+fn fields_in(fields: Vec<(&'static str, Cell)>, room: Option<usize>) -> String {
+    let names = fields
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or_default();
+    let room = room.and_then(|room| room.checked_sub(names + GAP));
+    let mut table = plain();
+    for (name, value) in fields {
+        let content = value.content();
+        match room.filter(|room| *room >= SHORTEST_LINE && width(&content) > *room) {
+            // What has a colour is a word, and fits.
+            Some(room) => table.add_row(vec![Cell::new(name), Cell::new(lines(&content, room).join("\n"))]),
+            None => table.add_row(vec![Cell::new(name), value]),
+        };
     }
     laid_out(table)
 }
 
-/// The fields of one thing, one a line.
-pub(crate) fn fields(fields: impl IntoIterator<Item = (&'static str, Cell)>) -> String {
-    let mut table = plain();
-    table.add_rows(
-        fields
-            .into_iter()
-            .map(|(name, value)| vec![Cell::new(name), value]),
-    );
-    laid_out(table)
+/// Blanks between two columns.
+const GAP: usize = 2;
+/// Where there is less room than this, nothing looks good.
+const SHORTEST_LINE: usize = 20;
+
+/// Columns of a terminal that a text takes.
+fn width(text: &str) -> usize {
+    ratatui::text::Span::raw(text).width()
+}
+
+/// As much of a text as fits, with a sign that there is more.
+fn cut(text: &str, room: usize) -> String {
+    if width(text) <= room {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    for character in text.chars() {
+        if width(&short) + width(character.encode_utf8(&mut [0; 4])) + 1 > room {
+            break;
+        }
+        short.push(character);
+    }
+    short.push('…');
+    short
+}
+
+/// A text broken between words, or within one that is too long.
+fn lines(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is one");
+        if !line.is_empty() && width(line) + 1 + width(word) > room {
+            lines.push(String::new());
+        } else if !line.is_empty() {
+            line.push(' ');
+        }
+        for character in word.chars() {
+            let line = lines.last_mut().expect("there is one");
+            if width(line) + width(character.encode_utf8(&mut [0; 4])) > room {
+                lines.push(String::from(character));
+            } else {
+                line.push(character);
+            }
+        }
+    }
+    lines
 }
 
 fn plain() -> Table {
@@ -115,7 +176,7 @@ fn plain() -> Table {
 
 fn laid_out(mut table: Table) -> String {
     for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
+        column.set_padding((0, GAP as u16));
     }
     table.trim_fmt()
 }
@@ -132,16 +193,6 @@ pub(crate) fn cell(text: impl ToString) -> Cell {
 /// A cell with text that may not be there.
 pub(crate) fn maybe(text: Option<impl ToString>) -> Cell {
     text.map_or_else(|| Cell::new("-"), cell)
-}
-
-/// A cell with the beginning of a long text.
-pub(crate) fn short(text: Option<&str>) -> Cell {
-    const LENGTH: usize = 60;
-    let text = text.unwrap_or("-");
-    if text.chars().count() <= LENGTH {
-        return cell(text);
-    }
-    cell(format!("{}…", text.chars().take(LENGTH - 1).collect::<String>()))
 }
 
 /// A cell with a status, in the colour of its meaning.
@@ -186,64 +237,9 @@ pub(crate) fn colours_on_stderr() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }
 
-/// How long ago, or how long until.
-pub(crate) fn age(at: Timestamp) -> String {
-    age_at(at, Timestamp::now())
-}
-
-fn age_at(at: Timestamp, now: Timestamp) -> String {
-    let passed = now.duration_since(at);
-    let length = length(passed.unsigned_abs());
-    if passed.is_negative() {
-        format!("in {length}")
-    } else {
-        length
-    }
-}
-
-/// The exact time and how far away it is.
-pub(crate) fn moment(at: Timestamp) -> String {
-    moment_at(at, Timestamp::now())
-}
-
-fn moment_at(at: Timestamp, now: Timestamp) -> String {
-    let age = age_at(at, now);
-    let age = if at > now { age } else { format!("{age} ago") };
-    format!("{} ({age})", at.strftime("%Y-%m-%dT%H:%M:%SZ"))
-}
-
-/// In its two largest units.
-fn length(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let (large, small) = match seconds {
-        0..60 => return format!("{seconds}s"),
-        60..3_600 => ((60, "m"), (1, "s")),
-        3_600..86_400 => ((3_600, "h"), (60, "m")),
-        _ => ((86_400, "d"), (3_600, "h")),
-    };
-    match seconds % large.0 / small.0 {
-        0 => format!("{}{}", seconds / large.0, large.1),
-        rest => format!("{}{}{rest}{}", seconds / large.0, large.1, small.1),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_told_exactly_and_as_an_age() {
-        let now: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
-        for (at, told) in [
-            ("2026-03-01T11:59:18Z", "2026-03-01T11:59:18Z (42s ago)"),
-            ("2026-03-01T11:00:01Z", "2026-03-01T11:00:01Z (59m59s ago)"),
-            ("2026-02-27T12:00:00Z", "2026-02-27T12:00:00Z (2d ago)"),
-            ("2026-02-27T09:30:00Z", "2026-02-27T09:30:00Z (2d2h ago)"),
-            ("2026-03-01T14:00:00Z", "2026-03-01T14:00:00Z (in 2h)"),
-        ] {
-            assert_eq!(moment_at(at.parse().unwrap(), now), told);
-        }
-    }
 
     #[test]
     fn tables_have_no_frames_and_no_trailing_blanks() {
@@ -252,7 +248,6 @@ mod tests {
             [vec![cell("1"), cell("north")], vec![cell("22"), cell("x")]],
         );
         assert_eq!(text, "ID  NAME\n1   north\n22  x");
-        assert_eq!(table(&["ID"], []), "Nothing found.");
     }
 
     #[test]
@@ -261,9 +256,25 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut() {
-        let text = "é".repeat(70);
-        assert_eq!(short(Some(&text)).content().chars().count(), 60);
-        assert_eq!(short(None).content(), "-");
+    fn long_texts_are_cut_by_what_they_take_on_a_terminal() {
+        assert_eq!(cut("északi vonat", 8), "északi …");
+        assert_eq!(cut("駅長駅長駅長", 7), "駅長駅…");
+        assert_eq!(cut("short", 5), "short");
+    }
+
+    #[test]
+    fn a_long_field_goes_on_below_itself_on_a_terminal_alone() {
+        let input = format!("{{\"words\": \"{}\"}}", "several of them ".repeat(4).trim());
+        let told = |room| fields_in(vec![("ID", cell("1")), ("INPUT", cell(&input))], room);
+        assert_eq!(told(None).lines().count(), 2);
+        let narrow = told(Some(40));
+        assert_eq!(narrow.lines().count(), 4, "{narrow}");
+        assert!(narrow.lines().all(|line| width(line) <= 40), "{narrow}");
+        assert!(
+            narrow.lines().skip(2).all(|line| line.starts_with("       ")),
+            "{narrow}"
+        );
+        let unbroken = fields_in(vec![("KEY", cell("x".repeat(90)))], Some(50));
+        assert!(unbroken.lines().all(|line| width(line) <= 50), "{unbroken}");
     }
 }

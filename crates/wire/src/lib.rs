@@ -64,8 +64,9 @@ pub use page::{Page, PageQuery};
 pub use plans::{Plan, PlanChange, Plans};
 pub use problem::{FieldError, Problem};
 pub use queue::{
-    BulkCancel, BulkPriority, BulkRetry, Cancel, CancellableStatus, Cancelled, CancelledHow, History,
-    ItemStatus, QueueItem, QueueItemChange, QueueItemDetails, QueueQuery, RetriableStatus, Step, Waiting,
+    BulkCancel, BulkPriority, BulkRetry, Cancel, CancellableStatus, Cancelled, CancelledHow, ExpectedStart,
+    History, ItemStatus, QueueItem, QueueItemChange, QueueItemDetails, QueueQuery, RetriableStatus,
+    SlotHolder, Step, Waiting, WaitingReason,
 };
 pub use servers::{Server, Servers};
 pub use signals::{

@@ -1,23 +1,25 @@
 -- Counts what happened in each of some minutes, by workspace and workflow and in all, and keeps it; a minute that is counted again
 -- replaces what was kept when more is known of it. Nothing is written of a minute in which nothing happened. Called by one server for all
 -- (duty history), once a minute. Locks the rows that it writes. Answers how much has happened.
--- How long starts had to wait is asked of a part of them, spread evenly, when there are many: each costs a look at its item.
+-- How long starts had to wait is asked of a part of them, spread evenly, when there are many: each costs a look at its item. Of very many
+-- items and executions one in so many is counted, for as many as it stands for: reading a row costs little, sorting it in costs more.
 -- Index: executions_finished_at, queue_items_at, occurrences_finished_at (all brin), queue_items_pkey; what runs and what waits is read whole.
 -- $1 from, $2 to, $3 the minute that what runs and waits now is counted to (null: none), $4 how many starts are asked how long they waited,
--- $5 how many workspaces and workflows are kept of a minute, those with the most, $6 bounds of the lengths of time, in seconds.
+-- $5 how many workspaces and workflows are kept of a minute, those with the most, $6 bounds of the lengths of time, in seconds,
+-- $7 one in how many is counted; a power of two.
 with ended as materialized (
     select date_trunc('minute', finished_at) as minute, workspace_id, workflow_definition_id, lower(coalesce(status, item_status)) as word,
            greatest(extract(epoch from coalesce(closed_at, finished_at) - dispatched_at), 0)::double precision as seconds
     from stationmaster_internal.executions_finished
-    where finished_at >= $1 and finished_at < $2
+    where finished_at >= $1 and finished_at < $2 and uuid_hash(execution_id) & ($7::integer - 1) = 0
 ), started as materialized (
     select date_trunc('minute', dispatched_at) as minute, workspace_id, workflow_definition_id, execution_id, item_id, dispatched_at
     from stationmaster_internal.executions_active
-    where dispatched_at >= $1 and dispatched_at < $2
+    where dispatched_at >= $1 and dispatched_at < $2 and uuid_hash(execution_id) & ($7::integer - 1) = 0
     union all
     select date_trunc('minute', dispatched_at), workspace_id, workflow_definition_id, execution_id, item_id, dispatched_at
     from stationmaster_internal.executions_finished
-    where finished_at >= $1 and dispatched_at >= $1 and dispatched_at < $2
+    where finished_at >= $1 and dispatched_at >= $1 and dispatched_at < $2 and uuid_hash(execution_id) & ($7::integer - 1) = 0
 ), waited as (
     select s.minute, s.workspace_id, s.workflow_definition_id,
            greatest(extract(epoch from s.dispatched_at - greatest(i.created_at, i.run_at)), 0)::double precision as seconds
@@ -32,17 +34,17 @@ with ended as materialized (
     join stationmaster_internal.alarm_definitions d on d.id = o.alarm_id
     where o.finished_at >= $1 and o.finished_at < $2 and o.status in ('fired', 'failed')
 ), facts as (
-    select minute, workspace_id, workflow_definition_id, word, null::integer as bucket, count(*) as amount, 0::double precision as seconds,
+    select minute, workspace_id, workflow_definition_id, word, null::integer as bucket, $7::integer * count(*) as amount, 0::double precision as seconds,
            0::double precision as longest
     from ended
     group by minute, workspace_id, workflow_definition_id, word
     union all
-    select minute, workspace_id, workflow_definition_id, 'ran', width_bucket(seconds, $6::double precision[]), count(*), sum(seconds), max(seconds)
+    select minute, workspace_id, workflow_definition_id, 'ran', width_bucket(seconds, $6::double precision[]), $7::integer * count(*), $7::integer * sum(seconds), max(seconds)
     from ended
     where seconds is not null
     group by minute, workspace_id, workflow_definition_id, 5
     union all
-    select minute, workspace_id, workflow_definition_id, 'started', null, count(*), 0, 0
+    select minute, workspace_id, workflow_definition_id, 'started', null, $7::integer * count(*), 0, 0
     from started
     group by minute, workspace_id, workflow_definition_id
     union all
@@ -50,9 +52,9 @@ with ended as materialized (
     from waited
     group by minute, workspace_id, workflow_definition_id, 5
     union all
-    select date_trunc('minute', created_at), workspace_id, workflow_definition_id, 'enqueued', null, count(*), 0, 0
+    select date_trunc('minute', created_at), workspace_id, workflow_definition_id, 'enqueued', null, $7::integer * count(*), 0, 0
     from stationmaster_internal.queue_items
-    where created_at >= $1 and created_at < $2
+    where created_at >= $1 and created_at < $2 and uuid_hash(id) & ($7::integer - 1) = 0
     group by date_trunc('minute', created_at), workspace_id, workflow_definition_id
     union all
     select minute, workspace_id, '00000000-0000-0000-0000-000000000000', 'alarms_' || status, null, count(*), 0, 0

@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -16,7 +15,7 @@ use crate::config;
 use crate::failure::{Kind, Refusal};
 
 /// For commands that destroy; one that does not delete has its own words for `dry_run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Caution {
     /// Do not ask
     #[arg(long)]
@@ -27,17 +26,25 @@ pub(crate) struct Caution {
 }
 
 impl Caution {
+    /// Does a person agree? Not when this is a dry run, which changes nothing and asks nobody.
+    pub(super) fn agreed(self, question: &str) -> Result<bool> {
+        if self.dry_run {
+            return Ok(false);
+        }
+        Context::confirm(question, self.yes)?;
+        Ok(true)
+    }
+
     /// Deletes what a person agrees to, and answers what was done or would be.
     pub(super) async fn delete(
-        &self,
+        self,
         what: &str,
         then: &str,
         delete: impl Future<Output = stationmaster_client::Result<()>>,
     ) -> Result<String> {
-        if self.dry_run {
+        if !self.agreed(&format!("Delete {what}? Then {then}."))? {
             return Ok(format!("Would delete {what}. Then {then}."));
         }
-        Context::confirm(&format!("Delete {what}? Then {then}."), self.yes)?;
         delete.await?;
         Ok(format!("Deleted {what}."))
     }
@@ -45,7 +52,7 @@ impl Caution {
 
 /// What was to be made is there.
 pub(super) fn already_there(noun: &str, name: &str) -> Refusal {
-    let advice = format!("Change it: stationmaster {noun}s set {name}");
+    let advice = format!("Change it, as this tells: stationmaster {noun}s set {name} --help");
     Refusal::new(
         Kind::Conflict,
         format!("there is a {noun} {name} already"),
@@ -74,6 +81,17 @@ pub(super) fn explained(words: &[(&'static str, &'static str)]) -> PossibleValue
         .into()
 }
 
+/// Each of them once.
+pub(super) fn distinct<T: Copy + PartialEq>(values: &[T]) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for value in values {
+        if !distinct.contains(value) {
+            distinct.push(*value);
+        }
+    }
+    distinct
+}
+
 /// An id: the whole UUID. A part of one would become ambiguous as soon as there is more work.
 pub(super) fn id<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse()
@@ -87,12 +105,6 @@ pub(super) fn text(text: &str) -> Result<String, String> {
     } else {
         Ok(text.to_owned())
     }
-}
-
-/// An instant.
-pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
-    text.parse()
-        .map_err(|_| "not a time: write it like 2026-01-31T09:30:00Z or 2026-01-31T09:30:00+01:00".to_owned())
 }
 
 /// A time that passes.
@@ -150,13 +162,6 @@ mod tests {
         for part in ["", "01890a5d", "01890a5d-ac96-774b-bcce-b302099a805", "item"] {
             assert!(id::<ItemId>(part).unwrap_err().contains("whole UUID"), "{part}");
         }
-    }
-
-    #[test]
-    fn an_instant_has_a_zone() {
-        assert!(instant("2026-01-31T09:30:00+01:00").is_ok());
-        assert!(instant("2026-01-31T09:30:00").is_err());
-        assert!(instant("tomorrow").is_err());
     }
 
     #[test]

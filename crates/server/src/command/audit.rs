@@ -9,7 +9,7 @@ use super::Context;
 use super::arguments::text;
 use super::names::{self, reference};
 use super::pages::Newest;
-use crate::output::{Column, Described, cell, column, maybe, moment, short};
+use crate::output::{Column, Described, cell, column, maybe, time, told};
 
 /// What to do with the audit.
 #[derive(Debug, Subcommand)]
@@ -53,7 +53,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 
 impl Described for AuditEntry {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("AT", |line| cell(moment(line.at))),
+        time("AT", |line| Some(line.at)),
         column("BY", |line| cell(&line.actor)),
         column("ACTION", |line| cell(&line.action)),
         column("SUBJECT", |line| cell(&line.subject)),
@@ -61,6 +61,6 @@ impl Described for AuditEntry {
             let id = line.workspace_id.map(|id| id.to_string());
             maybe(line.workspace.clone().or(id))
         }),
-        column("DETAIL", |line| short(Some(&line.detail.to_string()))),
+        told("DETAIL", |line| Some(line.detail.to_string())),
     ];
 }

@@ -14,7 +14,10 @@ use crate::output::counted;
 const WALKS: u32 = 5;
 
 /// One call of many.
+#[derive(Debug, Clone)]
 pub(super) struct Step {
+    /// Of which of several values of a filter.
+    pub(super) part: usize,
     /// Only look.
     pub(super) dry_run: bool,
     /// Where to go on.
@@ -47,47 +50,46 @@ pub(super) struct Words {
     pub(super) sentence: fn(&str) -> String,
 }
 
-/// Looks, asks, does it, and says what was done.
+/// What the looks have counted, of all parts.
+#[derive(Default)]
+struct Seen {
+    items: u64,
+    more: bool,
+    sample: Vec<String>,
+}
+
+/// Looks, asks, does it, and says what was done; `parts`: the values of a filter that takes several, or one.
 pub(super) async fn run(
-    caution: &Caution,
+    caution: Caution,
     words: &Words,
+    parts: usize,
     call: impl AsyncFn(Step) -> stationmaster_client::Result<BulkAnswer>,
     context: &Context,
 ) -> Result<()> {
-    let look = Step {
-        dry_run: true,
-        after: None,
-        as_of: None,
-    };
-    let seen = call(look).await?;
+    let (mut seen, mut looks) = (Seen::default(), Vec::new());
+    for part in 0..parts.max(1) {
+        let look = Step {
+            part,
+            dry_run: true,
+            after: None,
+            as_of: None,
+        };
+        let answer = call(look).await?;
+        seen.items += answer.items;
+        seen.more |= answer.more;
+        seen.sample.extend(answer.sample.iter().cloned());
+        looks.push(answer);
+    }
     if caution.dry_run || seen.items == 0 {
         return context.print(&outcome(&seen, words, 0), |_| preview(&seen, words));
     }
-    let many = matching(&seen, words);
-    Context::confirm(&(words.question)(&many), caution.yes)?;
+    Context::confirm(&(words.question)(&matching(&seen, words)), caution.yes)?;
     let bar = context.format.progress(seen.items, words.doing);
     let mut done = 0;
-    for _ in 0..WALKS {
-        let (mut after, mut walked) = (None, 0);
-        loop {
-            let as_of = Some(seen.as_of);
-            let step = Step {
-                dry_run: false,
-                after,
-                as_of,
-            };
-            let answer = call(step).await.inspect_err(|_| bar.abandon())?;
-            walked += answer.items;
-            bar.set_position(done + walked);
-            after = answer.next.filter(|_| answer.more);
-            if after.is_none() {
-                break;
-            }
-        }
-        done += walked;
-        if walked == 0 || (done >= seen.items && !seen.more) {
-            break;
-        }
+    for (part, look) in looks.iter().enumerate() {
+        done += walk(part, look, &call, |walked| bar.set_position(done + walked))
+            .await
+            .inspect_err(|_| bar.abandon())?;
     }
     bar.finish_and_clear();
     context.print(&outcome(&seen, words, done), |_| {
@@ -95,7 +97,40 @@ pub(super) async fn run(
     })
 }
 
-fn outcome(seen: &BulkAnswer, words: &Words, done: u64) -> serde_json::Value {
+/// Does it to what one look has counted. Answers to how many.
+async fn walk(
+    part: usize,
+    look: &BulkAnswer,
+    call: &impl AsyncFn(Step) -> stationmaster_client::Result<BulkAnswer>,
+    tell: impl Fn(u64),
+) -> Result<u64> {
+    let mut done = 0;
+    for _ in 0..WALKS {
+        let (mut after, mut walked) = (None, 0);
+        loop {
+            let step = Step {
+                part,
+                dry_run: false,
+                after,
+                as_of: Some(look.as_of),
+            };
+            let answer = call(step).await?;
+            walked += answer.items;
+            tell(done + walked);
+            after = answer.next.filter(|_| answer.more);
+            if after.is_none() {
+                break;
+            }
+        }
+        done += walked;
+        if walked == 0 || (done >= look.items && !look.more) {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+fn outcome(seen: &Seen, words: &Words, done: u64) -> serde_json::Value {
     json!({
         "matching": seen.items,
         "more": seen.more,
@@ -104,7 +139,7 @@ fn outcome(seen: &BulkAnswer, words: &Words, done: u64) -> serde_json::Value {
     })
 }
 
-fn matching(seen: &BulkAnswer, words: &Words) -> String {
+fn matching(seen: &Seen, words: &Words) -> String {
     let many = counted(seen.items, words.noun);
     if seen.more {
         format!("more than {many}")
@@ -113,7 +148,7 @@ fn matching(seen: &BulkAnswer, words: &Words) -> String {
     }
 }
 
-fn preview(seen: &BulkAnswer, words: &Words) -> String {
+fn preview(seen: &Seen, words: &Words) -> String {
     let mut lines = vec![format!(
         "Matching: {}; nothing was changed.",
         matching(seen, words)

@@ -14,7 +14,7 @@ use stationmaster_core::session::Scope;
 
 use crate::config::{Complaints, Flags, Loaded, Stored, Target, TargetFlags, load, target};
 use crate::failure::{Kind, Refusal};
-use crate::output::{Format, Width, ask};
+use crate::output::{Format, ask};
 use crate::{http, wiring};
 
 /// A command does one thing at a time; one that watches also listens.
@@ -33,18 +33,15 @@ const RETRIES: Retries = Retries {
 pub(crate) struct Context {
     /// For whom to write.
     pub(crate) format: Format,
-    /// How much room its tables take.
-    pub(crate) width: Width,
     /// Where to work, as the flags say.
     pub(crate) target: TargetFlags,
     flags: Flags,
 }
 
 impl Context {
-    pub(crate) fn new((format, width): (Format, Width), target: TargetFlags, flags: Flags) -> Self {
+    pub(crate) fn new(format: Format, target: TargetFlags, flags: Flags) -> Self {
         Self {
             format,
-            width,
             target,
             flags,
         }
@@ -136,7 +133,7 @@ impl Context {
             return Err(Refusal::usage(
                 "no database is configured: the setting database_url is missing, and no server was named",
                 "Set STATIONMASTER_DATABASE_URL=postgres://user:password@host:5432/database, or give --database-url or --config; \
-                 or work through a server: --url, or stationmaster contexts add",
+                 or work through a server: --url, or stationmaster contexts add NAME --url URL",
             )
             .into());
         };

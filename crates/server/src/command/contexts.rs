@@ -8,7 +8,8 @@ use serde::Serialize;
 use stationmaster_client::Client;
 
 use super::Context;
-use super::arguments::{read, text};
+use super::arguments::{Caution, read, text};
+use super::pages::Sorting;
 use crate::config::{Contexts, Stored, no_context, token_of_the_environment};
 use crate::failure::Refusal;
 use crate::output::{Column, Described, cell, column, maybe, printable};
@@ -19,16 +20,19 @@ pub(crate) enum Command {
     /// Keep the server at --url under a name; the first one is used from then on
     Add(AddArgs),
     /// The contexts there are
-    List,
+    List(Sorting),
     /// Work through this server when nothing else is said
     Use {
         /// The context
         name: String,
     },
     /// Forget a context and its token
+    #[command(mut_arg("dry_run", |flag| flag.help("Only say what would be forgotten")))]
     Remove {
         /// The context
         name: String,
+        #[command(flatten)]
+        caution: Caution,
     },
 }
 
@@ -69,10 +73,10 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<()> {
     let mut contexts = Contexts::load()?;
     match command {
         Command::Add(args) => add(&args, contexts, context),
-        Command::List => {
+        Command::List(sorting) => {
             let names: Vec<String> = contexts.contexts.keys().cloned().collect();
             let shown: Vec<Shown> = names.iter().map(|name| shown(&contexts, name)).collect();
-            context.show_all(&shown)
+            context.show_all(shown, &sorting)
         }
         Command::Use { name } => {
             known(&contexts, &name)?;
@@ -86,9 +90,13 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<()> {
                 )
             })
         }
-        Command::Remove { name } => {
+        Command::Remove { name, caution } => {
             known(&contexts, &name)?;
             let before = shown(&contexts, &name);
+            let what = format!("{} ({}) and its token", printable(&name), before.url);
+            if !caution.agreed(&format!("Forget {what}? The token is kept nowhere else by us."))? {
+                return context.say(&before, format!("Would forget {what}."));
+            }
             contexts.contexts.remove(&name);
             if contexts.current.as_ref() == Some(&name) {
                 contexts.current = None;

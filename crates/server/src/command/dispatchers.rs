@@ -16,11 +16,12 @@ use stationmaster_core::engine::dispatchers::state::Status;
 use stationmaster_core::id::DispatcherId;
 
 use super::Context;
-use super::arguments::text;
+use super::arguments::{Caution, text};
+use super::pages::Sorting;
 use crate::config::Target;
 use crate::output::{
-    Column, Described, cell, column, details, fields, in_details, in_table, maybe, moment, rows, short,
-    status, time, word,
+    Column, Described, cell, column, counted, details, fields, in_details, in_table, maybe, rows, status,
+    time, told as long_json, word,
 };
 use crate::wiring;
 
@@ -37,6 +38,8 @@ pub(crate) enum Command {
         /// Only of this project
         #[arg(long, value_parser = text)]
         project: Option<String>,
+        #[command(flatten)]
+        sorting: Sorting,
     },
     /// One dispatcher: its owner, its servers, what its run tells, and what happened to it
     Show {
@@ -49,10 +52,10 @@ pub(crate) enum Command {
 
 /// How to reconcile.
 #[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be done")))]
 pub(crate) struct ReconcileArgs {
-    /// Only say what would be done
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    caution: Caution,
     /// Also end the runs that an older deployment left: ids with a random suffix, of projects and task queues known here
     #[arg(long)]
     legacy: bool,
@@ -60,14 +63,14 @@ pub(crate) struct ReconcileArgs {
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
-        Command::List { project } => {
+        Command::List { project, sorting } => {
             let query = DispatcherQuery {
                 project,
                 ..DispatcherQuery::default()
             };
             let client = context.client().await?;
             let found: Vec<Dispatcher> = client.all_dispatchers(query).try_collect().await?;
-            context.show_all(&found)
+            context.show_all(found, &sorting)
         }
         Command::Show { id } => show(&id, &context.client().await?, context).await,
         Command::Reconcile(args) => reconcile(&args, &context.client().await?, context).await,
@@ -95,11 +98,11 @@ impl Described for Dispatcher {
 
 impl Described for DispatcherEvent {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("AT", |event| cell(moment(event.at))),
+        time("AT", |event| Some(event.at)),
         column("EVENT", |event| cell(&event.event)),
         column("EPOCH", |event| maybe(event.epoch)),
         column("BY", |event| cell(&event.actor)),
-        column("DETAIL", |event| short(Some(&json!(event.detail).to_string()))),
+        long_json("DETAIL", |event| Some(json!(event.detail).to_string())),
     ];
 }
 
@@ -178,12 +181,29 @@ fn for_people(shown: &Shown) -> String {
 }
 
 async fn reconcile(args: &ReconcileArgs, client: &Client, context: &Context) -> Result<()> {
-    let how = Reconcile {
-        dry_run: args.dry_run,
+    let how = |dry_run| Reconcile {
+        dry_run,
         legacy: args.legacy,
     };
-    let report = client.reconcile_dispatchers(&how).await?;
-    context.print(&report, told)
+    let mut seen = client.reconcile_dispatchers(&how(true)).await?;
+    let to_do = seen
+        .findings
+        .iter()
+        .filter(|finding| finding.act.act.is_some())
+        .count();
+    if args.caution.dry_run || to_do == 0 {
+        seen.dry_run = args.caution.dry_run;
+        return context.print(&seen, told);
+    }
+    if !args.caution.yes {
+        context.hint(&rows(&seen.findings));
+    }
+    let question = format!(
+        "Do what is to be done about {}? Runs that are ended are not taken up again.",
+        counted(to_do, "dispatcher")
+    );
+    Context::confirm(&question, args.caution.yes)?;
+    context.print(&client.reconcile_dispatchers(&how(false)).await?, told)
 }
 
 fn told(report: &Reconciled) -> String {

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use anyhow::Result;
-use clap::{Arg, CommandFactory as _, Subcommand};
+use clap::{Arg, Subcommand};
 
 use super::Context;
-use crate::cli::Cli;
+use crate::cli::tree;
 use crate::config;
 use crate::failure::EXIT_CODES;
 use crate::http;
@@ -21,6 +21,8 @@ pub(crate) enum Command {
     Configuration,
     /// docs/cli.md
     Cli,
+    /// The table of verbs in docs/guides/command-line.md
+    Guards,
     /// docs/metrics.md
     Metrics,
     /// docs/openapi.json
@@ -33,6 +35,7 @@ pub(crate) async fn run(command: &Command, context: &Context) -> Result<()> {
     let page = match command {
         Command::Configuration => config::reference(),
         Command::Cli => reference(),
+        Command::Guards => super::guards::table(),
         Command::Metrics => metrics(),
         Command::Openapi => format!("{}\n", http::document().to_pretty_json()?),
         Command::Schema => schema::page(&context.database().await?).await?,
@@ -76,7 +79,7 @@ name of the user.
 
 /// The page of the command line, walked from clap's own description of it.
 fn reference() -> String {
-    let mut root = Cli::command();
+    let mut root = tree();
     root.build();
     let codes = EXIT_CODES.split_once('\n').map_or(EXIT_CODES, |(_, rows)| rows);
     let mut page = HEAD.to_owned();
@@ -188,7 +191,7 @@ mod tests {
 
     #[test]
     fn every_argument_is_explained() {
-        let mut root = Cli::command();
+        let mut root = tree();
         root.build();
         let mut commands: Vec<clap::Command> = vec![root];
         while let Some(command) = commands.pop() {

@@ -114,7 +114,7 @@ fn judge_token(token: &Token) -> Finding {
     let soon = Timestamp::now() + (7 * 24).hours();
     match token.expires_at {
         Some(end) if end < soon => {
-            let advice = "Make another one in time: stationmaster tokens create NAME";
+            let advice = "Make another one in time: stationmaster tokens create NAME --role ROLE";
             warning(ID, format!("{seen}, until {end}"), advice)
         }
         Some(end) => ok(ID, format!("{seen}, until {end}")),

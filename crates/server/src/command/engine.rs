@@ -9,6 +9,8 @@ use serde::Serialize;
 use stationmaster_core::engine::record::{self, Changed, Recorded, Runs};
 
 use super::Context;
+use super::arguments::Caution;
+use super::pages::Sorting;
 use crate::failure::{Kind, Refusal};
 use crate::output::{Column, Described, cell, column, status};
 use crate::wiring;
@@ -19,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// The engines on record, and what runs on each
-    Show,
+    Show(Sorting),
 
     /// Use the engine of the settings from now on, in the place of the one on record
     ///
@@ -33,23 +35,19 @@ pub(crate) enum Command {
 
 /// How to change.
 #[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would happen")))]
 pub(crate) struct ChangeArgs {
     /// The new engine has the runs of the old one: they keep their slots and are looked for there
     #[arg(long)]
     keep_runs: bool,
 
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-
-    /// Only say what would happen
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
+    #[command(flatten)]
+    caution: Caution,
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
-        Command::Show => context.show_all(&record::list(&context.database().await?).await?),
+        Command::Show(sorting) => context.show_all(record::list(&context.database().await?).await?, &sorting),
         Command::Change(args) => change(&args, context).await,
     }
 }
@@ -93,10 +91,10 @@ async fn change(args: &ChangeArgs, context: &Context) -> Result<()> {
         kept: args.keep_runs,
         changed: false,
     };
-    if args.dry_run {
+    if args.caution.dry_run {
         return context.say(&answer, plan);
     }
-    Context::confirm(&format!("{plan} Go on?"), args.yes)?;
+    Context::confirm(&format!("{plan} Go on?"), args.caution.yes)?;
     let runs = if args.keep_runs { Runs::Keep } else { Runs::End };
     match record::change(&database, name, &identity, runs, &Context::actor()).await? {
         Changed::Served(servers) => Err(Refusal::new(

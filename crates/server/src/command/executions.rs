@@ -4,22 +4,25 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
     Complete, CompleteStatus, Execution, ExecutionQuery, ExecutionStatus, Noun, Reference, Step, Terminate,
 };
 
 use super::Context;
-use super::arguments::{instant, json, json_given, word_of};
+use super::arguments::{Caution, json, json_given, word_of};
 use super::follow::{self, FollowArgs};
 use super::inspection::{Page, history, json_cell};
 use super::names::{self, reference};
+use super::pages::Asked;
 use super::queue::cancel::{CancelArgs, cancel};
+use super::times::past;
 use super::watch::WatchArgs;
 use crate::failure::Refusal;
 use crate::output::{
-    Column, Described, cell, column, details, fields, id, in_details, in_table, long, maybe, named, status,
-    time, word,
+    Column, Described, cell, column, details, fields, id, in_details, in_table, in_wide, long, maybe, minor,
+    named, status, time, told, word,
 };
 
 /// What to do with executions.
@@ -48,14 +51,14 @@ pub(crate) enum Command {
 pub(crate) struct ListArgs {
     #[command(flatten)]
     page: Page,
-    /// Only in this status
-    #[arg(long, value_parser = word_of::<ExecutionStatus>(STATUSES), ignore_case = true)]
-    status: Option<ExecutionStatus>,
+    /// Only in this status; several with commas, or repeated
+    #[arg(long, value_delimiter = ',', value_parser = word_of::<ExecutionStatus>(STATUSES), ignore_case = true)]
+    status: Vec<ExecutionStatus>,
     /// Only what ended at this time or later
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     ended_after: Option<Timestamp>,
     /// Only what ended before this time
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     ended_before: Option<Timestamp>,
     #[command(flatten)]
     watch: WatchArgs,
@@ -74,6 +77,7 @@ const STATUSES: [&str; 8] = [
 
 /// How it ended.
 #[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be ended")))]
 pub(crate) struct CompleteArgs {
     /// The execution
     #[arg(value_parser = reference)]
@@ -90,20 +94,22 @@ pub(crate) struct CompleteArgs {
     /// Free the slot at once, by your word alone: for an engine that does not answer. Servers end the run when they find it
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    caution: Caution,
 }
 
 /// What to end, and why.
 #[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be ended")))]
 pub(crate) struct TerminateArgs {
     /// The execution
     #[arg(value_parser = reference)]
     id: Reference,
     /// Why, for the history and the engine
-    #[arg(long)]
-    reason: Option<String>,
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    #[command(flatten)]
+    caution: Caution,
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
@@ -124,15 +130,21 @@ async fn list(args: ListArgs, context: &Context) -> Result<()> {
     let query = ExecutionQuery {
         workspace_id: workspace.map(Reference::from),
         workflow_definition_id: workflow.map(Reference::from),
-        status: args.status,
         completed_after: args.ended_after,
         completed_before: args.ended_before,
         search: page.search,
         ..ExecutionQuery::default()
     };
+    let newest = |one: &Execution, other: &Execution| other.id.cmp(&one.id);
+    let asked = Asked::of_each(
+        query,
+        &args.status,
+        |query, status| query.status = Some(status),
+        newest,
+    );
     let watch = args.watch;
     watch
-        .list(context, &client, workspace, page.part, query, Client::executions)
+        .list(context, &client, workspace, page.part, &asked, Client::executions)
         .await
 }
 
@@ -159,7 +171,7 @@ impl Described for Execution {
         column("STATUS", |execution| status(&word(&execution.status))),
         in_details(long("REASON", |execution| execution.reason.as_deref())),
         in_details(column("OBSTACLE", |execution| maybe(execution.obstacle.as_ref()))),
-        in_details(column("QUEUE ITEM", |execution| cell(execution.queue_item_id))),
+        in_wide(column("QUEUE ITEM", |execution| cell(execution.queue_item_id))),
         named("WORKSPACE", |execution| {
             (execution.workspace.as_deref(), execution.workspace_id)
         }),
@@ -169,14 +181,14 @@ impl Described for Execution {
         in_details(column("VERSION ID", |execution| {
             maybe(execution.workflow_definition_version_id)
         })),
-        in_details(column("ENGINE", |execution| maybe(execution.engine.as_ref()))),
-        in_details(column("RUN", |execution| maybe(execution.run_id.as_ref()))),
+        in_wide(column("ENGINE", |execution| maybe(execution.engine.as_ref()))),
+        in_wide(column("RUN", |execution| maybe(execution.run_id.as_ref()))),
         in_details(time("CLAIMED", |execution| execution.claimed_at)),
         time("STARTED", |execution| execution.started_at),
         time("ENDED", |execution| execution.completed_at),
         in_details(time("CLOSED BY ENGINE", |execution| execution.closed_at)),
-        in_table(column("TRIES", |execution| cell(execution.attempts))),
-        in_table(long("REASON", |execution| execution.reason.as_deref())),
+        minor(in_table(column("TRIES", |execution| cell(execution.attempts)))),
+        in_table(told("WHY", why)),
         in_details(column("REFUSED STARTS", |execution| cell(execution.attempts))),
         in_details(column("LOST SERVERS", |execution| cell(execution.recoveries))),
         in_details(column("INPUT", |execution| json_cell(execution.input.as_deref()))),
@@ -193,6 +205,14 @@ impl Described for Execution {
         })),
         in_details(column("ERROR", |execution| json_cell(execution.error.as_deref()))),
     ];
+}
+
+/// Why it ended as it did: the words of its error, and else the reason on record.
+fn why(execution: &Execution) -> Option<String> {
+    let error = execution.error.as_deref().map(RawValue::get);
+    let told = error.and_then(|error| serde_json::from_str::<serde_json::Value>(error).ok());
+    let message = told.as_ref().and_then(|error| error["message"].as_str());
+    message.or(execution.reason.as_deref()).map(str::to_owned)
 }
 
 /// What is wrong with the arguments is told before the database is needed.
@@ -218,8 +238,26 @@ async fn complete(args: CompleteArgs, context: &Context) -> Result<()> {
     };
     let client = context.client().await?;
     let id = names::one(&client, Noun::Execution, None, &args.id).await?;
+    let question = format!(
+        "End the run of execution {id} and record it as {}? What it is at is not finished and nothing is undone.",
+        word(&status)
+    );
+    let now = client.execution(id).await?;
+    if !args.caution.agreed(&question)? {
+        return would_end(&now, &word(&status), context);
+    }
     let execution = client.complete(id, &completion).await?;
     say_ended(&execution, context)
+}
+
+/// What a dry run says.
+fn would_end(execution: &Execution, status: &str, context: &Context) -> Result<()> {
+    let (id, now) = (execution.id, word(&execution.status));
+    let words = format!("Execution {id} is {now}; its run would be ended, and it would be {status}.");
+    context.say(
+        &serde_json::json!({ "id": id, "status": execution.status }),
+        words,
+    )
 }
 
 async fn terminate(args: TerminateArgs, context: &Context) -> Result<()> {
@@ -228,8 +266,11 @@ async fn terminate(args: TerminateArgs, context: &Context) -> Result<()> {
     let question = format!(
         "End the run of execution {id} by force? What it is at is not finished and nothing is undone."
     );
-    Context::confirm(&question, args.yes)?;
-    let why = Terminate { reason: args.reason };
+    let now = client.execution(id).await?;
+    if !args.caution.agreed(&question)? {
+        return would_end(&now, "TERMINATED", context);
+    }
+    let why = Terminate { reason: args.note };
     say_ended(&client.terminate(id, &why).await?, context)
 }
 

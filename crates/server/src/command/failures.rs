@@ -11,13 +11,14 @@ use stationmaster_client::wire::{
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{Caution, explained, instant, text, word_of};
+use super::arguments::{Caution, distinct, explained, text, word_of};
 use super::bulk::{self, Words};
 use super::names::{self, reference};
-use super::pages::Newest;
+use super::pages::{Asked, Newest, Part};
 use super::queue::CANCELS;
+use super::times::past;
 use crate::output::{
-    Column, Described, cell, column, details, fields, in_details, in_table, long, maybe, moment, rows, time,
+    Column, Described, cell, column, details, fields, in_details, in_table, long, maybe, minor, rows, time,
     word,
 };
 
@@ -61,17 +62,31 @@ struct ListArgs {
     /// Only of this workflow
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workflow: Option<Reference>,
-    /// Only of this kind
-    #[arg(long, value_parser = word_of::<FailureKind>(explained(&KINDS)), ignore_case = true)]
-    kind: Option<FailureKind>,
+    /// Only of this kind; several with commas, or repeated
+    #[arg(long, value_delimiter = ',', value_parser = word_of::<FailureKind>(explained(&KINDS)), ignore_case = true)]
+    kind: Vec<FailureKind>,
     /// Only groups in which something ended at this time or later
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    after: Option<Timestamp>,
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
+    ended_after: Option<Timestamp>,
+    /// Only groups in which something ended before this time
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
+    ended_before: Option<Timestamp>,
     /// Only with this text in the message, in whatever case
     #[arg(long, value_name = "TEXT", value_parser = text)]
     search: Option<String>,
     #[command(flatten)]
     part: Newest,
+}
+
+impl ListArgs {
+    fn is_filtered(&self) -> bool {
+        let times = [self.ended_after, self.ended_before];
+        let names = [&self.workspace, &self.workflow];
+        names.iter().any(|name| name.is_some())
+            || times.iter().any(Option::is_some)
+            || !self.kind.is_empty()
+            || self.search.is_some()
+    }
 }
 
 const KINDS: [(&str, &str); 4] = [
@@ -120,9 +135,9 @@ struct Which {
     /// Only of this workflow
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workflow: Option<Reference>,
-    /// Only of this kind
-    #[arg(long, value_parser = word_of::<FailureKind>(explained(&KINDS)), ignore_case = true)]
-    kind: Option<FailureKind>,
+    /// Only of this kind; several with commas, or repeated
+    #[arg(long, value_delimiter = ',', value_parser = word_of::<FailureKind>(explained(&KINDS)), ignore_case = true)]
+    kind: Vec<FailureKind>,
     /// Everything that needs a person
     #[arg(long)]
     all: bool,
@@ -153,18 +168,28 @@ pub(crate) async fn run(args: FailuresArgs, context: &Context) -> Result<()> {
 }
 
 async fn list(args: ListArgs, context: &Context) -> Result<()> {
+    let filtered = args.is_filtered();
     let client = context.client().await?;
     let workspace = names::workspace_asked(&client, args.workspace.as_ref()).await?;
     let workflow = names::workflow_asked(&client, workspace, args.workflow.as_ref()).await?;
     let query = FailureQuery {
         workspace_id: workspace.map(Reference::from),
         workflow_definition_id: workflow.map(Reference::from),
-        kind: args.kind,
-        after: args.after,
+        after: args.ended_after,
+        before: args.ended_before,
         search: args.search,
         ..FailureQuery::default()
     };
-    context.list(&client, args.part, query, Client::failures).await
+    let newest =
+        |one: &FailureGroup, other: &FailureGroup| (other.last_at, &other.id).cmp(&(one.last_at, &one.id));
+    let asked = Asked::of_each(query, &args.kind, |query, kind| query.kind = Some(kind), newest);
+    let part = Part::from(args.part);
+    let part = if filtered {
+        part.or_say("Nothing that matches needs a person.")
+    } else {
+        part
+    };
+    context.list_asked(&client, part, &asked, Client::failures).await
 }
 
 #[derive(Serialize)]
@@ -194,6 +219,7 @@ async fn show(group: &str, context: &Context) -> Result<()> {
 /// What is meant, by ids.
 struct Meant<'a> {
     which: &'a Which,
+    kinds: Vec<FailureKind>,
     workspace: Option<Uuid>,
     workflow: Option<Uuid>,
     note: Option<&'a String>,
@@ -204,6 +230,7 @@ impl Which {
         let workspace = names::workspace_asked(client, self.workspace.as_ref()).await?;
         Ok(Meant {
             which: self,
+            kinds: distinct(&self.kind),
             workspace,
             workflow: names::workflow_asked(client, workspace, self.workflow.as_ref()).await?,
             note,
@@ -217,7 +244,7 @@ impl Meant<'_> {
             group: self.which.group.clone(),
             workspace_id: self.workspace,
             workflow_definition_id: self.workflow,
-            kind: self.which.kind,
+            kind: self.kinds.get(step.part).copied(),
             before: step.as_of,
             note: self.note.cloned(),
             after: step.after,
@@ -242,7 +269,7 @@ async fn retry(args: ActArgs, context: &Context) -> Result<()> {
         },
         sentence: |failures| format!("Tried again: {failures}."),
     };
-    bulk::run(&args.caution, &words, call, context).await
+    bulk::run(args.caution, &words, meant.kinds.len(), call, context).await
 }
 
 async fn set_aside(args: SetAsideArgs, context: &Context) -> Result<()> {
@@ -260,7 +287,7 @@ async fn set_aside(args: SetAsideArgs, context: &Context) -> Result<()> {
         },
         sentence: |failures| format!("Set aside: {failures}."),
     };
-    bulk::run(&args.caution, &words, call, context).await
+    bulk::run(args.caution, &words, meant.kinds.len(), call, context).await
 }
 
 async fn cancel(args: CancelArgs, context: &Context) -> Result<()> {
@@ -276,7 +303,7 @@ async fn cancel(args: CancelArgs, context: &Context) -> Result<()> {
         };
         client.cancel_failing(&request, None).await
     };
-    bulk::run(&args.caution, &CANCELS, call, context).await
+    bulk::run(args.caution, &CANCELS, 1, call, context).await
 }
 
 impl Described for FailureGroup {
@@ -307,15 +334,16 @@ impl Described for FailureGroup {
             )
         }),
         in_details(column("ALARM", |group| maybe(group.alarm_id))),
-        time("FIRST", |group| Some(group.first_at)),
+        minor(time("FIRST", |group| Some(group.first_at))),
         time("LAST", |group| Some(group.last_at)),
         long("MESSAGE", |group| Some(&group.message)),
     ];
+    const NOTHING: &'static str = "Nothing needs a person.";
 }
 
 impl Described for Failure {
     const COLUMNS: &'static [Column<Self>] = &[
-        in_table(column("AT", |failure| cell(moment(failure.at)))),
+        in_table(time("AT", |failure| Some(failure.at))),
         column("WHAT", |failure| {
             match (&failure.queue_item_id, &failure.scheduled_for, &failure.signal_id) {
                 (Some(item), ..) => cell(format!("item {item}")),

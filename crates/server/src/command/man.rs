@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use serde::Serialize;
 
 use super::Context;
-use crate::cli::Cli;
+use crate::cli::tree;
 
 /// Where to write the pages.
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(crate) fn run(args: ManArgs, context: &Context) -> Result<()> {
     let folder = args.out;
     let cannot = || format!("pages cannot be written into {}", folder.display());
     std::fs::create_dir_all(&folder).with_context(cannot)?;
-    clap_mangen::generate_to(Cli::command(), &folder).with_context(cannot)?;
+    clap_mangen::generate_to(tree(), &folder).with_context(cannot)?;
     let ours = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("stationmaster");
     let pages = std::fs::read_dir(&folder)
         .with_context(cannot)?

@@ -17,6 +17,7 @@ pub(crate) mod audit;
 pub(crate) mod bench;
 mod bench_api;
 mod bulk;
+pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod context;
@@ -26,9 +27,11 @@ pub(crate) mod dispatchers;
 pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod engine;
+pub(crate) mod examples;
 pub(crate) mod executions;
 pub(crate) mod failures;
 mod follow;
+mod guards;
 mod inspection;
 pub(crate) mod locks;
 pub(crate) mod man;
@@ -40,6 +43,7 @@ pub(crate) mod queue;
 pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod signals;
+mod times;
 pub(crate) mod tokens;
 pub(crate) mod top;
 pub(crate) mod triggers;
@@ -51,7 +55,8 @@ pub(crate) use context::Context;
 
 /// Carries out a command.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
-    let context = Context::new((cli.format(), cli.width()), cli.target, cli.flags);
+    cli.looks().keep();
+    let context = Context::new(cli.format(), cli.target, cli.flags);
     match cli.command {
         Command::Serve(args) => serve::run(&args, &context).await,
         Command::Dev(args) => dev::run(&args, &context).await,
@@ -78,6 +83,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Dispatchers(command) => dispatchers::run(command, &context).await,
         Command::Config(command) => config::run(&command, &context),
         Command::Contexts(command) => contexts::run(command, &context),
+        Command::Complete(args) => complete::run(&args).await,
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(args, &context),
         Command::Docs(command) => docs::run(&command, &context).await,

@@ -6,20 +6,21 @@ use stationmaster_client::wire::{Plan, PlanChange};
 
 use super::Context;
 use super::arguments::text;
+use super::pages::Sorting;
 use crate::output::{Column, Described, cell, column};
 
 /// What to do with plans.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// The plans there are
-    List,
+    List(Sorting),
     /// Make a plan or change it; the limits of its workspaces follow at once
     Set {
         /// The plan
         #[arg(value_parser = text)]
         name: String,
         /// Executions at once for each workspace of the plan
-        #[arg(long, value_parser = clap::value_parser!(i32).range(0..))]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
         limit: i32,
         /// Its share when there is not enough for all; a plan that is there keeps its own, a new one has 1
         #[arg(long, value_parser = weight)]
@@ -38,7 +39,7 @@ fn weight(text: &str) -> Result<f64, String> {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     let client = context.client().await?;
     match command {
-        Command::List => context.show_all(&client.plans().await?),
+        Command::List(sorting) => context.show_all(client.plans().await?, &sorting),
         Command::Set { name, limit, weight } => {
             let change = PlanChange {
                 max_concurrent: limit,

@@ -5,18 +5,19 @@ use clap::Subcommand;
 use stationmaster_client::wire::Server;
 
 use super::Context;
-use crate::output::{Column, Described, age, cell, column, id, status};
+use super::pages::Sorting;
+use crate::output::{Column, Described, cell, column, id, status, time};
 
 /// What to do with servers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// The servers there are, and whether they take work
-    List,
+    List(Sorting),
 }
 
 pub(crate) async fn run(command: &Command, context: &Context) -> Result<()> {
     match command {
-        Command::List => context.show_all(&context.client().await?.servers().await?),
+        Command::List(sorting) => context.show_all(context.client().await?.servers().await?, sorting),
     }
 }
 
@@ -27,8 +28,8 @@ impl Described for Server {
         column("STATE", |server| status(state(server))),
         column("ENGINE", |server| cell(&server.engine)),
         column("VERSION", |server| cell(&server.version)),
-        column("UP FOR", |server| cell(age(server.started_at))),
-        column("SEEN", |server| cell(format!("{} ago", age(server.seen_at)))),
+        time("STARTED", |server| Some(server.started_at)),
+        time("SEEN", |server| Some(server.seen_at)),
     ];
 }
 

@@ -13,9 +13,9 @@ use super::Context;
 use super::arguments::{Caution, json_given, text, word_of};
 use super::bulk::{self, Words};
 use super::inspection::json_cell;
-use super::pages::Newest;
+use super::pages::{Asked, Newest};
 use crate::output::{
-    Column, Described, cell, column, in_details, in_table, long, maybe, moment, status, time, word,
+    Column, Described, cell, column, in_details, in_table, long, maybe, minor, moment, status, time, word,
 };
 
 /// What to do with signals.
@@ -86,9 +86,9 @@ pub(crate) struct Page {
 pub(crate) struct ListArgs {
     #[command(flatten)]
     page: Page,
-    /// Only in this status
-    #[arg(long, value_parser = word_of::<SignalStatus>(["pending", "routed", "dead"]), ignore_case = true)]
-    status: Option<SignalStatus>,
+    /// Only in this status; several with commas, or repeated
+    #[arg(long, value_delimiter = ',', value_parser = word_of::<SignalStatus>(["pending", "routed", "dead"]), ignore_case = true)]
+    status: Vec<SignalStatus>,
 }
 
 /// Which dead letters to put back.
@@ -96,7 +96,7 @@ pub(crate) struct ListArgs {
 #[command(mut_arg("dry_run", |flag| flag.help("Only say what would be put back").requires("all")))]
 pub(crate) struct ReplayArgs {
     /// One signal
-    #[arg(required_unless_present = "all", conflicts_with_all = ["all", "task_queue", "name", "reason", "dry_run"])]
+    #[arg(required_unless_present = "all", conflicts_with_all = ["all", "task_queue", "name", "dead_reason", "dry_run"])]
     id: Option<String>,
     /// All dead letters that match
     #[arg(long)]
@@ -111,8 +111,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_parser = text, requires = "all")]
     name: Option<String>,
     /// Only those put aside for this reason
-    #[arg(long, value_parser = reason, requires = "all")]
-    reason: Option<String>,
+    #[arg(long, value_name = "REASON", value_parser = reason, requires = "all")]
+    dead_reason: Option<String>,
     #[command(flatten)]
     caution: Caution,
 }
@@ -124,8 +124,8 @@ fn reason(text: &str) -> Result<String, UnknownWord> {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::Send(args) => send_one(args, context).await,
-        Command::List(args) => list(args.page, args.status, context).await,
-        Command::Dead(page) => list(page, Some(SignalStatus::Dead), context).await,
+        Command::List(args) => list(args.page, &args.status, context).await,
+        Command::Dead(page) => list(page, &[SignalStatus::Dead], context).await,
         Command::Show { id, project } => {
             let client = context.client().await?;
             context.show(&match project {
@@ -166,16 +166,24 @@ async fn send_one(args: SendArgs, context: &Context) -> Result<()> {
     })
 }
 
-async fn list(page: Page, status: Option<SignalStatus>, context: &Context) -> Result<()> {
+async fn list(page: Page, statuses: &[SignalStatus], context: &Context) -> Result<()> {
     let query = SignalQuery {
         project: page.project,
         task_queue: page.task_queue,
         name: page.name,
-        status,
         ..SignalQuery::default()
     };
     let client = context.client().await?;
-    context.list(&client, page.part, query, Client::signals).await
+    let newest = |one: &Signal, other: &Signal| other.received_at.cmp(&one.received_at);
+    let asked = Asked::of_each(
+        query,
+        statuses,
+        |query, status| query.status = Some(status),
+        newest,
+    );
+    context
+        .list_asked(&client, page.part, &asked, Client::signals)
+        .await
 }
 
 impl Described for Signal {
@@ -183,9 +191,9 @@ impl Described for Signal {
         column("ID", |signal| cell(&signal.id)),
         column("STATUS", |signal| status(&word(&signal.status))),
         column("PROJECT", |signal| cell(&signal.project)),
-        column("TASK QUEUE", |signal| cell(&signal.task_queue)),
+        minor(column("TASK QUEUE", |signal| cell(&signal.task_queue))),
         column("NAME", |signal| cell(&signal.name)),
-        in_table(time("AGE", |signal| Some(signal.received_at))),
+        in_table(time("RECEIVED", |signal| Some(signal.received_at))),
         in_details(column("RECEIVED", |signal| {
             cell(format!("{} from {}", moment(signal.received_at), signal.sent_by))
         })),
@@ -193,7 +201,7 @@ impl Described for Signal {
         in_details(column("BY", |signal| cell(&signal.dispatcher_id))),
         in_details(column("EPOCH", |signal| maybe(signal.epoch))),
         in_details(column("ITEM", |signal| maybe(signal.queue_item_id))),
-        column("EXECUTION", |signal| maybe(signal.execution_id)),
+        minor(column("EXECUTION", |signal| maybe(signal.execution_id))),
         column("REASON", |signal| maybe(signal.reason.as_ref())),
         long("DETAIL", |signal| signal.detail.as_deref()),
         in_details(column("REPLAYED", |signal| cell(signal.replays))),
@@ -220,7 +228,7 @@ async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
             project: args.project.clone(),
             task_queue: args.task_queue.clone(),
             name: args.name.clone(),
-            reason: args.reason.clone(),
+            reason: args.dead_reason.clone(),
             before: step.as_of,
             after: step.after,
             all: true,
@@ -239,5 +247,5 @@ async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
         },
         sentence: |signals| format!("Back in the inbox: {signals}."),
     };
-    bulk::run(&args.caution, &words, call, context).await
+    bulk::run(args.caution, &words, 1, call, context).await
 }

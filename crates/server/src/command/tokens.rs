@@ -9,9 +9,10 @@ use stationmaster_client::wire::{NewToken, Noun, Reference, Role, Token};
 use stationmaster_client::{Client, Error};
 
 use super::Context;
-use super::arguments::{duration, text, word_of};
+use super::arguments::{Caution, duration, text, word_of};
 use super::names::{self, reference};
-use crate::output::{Column, Described, cell, column, id, printable, status, time, word};
+use super::pages::Sorting;
+use crate::output::{Column, Described, cell, column, id, minor, printable, status, time, word};
 
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
@@ -19,12 +20,15 @@ pub(crate) enum Command {
     /// Make a token; its secret is printed once, and never again
     Create(CreateArgs),
     /// The tokens there are, without their secrets
-    List,
+    List(Sorting),
     /// Let a token open no door any more; every server knows within five seconds
+    #[command(mut_arg("dry_run", |flag| flag.help("Only say what would be revoked")))]
     Revoke {
         /// The token
         #[arg(value_parser = reference)]
         token: Reference,
+        #[command(flatten)]
+        caution: Caution,
     },
 }
 
@@ -35,7 +39,7 @@ pub(crate) struct CreateArgs {
     #[arg(value_parser = text)]
     name: String,
     /// What it may do
-    #[arg(long, value_parser = word_of::<Role>(["viewer", "operator", "admin"]))]
+    #[arg(long, value_parser = word_of::<Role>(["viewer", "operator", "admin"]), ignore_case = true)]
     role: Role,
     /// Only in this workspace; may be repeated, and left out for all
     #[arg(long = "workspace", value_name = "NAME", value_parser = reference)]
@@ -68,24 +72,29 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             context.hint("Keep it now: it is stored nowhere and cannot be shown again.");
             Ok(())
         }
-        Command::List => {
+        Command::List(sorting) => {
             let tokens: Vec<Token> = client.all_tokens().try_collect().await?;
-            context.show_all(&tokens)
+            context.show_all(tokens, &sorting)
         }
-        Command::Revoke { token } => {
-            let revoked = revoke(&token, &client).await?;
-            context.print(&revoked, |revoked| {
-                format!("Token {} opens no door any more.", printable(&revoked.name))
-            })
+        Command::Revoke { token, caution } => {
+            let found = client
+                .token(names::one(&client, Noun::Token, None, &token).await?)
+                .await?;
+            let name = printable(&found.name);
+            let question =
+                format!("Revoke the token {name}? Whoever uses it is refused within five seconds, for good.");
+            if !caution.agreed(&question)? {
+                let words =
+                    format!("Would revoke the token {name}: whoever uses it would be refused, for good.");
+                return context.say(&found, words);
+            }
+            let revoked = revoke(found, &client).await?;
+            context.say(&revoked, format!("Token {name} opens no door any more."))
         }
     }
 }
 
-/// By its name, its id, or the beginning of that.
-async fn revoke(which: &Reference, client: &Client) -> Result<Token> {
-    let found = client
-        .token(names::one(client, Noun::Token, None, which).await?)
-        .await?;
+async fn revoke(found: Token, client: &Client) -> Result<Token> {
     client.revoke_token(found.id).await?;
     match client.token(found.id).await {
         // A token that revoked itself is told no more.
@@ -107,8 +116,8 @@ impl Described for Token {
             let workspaces = token.workspaces.as_ref();
             workspaces.map_or_else(|| cell("all"), |ids| cell(ids.len()))
         }),
-        column("ENDS WITH", |token| cell(format!("…{}", token.hint))),
-        time("AGE", |token| Some(token.created_at)),
+        minor(column("ENDS WITH", |token| cell(format!("…{}", token.hint)))),
+        time("CREATED", |token| Some(token.created_at)),
         time("EXPIRES", |token| token.expires_at),
         time("LAST USED", |token| token.last_used_at),
     ];

@@ -7,10 +7,11 @@ use stationmaster_client::Client;
 use stationmaster_client::wire::{Reference, Trigger, TriggerChange, TriggerPlace, TriggerQuery};
 
 use super::Context;
-use super::arguments::{json_given, text};
+use super::arguments::{Caution, json_given, text};
 use super::names::{self, reference};
-use super::pages::{Part, listed};
-use crate::output::{Column, Described, age, cell, column, maybe, named};
+use super::pages::{Part, Sorting, listed};
+use crate::failure::{Kind, Refusal};
+use crate::output::{Column, Described, cell, column, maybe, minor, named, printable, time};
 
 /// What to do with triggers.
 #[derive(Debug, Subcommand)]
@@ -26,13 +27,18 @@ pub(crate) enum Command {
         #[arg(long, value_name = "NAME", value_parser = reference)]
         workspace: Option<Reference>,
         /// At most so many
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
+        #[command(flatten)]
+        sorting: Sorting,
     },
     /// Remove a trigger; signals of its name become dead letters from then on
+    #[command(mut_arg("dry_run", |flag| flag.help("Only say what would be removed")))]
     Remove {
         #[command(flatten)]
         which: Which,
+        #[command(flatten)]
+        caution: Caution,
     },
 }
 
@@ -89,6 +95,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             project,
             workspace,
             limit,
+            sorting,
         } => {
             let client = context.client().await?;
             let workspace = names::workspace_asked(&client, workspace.as_ref()).await?;
@@ -98,31 +105,59 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
                 ..TriggerQuery::default()
             };
             let found = listed(&client, &Part::first(limit), query, Client::triggers).await?;
-            context.show_all(&found.rows)?;
+            context.show_all(found.rows, &sorting)?;
             if found.next.is_some() {
                 context.hint("There are more: give a larger --limit, or a --project");
             }
             Ok(())
         }
-        Command::Remove { which } => {
-            let client = context.client().await?;
-            client
-                .delete_trigger(&which.project, &which.name, &which.place())
-                .await?;
-            let answer = Removal {
-                project: which.project,
-                task_queue: which.task_queue,
-                name: which.name,
-                removed: true,
-            };
-            context.print(&answer, |answer| {
-                format!(
-                    "Signals {:?} of project {:?} start nothing any more.",
-                    answer.name, answer.project
-                )
-            })
-        }
+        Command::Remove { which, caution } => remove(which, caution, &context.client().await?, context).await,
     }
+}
+
+async fn remove(which: Which, caution: Caution, client: &Client, context: &Context) -> Result<()> {
+    let query = TriggerQuery {
+        project: Some(which.project.clone()),
+        ..TriggerQuery::default()
+    };
+    let there = listed(client, &Part::first(10_000), query, Client::triggers)
+        .await?
+        .rows;
+    let there = there
+        .iter()
+        .find(|one| one.name == which.name && one.task_queue == which.task_queue);
+    let signals = format!("signals {:?} of project {:?}", which.name, which.project);
+    let Some(there) = there else {
+        let advice = "See which there are: stationmaster triggers list";
+        return Err(Refusal::new(
+            Kind::NotFound,
+            format!("there is no trigger for {signals}"),
+            advice,
+        )
+        .into());
+    };
+    let leads = printable(there.workflow.as_deref().unwrap_or("a workflow that is gone"));
+    let question =
+        format!("Remove the trigger that leads {signals} to {leads}? They become dead letters from then on.");
+    let removed = caution.agreed(&question)?;
+    let words = if removed {
+        client
+            .delete_trigger(&which.project, &which.name, &which.place())
+            .await?;
+        format!(
+            "Signals {:?} of project {:?} start nothing any more.",
+            which.name, which.project
+        )
+    } else {
+        format!("Would remove the trigger that leads {signals} to {leads}: they would become dead letters.")
+    };
+    let answer = Removal {
+        project: which.project,
+        task_queue: which.task_queue,
+        name: which.name,
+        removed,
+    };
+    context.say(&answer, words)
 }
 
 async fn set(args: SetArgs, context: &Context) -> Result<()> {
@@ -161,12 +196,10 @@ impl Described for Trigger {
         named("WORKFLOW", |trigger| {
             (trigger.workflow.as_deref(), trigger.workflow_definition_id)
         }),
-        column("SCHEMA", |trigger| {
+        minor(column("SCHEMA", |trigger| {
             maybe(trigger.payload_schema.as_ref().map(|_| "yes"))
-        }),
-        column("PRIORITY", |trigger| cell(trigger.priority)),
-        column("CHANGED", |trigger| {
-            cell(format!("{} ago", age(trigger.updated_at)))
-        }),
+        })),
+        minor(column("PRIORITY", |trigger| cell(trigger.priority))),
+        minor(time("CHANGED", |trigger| Some(trigger.updated_at))),
     ];
 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::Context;
 use super::arguments::duration;
-use super::pages::{Part, view};
+use super::pages::{Asked, Part, view};
 use crate::failure::is_away;
 use crate::output::{Described, Format};
 
@@ -40,15 +40,15 @@ impl WatchArgs {
         client: &Client,
         workspace: Option<Uuid>,
         part: impl Into<Part>,
-        query: Q,
+        asked: &Asked<Q, T>,
         read: impl AsyncFn(&Client, &Q) -> stationmaster_client::Result<Page<T>>,
     ) -> Result<()> {
         let format = context.format;
         if !self.watch {
-            return context.list(client, part, query, read).await;
+            return context.list_asked(client, part, asked, read).await;
         }
         let part = part.into();
-        let draw = async || view(client, &part, query.clone(), &read, (context, true)).await;
+        let draw = async || view(client, &part, asked, &read, (context, true)).await;
         let mut text = draw().await?.text;
         let mut pulse = Pulse::new(client, workspace, self.every);
         let mut shown = String::new();

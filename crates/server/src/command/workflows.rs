@@ -20,8 +20,8 @@ use super::names::{self, reference};
 use super::pages::{InOrder, Part, listed};
 use crate::failure::Refusal;
 use crate::output::{
-    Column, Described, cell, column, id as id_column, in_details, in_table, maybe, named, printable, status,
-    time,
+    Column, Described, cell, column, id as id_column, in_details, in_table, in_wide, maybe, minor, named,
+    printable, status, time,
 };
 
 /// What to do with workflows.
@@ -192,7 +192,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         }
         Command::Delete { one, caution } => {
             let id = one.meant(&client).await?;
-            delete(id, &caution, &client, context).await
+            delete(id, caution, &client, context).await
         }
     }
 }
@@ -294,7 +294,7 @@ struct Deletion {
     waiting: usize,
 }
 
-async fn delete(id: Uuid, caution: &Caution, client: &Client, context: &Context) -> Result<()> {
+async fn delete(id: Uuid, caution: Caution, client: &Client, context: &Context) -> Result<()> {
     const MOST: u32 = 1_000;
     let workflow = client.workflow(id).await?;
     let query = QueueQuery {
@@ -347,8 +347,10 @@ impl Described for Workflow {
             let published = workflow.published_version;
             published.map_or_else(|| cell("the newest"), cell)
         })),
-        column("TASK QUEUE", |workflow| maybe(workflow.task_queue.as_ref())),
-        in_details(column("WORKFLOW TYPE", |workflow| {
+        minor(column("TASK QUEUE", |workflow| {
+            maybe(workflow.task_queue.as_ref())
+        })),
+        in_wide(column("WORKFLOW TYPE", |workflow| {
             maybe(workflow.workflow_type.as_ref())
         })),
         in_details(column("MAX ATTEMPTS", |workflow| maybe(workflow.max_attempts))),
@@ -357,8 +359,7 @@ impl Described for Workflow {
         })),
         in_details(column("NODES IN ORDER", |workflow| maybe(nodes(workflow)))),
         in_table(column("STATE", |workflow| status(state(workflow)))),
-        in_table(time("AGE", |workflow| Some(workflow.created_at))),
-        in_details(time("CREATED", |workflow| Some(workflow.created_at))),
+        minor(time("CREATED", |workflow| Some(workflow.created_at))),
         in_details(time("CHANGED", |workflow| Some(workflow.updated_at))),
     ];
 }

@@ -12,8 +12,8 @@ use super::arguments::{Caution, already_there, id, text};
 use super::names::{self, reference};
 use super::pages::{InOrder, Part, listed};
 use crate::output::{
-    Column, Described, cell, column, counted, id as id_column, in_details, in_table, maybe, printable,
-    status, time,
+    Column, Described, cell, column, counted, id as id_column, in_details, in_table, in_wide, maybe, minor,
+    printable, status, time,
 };
 
 /// What to do with workspaces.
@@ -72,7 +72,7 @@ pub(crate) struct CreateArgs {
     #[arg(long)]
     plan: Option<String>,
     /// A limit of its own, before the plan's
-    #[arg(long, value_parser = clap::value_parser!(i32).range(0..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
     limit: Option<i32>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Change {
     #[arg(long)]
     plan: Option<String>,
     /// A limit of its own, before the plan's
-    #[arg(long, value_parser = clap::value_parser!(i32).range(0..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
     limit: Option<i32>,
     /// No limit of its own: the plan's holds
     #[arg(long, conflicts_with = "limit")]
@@ -117,7 +117,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         }
         Command::Delete { one, caution } => {
             let id = one.meant(&client).await?;
-            delete(id, &caution, &client, context).await
+            delete(id, caution, &client, context).await
         }
     }
 }
@@ -168,7 +168,7 @@ struct Deletion {
     workflows: usize,
 }
 
-async fn delete(id: Uuid, caution: &Caution, client: &Client, context: &Context) -> Result<()> {
+async fn delete(id: Uuid, caution: Caution, client: &Client, context: &Context) -> Result<()> {
     let workspace = client.workspace(id).await?;
     let query = WorkflowQuery {
         workspace_id: Some(id.into()),
@@ -209,8 +209,8 @@ impl Described for Workspace {
         in_details(column("STATE", |workspace| status(state(workspace)))),
         column("PLAN", |workspace| cell(&workspace.plan)),
         in_details(column("LIMIT", |workspace| cell(workspace.limit))),
-        in_details(column("OWN LIMIT", |workspace| maybe(workspace.max_concurrent))),
-        in_details(column("WEIGHT", |workspace| cell(workspace.weight))),
+        in_wide(column("OWN LIMIT", |workspace| maybe(workspace.max_concurrent))),
+        in_wide(column("WEIGHT", |workspace| cell(workspace.weight))),
         in_details(column("SLOTS IN USE", |workspace| cell(workspace.active))),
         in_details(column("READY ITEMS", |workspace| cell(ready(workspace)))),
         in_table(column("SLOTS", |workspace| {
@@ -218,8 +218,7 @@ impl Described for Workspace {
         })),
         in_table(column("READY", |workspace| cell(ready(workspace)))),
         in_table(column("STATE", |workspace| status(state(workspace)))),
-        in_table(time("AGE", |workspace| Some(workspace.created_at))),
-        in_details(time("CREATED", |workspace| Some(workspace.created_at))),
+        minor(time("CREATED", |workspace| Some(workspace.created_at))),
         in_details(time("CHANGED", |workspace| Some(workspace.updated_at))),
     ];
 }

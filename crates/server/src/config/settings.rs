@@ -115,7 +115,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Where executions run"),
     setting("listen", Some("127.0.0.1:7373"), Other("an IP address and a port",
         |c, t| put(&mut c.listen, address(t))),
-        "Where the HTTP server listens. Beyond this machine only once there is a token: see `stationmaster tokens create`"),
+        "Where the HTTP server listens. Beyond this machine only once there is a token: see `stationmaster tokens create NAME --role ROLE`"),
     setting("server_name", None, MaybeName(|c| &mut c.server_name),
         "What this server is called in lists and histories; the name of the host when left out. A second one of that name gets -2 behind it"),
     setting("shutdown_timeout", Some("30s"), Time(|c| &mut c.shutdown_timeout),

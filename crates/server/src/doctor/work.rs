@@ -68,7 +68,7 @@ fn judge(waiting: &[Standstill]) -> Vec<Finding> {
         findings.push(warning(
             "work.no_slots",
             seen,
-            "Give them a limit or another plan: stationmaster workspaces set",
+            "Give them a limit or another plan: stationmaster workspaces set NAME --limit N",
         ));
     }
     if let Some(names) = named("paused") {
@@ -76,7 +76,7 @@ fn judge(waiting: &[Standstill]) -> Vec<Finding> {
         findings.push(note(
             "work.paused",
             seen,
-            "Resume them when it is time: stationmaster workspaces resume",
+            "Resume them when it is time: stationmaster workspaces resume NAME",
         ));
     }
     if findings.is_empty() {

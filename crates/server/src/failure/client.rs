@@ -16,7 +16,7 @@ const PROBLEMS: &[(&str, Kind, &str)] = &[
     (
         "forbidden",
         Kind::Denied,
-        "Use a token with that role and workspace (stationmaster tokens create), or a database role with rights on our tables",
+        "Use a token with that role and workspace (stationmaster tokens create NAME --role ROLE), or a database role with rights on our tables",
     ),
     (
         "not-found",

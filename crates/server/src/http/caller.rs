@@ -255,7 +255,7 @@ async fn identify(state: &State, request: &request::Parts) -> Result<Caller, Pro
         }
         Ok(Some(secret)) => state.who(peer, &secret).await,
         Ok(None) => {
-            let words = "send a token: Authorization: Bearer smt_…; `stationmaster tokens create` makes one";
+            let words = "send a token: Authorization: Bearer smt_…; `stationmaster tokens create NAME --role ROLE` makes one";
             Err(Problem::new(Kind::Unauthenticated, words))
         }
         Err(problem) => Err(state.limits.failed(peer, problem)),

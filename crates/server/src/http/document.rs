@@ -42,7 +42,7 @@ pub(crate) fn document() -> OpenApi {
     let (name, problem) = ProblemAnswer::response();
     let scheme = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
-        .description(Some("Made by `stationmaster tokens create`"))
+        .description(Some("Made by `stationmaster tokens create NAME --role ROLE`"))
         .build();
     let mut components = ComponentsBuilder::new()
         .response(name, problem)

@@ -83,7 +83,10 @@ fn an_alarm_is_set_seen_changed_paused_and_cancelled() {
         (&waiting[0]["status"], &waiting[0]["origin"]),
         (&json!("pending"), &json!("manual"))
     );
-    assert_eq!(database.json(&["alarms", "cancel", &id])["status"], "cancelled");
+    assert_eq!(
+        database.json(&["alarms", "cancel", &id, "--yes"])["status"],
+        "cancelled"
+    );
     assert!(
         database
             .refused(4, &["alarms", "resume", &id])
@@ -199,7 +202,7 @@ fn the_secret_of_a_recipient_is_shown_to_whoever_has_the_signing_secret() {
     assert_eq!(router["target"], "router");
     assert!(router["secret"] != first["secret"] && router["secret"] != master.as_str());
     assert_eq!(secrets(&["show", "ftp://hooks.example"]).code, 2);
-    let second = read(&secrets(&["rotate", "https://hooks.example"]).stdout);
+    let second = read(&secrets(&["rotate", "https://hooks.example", "--yes"]).stdout);
     assert_ne!(first["secret"], second["secret"]);
     assert_eq!(second, read(&secrets(&["show", "https://hooks.example"]).stdout));
     assert_eq!(router, read(&secrets(&["show", "router"]).stdout));

@@ -95,7 +95,10 @@ fn a_context_is_kept_used_and_forgotten_and_its_token_never_shown() {
     );
     home.json(&["contexts", "use", "there"]);
     assert_eq!(home.run(&["plans", "list"], &[], "").code, 5);
-    assert_eq!(home.json(&["contexts", "remove", "there"])["name"], "there");
+    assert_eq!(
+        home.json(&["contexts", "remove", "there", "--yes"])["name"],
+        "there"
+    );
     let nowhere = home.run(&["plans", "list"], &[], "");
     assert_eq!(nowhere.code, 2, "{}", nowhere.stderr);
     assert!(nowhere.stderr.contains("contexts add"), "{}", nowhere.stderr);
@@ -111,7 +114,7 @@ fn a_context_that_cannot_be_is_refused() {
         (2, &["contexts", "add", "a", "--url", "http://user:password@host"]),
         (2, &["contexts", "add", " ", "--url", "http://host"]),
         (3, &["contexts", "use", "a"]),
-        (3, &["contexts", "remove", "a"]),
+        (3, &["contexts", "remove", "a", "--yes"]),
         (3, &["queue", "list", "--context", "a"]),
     ] {
         let ended = home.run(arguments, &[], "");

@@ -70,12 +70,12 @@ fn what_is_not_there_is_not_found() {
         &["queue", "add", "--workspace", &nobody, "--workflow", &workflow],
         &["queue", "add", "--workspace", &workspace, "--workflow", &nobody],
         &["queue", "show", &nobody],
-        &["queue", "cancel", &nobody],
+        &["queue", "cancel", &nobody, "--yes"],
         &["queue", "retry", &nobody],
         &["queue", "priority", &nobody, "1"],
         &["executions", "show", &nobody],
-        &["executions", "cancel", &nobody],
-        &["executions", "complete", &nobody],
+        &["executions", "cancel", &nobody, "--yes"],
+        &["executions", "complete", &nobody, "--yes"],
     ] {
         let refusal = database.refused(3, arguments);
         assert!(
@@ -141,7 +141,7 @@ fn arguments_that_cannot_be_are_refused_before_the_database_is_asked() {
         (&["--input", "{night: 1}"][..], "not JSON"),
         (&["--input-file", "/nowhere/input.json"], "/nowhere/input.json"),
         (&["--in", "soon"], "not a duration"),
-        (&["--at", "tomorrow"], "2026-01-31T09:30:00Z"),
+        (&["--at", "some day"], "tomorrow 9:00 Europe/Berlin"),
         (
             &["--at", "2026-01-31T09:30:00Z", "--in", "5m"],
             "cannot be used with",

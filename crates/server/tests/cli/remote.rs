@@ -109,7 +109,7 @@ fn everything_is_done_through_a_server_under_the_token() {
     );
     ask(&[&add[..], &["--count", "3"]].concat());
     ask(&["queue", "priority", &item, "-7"]);
-    ask(&["queue", "cancel", &item]);
+    ask(&["queue", "cancel", &item, "--yes"]);
     ask(&["queue", "retry", &item]);
     ask(&["queue", "show", &item]);
     let which = ["--workspace", &workspace, "--yes"];
@@ -132,7 +132,7 @@ fn everything_is_done_through_a_server_under_the_token() {
         "--workspace",
         &workspace,
     ]);
-    ask(&["tokens", "revoke", &format!("t{workspace}")]);
+    ask(&["tokens", "revoke", &format!("t{workspace}"), "--yes"]);
     ask(&["workflows", "delete", &workflow, "--yes"]);
     ask(&["workspaces", "delete", &workspace, "--yes"]);
     let other = text(&served.database.json(&["workspaces", "create", "north"]), "id");
@@ -164,7 +164,14 @@ fn an_execution_is_completed_and_cancelled_through_a_server() {
         }
     };
     let first = running();
-    let complete = ["executions", "complete", &first, "--output", r#"{"trains": 3}"#];
+    let complete = [
+        "executions",
+        "complete",
+        &first,
+        "--output",
+        r#"{"trains": 3}"#,
+        "--yes",
+    ];
     assert!(served.done(&complete).contains("COMPLETED"));
     assert!(served.refused(4, &complete).contains("COMPLETED"));
     assert_eq!(
@@ -173,7 +180,7 @@ fn an_execution_is_completed_and_cancelled_through_a_server() {
     );
     let second = running();
     assert_eq!(
-        served.json(&["executions", "cancel", &second])["result"],
+        served.json(&["executions", "cancel", &second, "--yes"])["result"],
         "requested"
     );
     served.database.done(&[
@@ -281,10 +288,10 @@ fn what_a_server_refuses_has_its_exit_code_and_advice() {
         (3, &["workspaces", "show", &nobody][..]),
         (3, &["workspaces", "pause", &nobody]),
         (3, &["workspaces", "set", &nobody, "--name", "x"]),
-        (3, &["queue", "cancel", &nobody]),
+        (3, &["queue", "cancel", &nobody, "--yes"]),
         (3, &["queue", "priority", &nobody, "1"]),
         (3, &["executions", "show", &nobody]),
-        (3, &["tokens", "revoke", "nobody"]),
+        (3, &["tokens", "revoke", "nobody", "--yes"]),
         (
             3,
             &["queue", "add", "--workspace", &workspace, "--workflow", &nobody],

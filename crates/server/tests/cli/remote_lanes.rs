@@ -71,7 +71,7 @@ fn filters_and_what_is_not_there_are_told_on_both_sides() {
         &["alarms", "occurrences", nobody],
         &["signals", "show", "s-3"],
         &["signals", "replay", "s-3"],
-        &["triggers", "remove", "shop", "order.lost"],
+        &["triggers", "remove", "shop", "order.lost", "--yes"],
         &["dispatchers", "show", "dispatcher-shop-night"],
     ] {
         served.refused(3, command);
@@ -142,7 +142,7 @@ fn everything_is_done_to_the_lanes_through_a_server() {
     assert_eq!((&preview["count"], &preview["fired"]), (&json!(3), &json!(false)));
     let done = ask(&[&range[..], &["--yes"]].concat());
     assert_eq!((&done["count"], &done["fired"]), (&json!(3), &json!(true)));
-    ask(&["alarms", "cancel", &id]);
+    ask(&["alarms", "cancel", &id, "--yes"]);
     ask(&[
         "alarms",
         "set",
@@ -195,7 +195,7 @@ fn everything_is_done_to_the_lanes_through_a_server() {
         "--all",
         "--project",
         &project,
-        "--reason",
+        "--dead-reason",
         "unknown_signal",
         "--yes",
     ];
@@ -210,6 +210,7 @@ fn everything_is_done_to_the_lanes_through_a_server() {
         "order.paid",
         "--task-queue",
         "night",
+        "--yes",
     ]);
 }
 
@@ -224,7 +225,7 @@ fn what_cannot_be_is_refused_in_the_same_way() {
         &served.json(&[&set[..], &["--in", "9d", "--key", "k"]].concat()),
         "id",
     );
-    served.done(&["alarms", "cancel", &fired]);
+    served.done(&["alarms", "cancel", &fired, "--yes"]);
     for (code, words, command) in [
         (2, "^^^^", &[&set[..], &["--cron", "0 0 30 2 *"]].concat()[..]),
         (

@@ -106,14 +106,14 @@ fn things_are_as_the_document_of_the_api_says() {
     is(&shown["history"], "Step");
     is(&shown["waiting"], "Waiting");
     is(&without(shown, &["history", "waiting", "obstacle"]), "QueueItem");
-    is(&database.json(&["queue", "cancel", &item]), "Cancelled");
+    is(&database.json(&["queue", "cancel", &item, "--yes"]), "Cancelled");
     is(&database.json(&["audit", "list"]), "AuditEntry");
     is(
         &database.json(&["tokens", "create", "a", "--role", "viewer", "--expires-in", "90d"]),
         "TokenMade",
     );
     is(&database.json(&["tokens", "list"]), "Token");
-    is(&database.json(&["tokens", "revoke", "a"]), "Token");
+    is(&database.json(&["tokens", "revoke", "a", "--yes"]), "Token");
     database.done(&["lock", "run", "night", "--", "true"]);
     is(&database.json(&["locks", "list"]), "Lock");
 }

@@ -85,9 +85,13 @@ fn who_holds_the_slots_is_told_and_a_completion_frees_them() {
     eventually("the second item waits for a slot", || waiting() == at_the_limit);
     let shown = database.done(&["queue", "show", &second]);
     assert!(
-        shown.contains("1 of 1 slots are in use") && shown.contains(&holder),
+        shown.contains("1 of 1 slots are in use")
+            && shown.contains(&format!("execution {holder} of "))
+            && shown.contains(", on a-test"),
         "{shown}"
     );
+    let listed = database.json(&["queue", "list", "--status", "pending"]);
+    assert_eq!(listed[0]["waits_for"], "limit", "{listed}");
     let servers = database.json(&["servers", "list"]);
     assert_eq!(
         (&servers[0]["name"], &servers[0]["alive"]),
@@ -96,7 +100,14 @@ fn who_holds_the_slots_is_told_and_a_completion_frees_them() {
     let running = database.json(&["executions", "list", "--status", "running"]);
     assert_eq!(text(&running[0], "id"), holder);
 
-    let complete = ["executions", "complete", &holder, "--output", r#"{"trains": 3}"#];
+    let complete = [
+        "executions",
+        "complete",
+        &holder,
+        "--output",
+        r#"{"trains": 3}"#,
+        "--yes",
+    ];
     assert!(database.done(&complete).contains("COMPLETED"));
     let refusal = database.refused(4, &complete);
     assert!(refusal.contains("COMPLETED"), "{refusal}");
@@ -119,6 +130,7 @@ fn who_holds_the_slots_is_told_and_a_completion_frees_them() {
         &execution,
         "--error",
         "the bridge is out",
+        "--yes",
     ];
     assert!(database.done(&failed).contains("FAILED"));
     let shown = database.done(&["executions", "show", &execution]);
@@ -139,7 +151,7 @@ fn a_running_execution_is_cancelled_through_its_engine() {
     eventually("the item runs", || shown()["status"] == "DISPATCHED");
     let execution = text(&shown(), "execution_id");
     assert_eq!(
-        database.json(&["executions", "cancel", &execution])["result"],
+        database.json(&["executions", "cancel", &execution, "--yes"])["result"],
         "requested"
     );
     let status = || text(&database.json(&["executions", "show", &execution]), "status");

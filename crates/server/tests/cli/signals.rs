@@ -59,8 +59,8 @@ fn triggers_are_set_listed_and_removed() {
         ],
     );
 
-    database.done(&["triggers", "remove", "shop", "order.paid"]);
-    database.refused(3, &["triggers", "remove", "shop", "order.paid"]);
+    database.done(&["triggers", "remove", "shop", "order.paid", "--yes"]);
+    database.refused(3, &["triggers", "remove", "shop", "order.paid", "--yes"]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn signals_are_sent_once_and_shown_while_they_wait() {
         database.json(&["signals", "replay", "--all", "--project", "shop"])["replayed"],
         0
     );
-    database.refused(2, &["signals", "replay", "--all", "--reason", "boredom"]);
+    database.refused(2, &["signals", "replay", "--all", "--dead-reason", "boredom"]);
     database.refused(2, &["signals", "replay"]);
 }
 

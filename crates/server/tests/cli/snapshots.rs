@@ -59,16 +59,16 @@ fn tables_are_what_they_were() {
     let add = ["queue", "add", "--workspace", &workspace, "--workflow", &workflow];
     database.done(&[&add[..], &["--input", r#"{"night": 1}"#, "--priority", "5"]].concat());
     let ended = text(&database.json(&add), "id");
-    database.done(&["queue", "cancel", &ended, "--reason", "a holiday"]);
+    database.done(&["queue", "cancel", &ended, "--note", "a holiday", "--yes"]);
     database.done(&["workspaces", "pause", &workspace]);
-    // Everything happened three days ago, whenever this runs.
-    let ago = "now() - interval '3 days 2 hours 30 minutes'";
+    // Everything happened then, whenever this runs.
+    let then = "'2026-01-31T09:30:00Z'";
     for statement in [
-        "update stationmaster.workspaces set created_at = AGO",
-        "update stationmaster.workflow_definitions set created_at = AGO",
-        "update stationmaster_internal.queue_items set created_at = AGO",
+        "update stationmaster.workspaces set created_at = THEN",
+        "update stationmaster.workflow_definitions set created_at = THEN",
+        "update stationmaster_internal.queue_items set created_at = THEN",
     ] {
-        database.execute(&statement.replace("AGO", ago));
+        database.execute(&statement.replace("THEN", then));
     }
     for (name, command) in [
         ("workspaces", &["workspaces", "list", "-o", "wide"][..]),

@@ -153,8 +153,8 @@ fn a_file_to_begin_with_is_written_once_and_can_be_used() {
     assert_eq!(written.code, 0, "{}", written.stderr);
     let again = run(&["config", "init", path], &[], "");
     assert_eq!(again.code, 4, "{}", again.stderr);
-    assert!(again.stderr.contains("--force"), "{}", again.stderr);
-    assert_eq!(run(&["config", "init", path, "--force"], &[], "").code, 0);
+    assert!(again.stderr.contains("--yes"), "{}", again.stderr);
+    assert_eq!(run(&["config", "init", path, "--yes"], &[], "").code, 0);
     let printed = run(&["config", "init", "-"], &[], "");
     assert_eq!(printed.stdout, std::fs::read_to_string(path).unwrap());
     let shown = run(&["config", "show", "--config", path, "--json"], &[], "");

@@ -75,7 +75,7 @@ fn an_item_is_cancelled_retried_and_moved() {
     database.done(&["queue", "priority", &item, "-7"]);
     assert_eq!(database.json(&["queue", "show", &item])["priority"], -7);
     assert_eq!(
-        database.json(&["queue", "cancel", &item, "--reason", "a holiday"])["result"],
+        database.json(&["queue", "cancel", &item, "--note", "a holiday", "--yes"])["result"],
         "cancelled"
     );
     assert_eq!(database.json(&["queue", "show", &item])["status"], "CANCELLED");
@@ -110,7 +110,7 @@ fn why_an_item_waits_is_told() {
     assert_eq!(reason(&later), "scheduled");
     let shown = database.done(&["queue", "show", &later]);
     assert!(
-        shown.contains("its time has not come") && shown.contains("(in 1h59m)"),
+        shown.contains("its time has not come: 2") && shown.contains("NOT BEFORE"),
         "{shown}"
     );
     assert_eq!(reason(&item), "no_server");
@@ -155,7 +155,7 @@ fn many_items_are_added_and_retried_together() {
     assert!(text(&next[0], "id") < text(&first[1], "id"));
 
     for id in &added["ids"].as_array().unwrap()[..3] {
-        database.done(&["queue", "cancel", id.as_str().unwrap()]);
+        database.done(&["queue", "cancel", id.as_str().unwrap(), "--yes"]);
     }
     let retry = [
         "queue",

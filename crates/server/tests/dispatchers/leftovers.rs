@@ -125,7 +125,7 @@ async fn what_an_older_deployment_left_is_removed_when_told_to_and_nothing_else_
             .filter(|finding| finding["class"] == "legacy")
             .count()
     };
-    let shown = reconcile(&[]);
+    let shown = reconcile(&["--yes"]);
     assert_eq!(
         (classes(&shown), shown["done"].as_array().unwrap().len()),
         (2, 0),
@@ -134,7 +134,7 @@ async fn what_an_older_deployment_left_is_removed_when_told_to_and_nothing_else_
     let dry = reconcile(&["--legacy", "--dry-run"]);
     assert_eq!(dry["done"].as_array().unwrap().len(), 0, "{dry}");
     assert_eq!(open(&line).await.len(), 5, "they are only shown");
-    let done = reconcile(&["--legacy"]);
+    let done = reconcile(&["--legacy", "--yes"]);
     assert_eq!(done["done"].as_array().unwrap().len(), 2, "{done}");
     eventually("they are gone", async || open(&line).await == kept).await;
     assert_eq!(line.story().await, ["fresh"], "the owner was not touched");

@@ -8,7 +8,11 @@ use uuid::Uuid;
 use crate::support::{ENDLESS, Launch, Proxy, Temporal, TestDatabase, Work, Worker, command, eventually};
 
 fn cancel(database: &TestDatabase, execution: Uuid) -> Value {
-    command(database, &["executions", "cancel", &execution.to_string()])["result"].clone()
+    command(
+        database,
+        &["executions", "cancel", &execution.to_string(), "--yes"],
+    )["result"]
+        .clone()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

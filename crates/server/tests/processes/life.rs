@@ -119,7 +119,7 @@ async fn a_run_that_no_worker_serves_is_terminated_and_its_slot_goes_to_the_next
     let id = running.id.to_string();
     let ended = command(
         &database,
-        &["executions", "terminate", &id, "--reason", "it hangs", "--yes"],
+        &["executions", "terminate", &id, "--note", "it hangs", "--yes"],
     );
     assert_eq!(ended["status"], "TERMINATED");
     assert_eq!(
@@ -150,7 +150,14 @@ async fn complete_ends_the_run_before_the_slot_is_free() {
     let id = running.id.to_string();
     let ended = command(
         &database,
-        &["executions", "complete", &id, "--output", r#"{"by": "hand"}"#],
+        &[
+            "executions",
+            "complete",
+            &id,
+            "--output",
+            r#"{"by": "hand"}"#,
+            "--yes",
+        ],
     );
     assert_eq!(ended["status"], "COMPLETED");
     assert_eq!(
@@ -188,7 +195,7 @@ async fn without_a_server_complete_says_that_the_run_has_not_ended() {
     server.signal(nix::sys::signal::Signal::SIGTERM);
     server.ended().await;
     let id = running.id.to_string();
-    let asked = command(&database, &["executions", "complete", &id]);
+    let asked = command(&database, &["executions", "complete", &id, "--yes"]);
     assert_eq!(asked["status"], "RUNNING", "{asked}");
     let _server = launch.start_ready().await;
     assert_eq!(database.the_execution("COMPLETED").await.id, running.id);

@@ -37,4 +37,5 @@ mod support;
 mod targets;
 mod tls;
 mod traces;
+mod transcript;
 mod zombies;

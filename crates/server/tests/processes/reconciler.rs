@@ -89,7 +89,13 @@ async fn a_run_that_is_open_although_its_end_was_recorded_is_terminated_and_audi
         .unwrap();
     command(
         &database,
-        &["executions", "complete", "--force", &ended.id.to_string()],
+        &[
+            "executions",
+            "complete",
+            "--force",
+            &ended.id.to_string(),
+            "--yes",
+        ],
     );
     let took = eventually("the run is terminated", async || {
         !temporal.open().await.contains(&ended.id)
@@ -143,7 +149,13 @@ async fn an_execution_completed_by_hand_while_it_starts_stays_completed_and_its_
     temporal.until_started(starting.id).await;
     command(
         &database,
-        &["executions", "complete", "--force", &starting.id.to_string()],
+        &[
+            "executions",
+            "complete",
+            "--force",
+            &starting.id.to_string(),
+            "--yes",
+        ],
     );
     proxy.open();
     eventually("the late settlement is refused", async || {
@@ -185,7 +197,10 @@ async fn a_run_that_a_dead_servers_late_request_starts_after_its_cancel_is_ended
     let _second = launch.start_ready().await;
     let waiting = database.the_execution("PENDING").await;
     assert_eq!(
-        command(&database, &["executions", "cancel", &waiting.id.to_string()])["result"],
+        command(
+            &database,
+            &["executions", "cancel", &waiting.id.to_string(), "--yes"]
+        )["result"],
         "cancelled"
     );
 

@@ -9,28 +9,26 @@ use stationmaster_client::wire::{Backfill, BackfillItem, Noun, Reference};
 use uuid::Uuid;
 
 use crate::command::Context;
-use crate::command::arguments::instant;
+use crate::command::arguments::Caution;
 use crate::command::names::{self, reference};
+use crate::command::times::past;
 use crate::output::{Column, Described, cell, column, counted, rows, status};
 
 /// Which occurrences.
 #[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only show what would be fired")))]
 pub(crate) struct BackfillArgs {
     /// The alarm
     #[arg(value_parser = reference)]
     id: Reference,
-    /// Those after this instant
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    /// Those after this time
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     from: Timestamp,
-    /// Those up to and with this instant
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    /// Those up to and with this time
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     to: Timestamp,
-    /// Only show what would be fired
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    caution: Caution,
 }
 
 #[derive(Serialize)]
@@ -51,7 +49,7 @@ pub(super) async fn run(args: &BackfillArgs, client: &Client, context: &Context)
     };
     let occurrences = client.backfill(id, &range(true)).await?.items;
     let count = fires(&occurrences);
-    let fired = !args.dry_run && count > 0;
+    let fired = !args.caution.dry_run && count > 0;
     let mut answer = Refilled {
         id,
         count,
@@ -59,10 +57,13 @@ pub(super) async fn run(args: &BackfillArgs, client: &Client, context: &Context)
         occurrences,
     };
     if fired {
-        if !args.yes {
+        if !args.caution.yes {
             context.hint(&rows(&answer.occurrences));
         }
-        Context::confirm(&format!("Fire {} now?", counted(count, "occurrence")), args.yes)?;
+        Context::confirm(
+            &format!("Fire {} now?", counted(count, "occurrence")),
+            args.caution.yes,
+        )?;
         answer.count = fires(&client.backfill(id, &range(false)).await?.items);
     }
     context.print(&answer, |answer| {

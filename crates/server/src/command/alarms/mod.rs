@@ -8,7 +8,9 @@ use stationmaster_client::wire::{Noun, Reference};
 use uuid::Uuid;
 
 use super::Context;
+use super::arguments::Caution;
 use super::names::{self, reference};
+use crate::output::printable;
 
 mod backfill;
 mod edit;
@@ -33,7 +35,13 @@ pub(crate) enum AlarmsCommand {
     /// Change an alarm; what is not named stays
     Edit(Box<edit::EditArgs>),
     /// Fire nothing more of an alarm, for good
-    Cancel(One),
+    #[command(mut_arg("dry_run", |flag| flag.help("Only say what would be cancelled")))]
+    Cancel {
+        #[command(flatten)]
+        one: One,
+        #[command(flatten)]
+        caution: Caution,
+    },
     /// Fire nothing more of an alarm until it is resumed
     Pause(One),
     /// Fire again; a series goes on with its next instant from now
@@ -73,11 +81,9 @@ pub(crate) async fn run(command: AlarmsCommand, context: &Context) -> Result<()>
             show::show(one.meant(&client).await?, &client, context).await
         }
         AlarmsCommand::Edit(args) => edit::run(*args, context).await,
-        AlarmsCommand::Cancel(one) => {
+        AlarmsCommand::Cancel { one, caution } => {
             let client = context.client().await?;
-            let id = one.meant(&client).await?;
-            client.cancel_alarm(id).await?;
-            say(id, "cancelled", context)
+            cancel(one.meant(&client).await?, caution, &client, context).await
         }
         AlarmsCommand::Pause(one) => {
             let client = context.client().await?;
@@ -99,6 +105,20 @@ pub(crate) async fn run(command: AlarmsCommand, context: &Context) -> Result<()>
         AlarmsCommand::Occurrences(args) => occurrences::run(args, &context.client().await?, context).await,
         AlarmsCommand::Secrets(command) => secrets::run(command, context).await,
     }
+}
+
+async fn cancel(id: Uuid, caution: Caution, client: &Client, context: &Context) -> Result<()> {
+    let alarm = client.alarm(id).await?.alarm;
+    let called = alarm.name.as_deref().unwrap_or(&alarm.label);
+    let what = format!("alarm {} ({id})", printable(called));
+    if !caution.agreed(&format!(
+        "Cancel {what}? It fires nothing more, and cannot be resumed."
+    ))? {
+        let words = format!("Would cancel {what}: it would fire nothing more, and could not be resumed.");
+        return context.say(&json!({ "id": id, "status": alarm.status }), words);
+    }
+    client.cancel_alarm(id).await?;
+    say(id, "cancelled", context)
 }
 
 fn say(id: Uuid, status: &str, context: &Context) -> Result<()> {

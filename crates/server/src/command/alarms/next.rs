@@ -8,7 +8,8 @@ use stationmaster_client::wire::Upcoming;
 use stationmaster_schedule::{Cron, DstPolicy, Fire, Note, Series, zone, zone_data_version};
 
 use crate::command::Context;
-use crate::command::arguments::{explained, instant, word_of};
+use crate::command::arguments::{explained, word_of};
+use crate::command::times::future;
 use crate::failure::BadExpression;
 use crate::output::{Column, Described, cell, column, printable, rows};
 
@@ -21,11 +22,11 @@ pub(crate) struct NextArgs {
     /// The IANA time zone whose clock is meant
     #[arg(long, default_value = "UTC")]
     zone: String,
-    /// Fires after this instant; now when it is not given
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    /// Fires after this time; now when it is not given
+    #[arg(long, value_name = "TIME", value_parser = future, allow_hyphen_values = true)]
     from: Option<Timestamp>,
     /// How many fires
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     count: u16,
     /// What becomes of fixed local times that do not exist or come twice
     #[arg(long, value_parser = word_of::<DstPolicy>(explained(&DST)), default_value = "vixie")]

@@ -8,7 +8,7 @@ use stationmaster_client::wire::{Occurrence, OccurrenceQuery, OccurrenceStatus};
 use super::One;
 use crate::command::Context;
 use crate::command::arguments::word_of;
-use crate::command::pages::Newest;
+use crate::command::pages::{Asked, Newest};
 use crate::output::{Column, Described, cell, column, long, maybe, status, time, word};
 
 const STATUSES: [&str; 8] = [
@@ -27,21 +27,24 @@ const STATUSES: [&str; 8] = [
 pub(crate) struct OccurrencesArgs {
     #[command(flatten)]
     one: One,
-    /// Only in this status
-    #[arg(long, value_parser = word_of::<OccurrenceStatus>(STATUSES))]
-    status: Option<OccurrenceStatus>,
+    /// Only in this status; several with commas, or repeated
+    #[arg(long, value_delimiter = ',', value_parser = word_of::<OccurrenceStatus>(STATUSES), ignore_case = true)]
+    status: Vec<OccurrenceStatus>,
     #[command(flatten)]
     part: Newest,
 }
 
 pub(super) async fn run(args: OccurrencesArgs, client: &Client, context: &Context) -> Result<()> {
     let id = args.one.meant(client).await?;
-    let query = OccurrenceQuery {
-        status: args.status,
-        ..OccurrenceQuery::default()
-    };
+    let newest = |one: &Occurrence, other: &Occurrence| other.scheduled_for.cmp(&one.scheduled_for);
+    let asked = Asked::of_each(
+        OccurrenceQuery::default(),
+        &args.status,
+        |query, status| query.status = Some(status),
+        newest,
+    );
     let read = async |client: &Client, query: &OccurrenceQuery| client.occurrences(id, query).await;
-    context.list(client, args.part, query, read).await
+    context.list_asked(client, args.part, &asked, read).await
 }
 
 impl Described for Occurrence {

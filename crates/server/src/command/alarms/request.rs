@@ -11,15 +11,16 @@ use stationmaster_client::wire::{Dst, Misfire, Overlap};
 use stationmaster_schedule::{Cron, zone};
 
 use super::next::DST;
-use crate::command::arguments::{duration, explained, instant, json_given, text, word_of};
+use crate::command::arguments::{duration, explained, json_given, text, word_of};
+use crate::command::times::future;
 use crate::failure::{BadExpression, Refusal};
 
 /// When it fires: one of these.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(super) struct WhenArgs {
-    /// Once, at this instant
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    /// Once, at this time
+    #[arg(long, value_name = "TIME", value_parser = future, allow_hyphen_values = true)]
     at: Option<Timestamp>,
     /// Once, after this much time
     #[arg(long = "in", id = "after", value_name = "DURATION", value_parser = duration)]
@@ -120,7 +121,7 @@ pub(super) struct PolicyArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) max_failures: Option<u32>,
     /// What happens to occurrences that were missed
-    #[arg(long, value_parser = word_of::<Misfire>(explained(&MISFIRE)))]
+    #[arg(long, value_parser = word_of::<Misfire>(explained(&MISFIRE)), ignore_case = true)]
     misfire: Option<Misfire>,
     /// How many of them, with --misfire `catch_up` (10 when left out)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -129,19 +130,19 @@ pub(super) struct PolicyArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(super) misfire_window: Option<Duration>,
     /// What happens to an occurrence that comes while an earlier one is not settled
-    #[arg(long, value_parser = word_of::<Overlap>(explained(&OVERLAP)))]
+    #[arg(long, value_parser = word_of::<Overlap>(explained(&OVERLAP)), ignore_case = true)]
     pub(super) overlap: Option<Overlap>,
     /// What becomes of fixed local times that do not exist or come twice
-    #[arg(long, value_parser = word_of::<Dst>(explained(&DST)))]
+    #[arg(long, value_parser = word_of::<Dst>(explained(&DST)), ignore_case = true)]
     pub(super) dst: Option<Dst>,
     /// Each occurrence is due up to so much later, always by the same amount
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(super) jitter: Option<Duration>,
-    /// The series begins not before this instant
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    /// The series begins not before this time
+    #[arg(long, value_name = "TIME", value_parser = future, allow_hyphen_values = true)]
     pub(super) start: Option<Timestamp>,
-    /// The series ends not after this instant
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    /// The series ends not after this time
+    #[arg(long, value_name = "TIME", value_parser = future, allow_hyphen_values = true)]
     pub(super) end: Option<Timestamp>,
     /// Pause the alarm after so many failed occurrences in a row; never when left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]

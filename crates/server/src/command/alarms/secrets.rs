@@ -4,15 +4,18 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Subcommand;
+use jiff::SignedDuration;
 use serde::Serialize;
+use serde_json::json;
 use stationmaster_core::alarms::keys::{self, Key};
 use stationmaster_core::wake::signature::Secret;
 use stationmaster_core::wake::targets::Recipient;
 
 use crate::command::Context;
-use crate::command::arguments::duration;
+use crate::command::arguments::{Caution, duration};
+use crate::command::pages::Sorting;
 use crate::failure::Refusal;
-use crate::output::{Column, Described, cell, column, maybe, moment};
+use crate::output::{Column, Described, cell, column, time};
 
 /// What to do with secrets.
 #[derive(Debug, Subcommand)]
@@ -25,15 +28,18 @@ pub(crate) enum Command {
         target: Recipient,
     },
     /// Give the router or a target its next secret, and print it. The one before counts for a while beside it
+    #[command(mut_arg("dry_run", |flag| flag.help("Only say what would be rotated")))]
     Rotate {
         /// `router`, or the URL of a target, of which only scheme, host and port count
         target: Recipient,
-        /// For how long both sign
+        /// For how long the one before counts as well
         #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
-        overlap: Duration,
+        keep_old: Duration,
+        #[command(flatten)]
+        caution: Caution,
     },
     /// Whose secrets were rotated, without the secrets; all others have their first
-    List,
+    List(Sorting),
 }
 
 #[derive(Serialize)]
@@ -60,12 +66,27 @@ pub(super) async fn run(command: Command, context: &Context) -> Result<()> {
             let shown = keys::show(&database, &master(context)?, &target).await?;
             show(&Shown::from(shown), context)
         }
-        Command::Rotate { target, overlap } => {
+        Command::Rotate {
+            target,
+            keep_old,
+            caution,
+        } => {
             let database = context.database().await?;
-            let shown = keys::rotate(&database, &master(context)?, &target, overlap).await?;
+            let before = keys::show(&database, &master(context)?, &target).await?;
+            let words = format!(
+                "secret {} of {} by the next one; after {:#} a receiver that knows only the old one refuses every wake",
+                before.generation,
+                before.target,
+                SignedDuration::try_from(keep_old)?
+            );
+            if !caution.agreed(&format!("Replace {words}?"))? {
+                let answer = json!({ "target": before.target, "generation": before.generation });
+                return context.say(&answer, format!("Would replace {words}."));
+            }
+            let shown = keys::rotate(&database, &master(context)?, &target, keep_old).await?;
             show(&Shown::from(shown), context)
         }
-        Command::List => context.show_all(&keys::list(&context.database().await?).await?),
+        Command::List(sorting) => context.show_all(keys::list(&context.database().await?).await?, &sorting),
     }
 }
 
@@ -103,9 +124,7 @@ impl Described for Key {
     const COLUMNS: &'static [Column<Self>] = &[
         column("TARGET", |key| cell(&key.target)),
         column("GENERATION", |key| cell(key.generation)),
-        column("MADE", |key| cell(moment(key.rotated_at))),
-        column("THE ONE BEFORE UNTIL", |key| {
-            maybe(key.previous_until.map(moment))
-        }),
+        time("MADE", |key| Some(key.rotated_at)),
+        time("THE ONE BEFORE UNTIL", |key| key.previous_until),
     ];
 }

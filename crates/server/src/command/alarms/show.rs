@@ -15,10 +15,10 @@ use crate::command::Context;
 use crate::command::arguments::{text, word_of};
 use crate::command::inspection::json_cell;
 use crate::command::names::{self, reference};
-use crate::command::pages::Newest;
+use crate::command::pages::{Asked, Newest};
 use crate::output::{
-    Column, Described, cell, column, details, fields, id, in_details, in_table, long, maybe, moment, named,
-    rows, status, time, word,
+    Column, Described, cell, column, details, fields, id, in_details, in_table, in_wide, long, maybe, minor,
+    named, rows, status, time, word,
 };
 
 /// Last occurrences that are shown.
@@ -32,11 +32,11 @@ pub(crate) struct ListArgs {
     /// Only of this workspace
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workspace: Option<Reference>,
-    /// Only in this status
-    #[arg(long, value_parser = word_of::<AlarmStatus>(["active", "paused", "fired", "cancelled", "failed"]))]
-    status: Option<AlarmStatus>,
+    /// Only in this status; several with commas, or repeated
+    #[arg(long, value_delimiter = ',', value_parser = word_of::<AlarmStatus>(["active", "paused", "fired", "cancelled", "failed"]), ignore_case = true)]
+    status: Vec<AlarmStatus>,
     /// Only of this kind
-    #[arg(long, value_parser = word_of::<AlarmKind>(["once", "cron"]))]
+    #[arg(long, value_parser = word_of::<AlarmKind>(["once", "cron"]), ignore_case = true)]
     kind: Option<AlarmKind>,
     /// Only with this text in the label or in the last error, in whatever case
     #[arg(long, value_name = "TEXT", value_parser = text)]
@@ -49,12 +49,20 @@ pub(super) async fn list(args: ListArgs, client: &Client, context: &Context) -> 
     let workspace = names::workspace_asked(client, args.workspace.as_ref()).await?;
     let query = AlarmQuery {
         workspace_id: workspace.map(Reference::from),
-        status: args.status,
         kind: args.kind,
         search: args.search,
         ..AlarmQuery::default()
     };
-    context.list(client, args.part, query, Client::alarms).await
+    let newest = |one: &Alarm, other: &Alarm| other.id.cmp(&one.id);
+    let asked = Asked::of_each(
+        query,
+        &args.status,
+        |query, status| query.status = Some(status),
+        newest,
+    );
+    context
+        .list_asked(client, args.part, &asked, Client::alarms)
+        .await
 }
 
 fn when(alarm: &Alarm) -> String {
@@ -107,7 +115,7 @@ pub(super) async fn show(id: Uuid, client: &Client, context: &Context) -> Result
 
 impl Described for AlarmEvent {
     const COLUMNS: &'static [Column<Self>] = &[
-        column("AT", |event| cell(moment(event.at))),
+        time("AT", |event| Some(event.at)),
         column("EVENT", |event| cell(&event.event)),
         column("BY", |event| cell(&event.actor)),
         column("DETAIL", |event| maybe(event.detail.as_ref())),
@@ -127,11 +135,11 @@ impl Described for Alarm {
         in_details(column("IN WORDS", |alarm| maybe(alarm.description.as_ref()))),
         time("NEXT", |alarm| alarm.next_fire_at),
         time("LAST FIRED", |alarm| alarm.last_fired_at),
-        in_table(column("FAILURES", |alarm| cell(alarm.failure_count))),
+        minor(in_table(column("FAILURES", |alarm| cell(alarm.failure_count)))),
         in_details(column("FAILED TRIES", |alarm| cell(alarm.failure_count))),
         in_details(column("FAILED IN A ROW", |alarm| cell(alarm.failed_in_a_row))),
         long("LAST ERROR", |alarm| alarm.last_error.as_deref()),
-        in_details(column("TARGET", |alarm| {
+        in_wide(column("TARGET", |alarm| {
             cell(alarm.target_url.as_deref().unwrap_or("the router"))
         })),
         in_details(column("USER", |alarm| maybe(alarm.user_id.as_ref()))),

@@ -9,6 +9,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Context;
+use super::arguments::Caution;
 use crate::output::counted;
 
 mod difference;
@@ -18,6 +19,7 @@ use difference::Step;
 
 /// What to apply, and how.
 #[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only show what would be changed")))]
 pub(crate) struct ApplyArgs {
     /// The file that says what there is to be, as TOML; - for the standard input
     #[arg(short, long, value_name = "FILE")]
@@ -25,12 +27,8 @@ pub(crate) struct ApplyArgs {
     /// Remove workflows, triggers and named alarms of the workspaces in the file that are not in it
     #[arg(long)]
     prune: bool,
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-    /// Only show what would be changed
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
+    #[command(flatten)]
+    caution: Caution,
 }
 
 #[derive(Serialize)]
@@ -58,11 +56,11 @@ pub(crate) async fn run(args: ApplyArgs, context: &Context) -> Result<()> {
         });
     }
     let count = counted(steps.len(), "change");
-    if args.dry_run {
+    if args.caution.dry_run {
         return context.print(&answer(false), |_| format!("{shown}Would make {count}."));
     }
     context.hint(shown.trim_end());
-    Context::confirm(&format!("Make {count}?"), args.yes)?;
+    Context::confirm(&format!("Make {count}?"), args.caution.yes)?;
     for (done, step) in steps.iter().enumerate() {
         if let Err(error) = step.carry_out(&client).await {
             context.hint(&format!(

@@ -25,15 +25,39 @@ const TENANTS: [(&str, &str, u128); 3] = [
     ("globex", "PRO", 2),
     ("initech", "ENTERPRISE", 3),
 ];
+/// What to look at first, and what to try: it has five commands, and names for everything.
+pub(super) const TOUR: &[(&str, &str)] = &[
+    (
+        "stationmaster workspaces list",
+        "who uses how many slots, and how much waits",
+    ),
+    (
+        "stationmaster queue show --workspace acme",
+        "why its newest item waits, and who holds the slot",
+    ),
+    (
+        "stationmaster workspaces set acme --limit 4",
+        "takes effect at once",
+    ),
+    (
+        "stationmaster failures",
+        "what needs a person, by what it has in common",
+    ),
+    (
+        "stationmaster alarms show acme.pulse",
+        "when it fires next, and what became of it so far",
+    ),
+];
+/// It fails, so that there is something to see to.
+const REFUND: u128 = 9;
+const REFUND_GRAPH: &str = r#"{"nodes": [{"id": "look-up", "type": "wait", "seconds": 0.4},
+                                         {"id": "pay", "type": "fail", "message": "order 8812 not found"}],
+                               "edges": [{"from": "look-up", "to": "pay"}]}"#;
+const REFUND_EVERY: u32 = 30;
 const GRAPH: &str = r#"{"nodes": [{"id": "fetch", "type": "wait", "seconds": 0.8},
                                   {"id": "work", "type": "wait", "seconds": 1.7},
                                   {"id": "report", "type": "noop"}],
                         "edges": [{"from": "fetch", "to": "work"}, {"from": "work", "to": "report"}]}"#;
-/// Another workflow of the second workspace, which does not go well: so that there is a failure to look at.
-const FAILING: &str = r#"{"nodes": [{"id": "authorise", "type": "wait", "seconds": 0.3},
-                                    {"id": "settle", "type": "fail", "message": "the card was declined: insufficient funds"}],
-                          "edges": [{"from": "authorise", "to": "settle"}]}"#;
-const FAIL_EVERY: u32 = 20;
 /// No more is enqueued for a workspace that has this much waiting.
 const ENOUGH: i64 = 12;
 /// Every ten seconds.
@@ -66,8 +90,8 @@ pub(super) fn start(database: Database) -> JoinHandle<()> {
             return;
         }
         println!(
-            "The example: three workspaces enqueue more than their plans allow at once, alarms fire, now and then a \
-             signal starts one more, and a card is declined."
+            "The example: three workspaces enqueue more than their plans allow at once, two alarms fire, now and then a \
+             signal starts one more, and a refund fails."
         );
         let (mut beats, mut signal) = (0, None);
         loop {
@@ -98,13 +122,13 @@ async fn make(database: &Database) -> Result<()> {
             catalogue::add_version(database, definition_id(number), GRAPH).await?;
         }
     }
-    let failing = WorkflowChange {
-        name: Some("charge card".to_owned()),
+    let refund = WorkflowChange {
+        name: Some("refund".to_owned()),
         ..WorkflowChange::of(workspace_id(2).0)
     };
-    let failing = catalogue::put_definition(database, definition_id(4), failing, None).await?;
-    if failing.current_version.is_none() {
-        catalogue::add_version(database, definition_id(4), FAILING).await?;
+    let refund = catalogue::put_definition(database, definition_id(REFUND), refund, None).await?;
+    if refund.current_version.is_none() {
+        catalogue::add_version(database, definition_id(REFUND), REFUND_GRAPH).await?;
     }
     let place = Place {
         project: PROJECT,
@@ -120,10 +144,11 @@ async fn make(database: &Database) -> Result<()> {
     alarms(database).await
 }
 
-/// Those that fire again and again, found again by their keys, and one for once at each start.
+/// One that fires again and again, found again by its key, and one for once at each start.
 async fn alarms(database: &Database) -> Result<()> {
     let cron = NewAlarm {
         workspace_id: workspace_id(1).0,
+        name: Some("pulse".to_owned()),
         label: "the example's cron alarm".to_owned(),
         cron_expr: Some(CRON.to_owned()),
         timezone: Some("Europe/Zurich".to_owned()),
@@ -138,21 +163,7 @@ async fn alarms(database: &Database) -> Result<()> {
         message: Some("an alarm fires for once".to_owned()),
         ..NewAlarm::default()
     };
-    let seldom = [
-        (2, "digest of orders", "0 * * * *", "UTC"),
-        (3, "stand-up", "0 9 * * MON-FRI", "America/New_York"),
-        (3, "night shift begins", "30 2 * * *", "Europe/Zurich"),
-    ];
-    let seldom = seldom.map(|(number, label, cron, zone)| NewAlarm {
-        workspace_id: workspace_id(number).0,
-        label: label.to_owned(),
-        cron_expr: Some(cron.to_owned()),
-        timezone: Some(zone.to_owned()),
-        message: Some(label.to_owned()),
-        idempotency_key: Some(format!("dev example: {label}")),
-        ..NewAlarm::default()
-    });
-    for request in [cron, once].into_iter().chain(seldom) {
+    for request in [cron, once] {
         set(database, &request, "dev example").await?;
     }
     Ok(())
@@ -163,14 +174,12 @@ async fn beat(database: &Database, beats: u32, signal: &mut Option<String>) -> R
         let sent = send(database, NewSignal::new(PROJECT, SIGNAL), "dev example").await?;
         *signal = Some(sent.id);
     }
-    if beats % FAIL_EVERY == FAIL_EVERY / 4 {
-        let request = Enqueue {
-            input: Some(serde_json::value::to_raw_value(
-                &serde_json::json!({ "order": 1000 + beats }),
-            )?),
-            ..Enqueue::new(workspace_id(2).0, definition_id(4).0)
+    if beats.is_multiple_of(REFUND_EVERY) {
+        let refund = Enqueue {
+            priority: 5,
+            ..Enqueue::new(workspace_id(2).0, definition_id(REFUND).0)
         };
-        enqueue(database, request, "dev example").await?;
+        enqueue(database, refund, "dev example").await?;
     }
     let mut tenants = Vec::new();
     for (_, _, number) in TENANTS {

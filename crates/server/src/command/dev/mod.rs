@@ -82,12 +82,10 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     if let Some(url) = receiver {
         println!("  wakes        {url}/internal/wake   (a receiver of our own, which prints them)");
     }
-    println!(
-        "  try          STATIONMASTER_URL=http://{} stationmaster queue list",
-        running.address
-    );
     println!("  stop         Ctrl-C; the data stays\n");
-    let example = (!args.no_example && config.dev.example).then(|| example::start(running.database.clone()));
+    let example = !args.no_example && config.dev.example;
+    println!("{}\n", tour(&format!("http://{}", running.address), example));
+    let example = example.then(|| example::start(running.database.clone()));
     let patience = config.shutdown_timeout;
     let result = running.until_told_to_stop(patience).await;
     telemetry.finish().await;
@@ -98,6 +96,37 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     tokio::task::spawn_blocking(move || server.stop()).await?;
     result
 }
+
+/// What to type in another terminal.
+fn tour(url: &str, example: bool) -> String {
+    let path = std::env::current_exe().ok();
+    let folder = path.as_deref().and_then(Path::parent);
+    let folder = folder.filter(|folder| !["/usr/bin", "/usr/local/bin"].map(Path::new).contains(folder));
+    let path = folder.map_or_else(String::new, |folder| {
+        format!(" PATH=\"{}:$PATH\"", folder.display())
+    });
+    let commands = if example { example::TOUR } else { &FIRST };
+    let mut lines = vec![
+        "A tour, in another terminal:".to_owned(),
+        String::new(),
+        format!("  export STATIONMASTER_URL={url}{path}"),
+    ];
+    lines.extend(
+        commands
+            .iter()
+            .map(|(command, what)| format!("  {command:<52}# {what}")),
+    );
+    lines.join("\n")
+}
+
+/// Where there is nothing to look at yet.
+const FIRST: [(&str, &str); 2] = [
+    (
+        "stationmaster workspaces create shop --plan PRO",
+        "somebody to work for",
+    ),
+    ("stationmaster doctor", "is everything well?"),
+];
 
 /// Wakes go to a receiver of our own, unless somebody configured another.
 async fn receive_wakes(config: &mut Config) -> Result<Option<String>> {

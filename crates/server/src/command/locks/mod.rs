@@ -8,8 +8,9 @@ use stationmaster_client::{Client, Error};
 
 use super::Context;
 use super::arguments::{Caution, text};
+use super::pages::Sorting;
 use crate::failure::{Kind, Refusal};
-use crate::output::{Column, Described, cell, column, maybe, moment, printable, status};
+use crate::output::{Column, Described, ago, cell, column, maybe, minor, moment, printable, status, time};
 
 mod run;
 
@@ -17,7 +18,7 @@ mod run;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// The locks there are, those that are held first
-    List,
+    List(Sorting),
     /// Run a command while holding a lock, which is kept alive for as long as the command runs
     Run(run::RunArgs),
     /// Free a lock that somebody holds; for a holder that is gone and a lock that would hold for long
@@ -37,7 +38,7 @@ pub(crate) struct ReleaseArgs {
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
-        Command::List => context.show_all(&context.client().await?.locks().await?),
+        Command::List(sorting) => context.show_all(context.client().await?.locks().await?, &sorting),
         Command::Run(args) => run::run(args, context).await,
         Command::Release(args) => release(&args, &context.client().await?, context).await,
     }
@@ -48,12 +49,12 @@ impl Described for Lock {
         column("NAME", |lock| cell(&lock.name)),
         column("STATE", |lock| status(if lock.held { "held" } else { "free" })),
         column("BY", |lock| cell(&lock.by)),
-        column("SINCE", |lock| maybe(lock.since.map(moment))),
+        time("SINCE", |lock| lock.since),
         column("UNTIL", |lock| {
             lock.until
-                .map_or_else(|| cell("for ever"), |until| cell(moment(until)))
+                .map_or_else(|| cell("for ever"), |until| cell(ago(until)))
         }),
-        column("TOKEN", |lock| maybe(lock.token)),
+        minor(column("TOKEN", |lock| maybe(lock.token))),
     ];
 }
 

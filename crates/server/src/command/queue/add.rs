@@ -12,8 +12,9 @@ use stationmaster_client::wire::{Enqueue, Reference};
 use uuid::Uuid;
 
 use super::super::Context;
-use super::super::arguments::{duration, instant, json_given};
+use super::super::arguments::{duration, json_given};
 use super::super::names::{self, reference};
+use super::super::times::future;
 use crate::failure::Refusal;
 use crate::output::counted;
 
@@ -39,7 +40,7 @@ pub(crate) struct AddArgs {
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     priority: i32,
     /// Not before this time
-    #[arg(long, value_name = "TIME", value_parser = instant, conflicts_with = "after")]
+    #[arg(long, value_name = "TIME", value_parser = future, allow_hyphen_values = true, conflicts_with = "after")]
     at: Option<Timestamp>,
     /// Not before this much time has passed, by this machine's clock
     #[arg(long = "in", id = "after", value_name = "DURATION", value_parser = duration)]

@@ -12,9 +12,10 @@ use stationmaster_core::executions::EndReason;
 use uuid::Uuid;
 
 use super::super::Context;
-use super::super::arguments::{Caution, instant, word_of};
+use super::super::arguments::{Caution, distinct, word_of};
 use super::super::bulk::{self, Words};
 use super::super::names::{self, reference};
+use super::super::times::past;
 
 /// What to put back, and how.
 #[derive(Debug, Args)]
@@ -36,17 +37,17 @@ struct Retriable {
     /// Only of this workflow
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workflow: Option<Reference>,
-    /// Only what ended in this status
-    #[arg(long, value_parser = word_of::<RetriableStatus>(["failed", "cancelled", "terminated", "timed_out"]), ignore_case = true)]
-    status: Option<RetriableStatus>,
+    /// Only what ended in this status; several with commas, or repeated
+    #[arg(long, value_delimiter = ',', value_parser = word_of::<RetriableStatus>(["failed", "cancelled", "terminated", "timed_out"]), ignore_case = true)]
+    status: Vec<RetriableStatus>,
     /// Only what ended for this reason
     #[arg(long, value_name = "REASON", value_parser = word_of::<EndReason>(END_REASONS), ignore_case = true)]
     end_reason: Option<EndReason>,
     /// Only what ended at this time or later
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     ended_after: Option<Timestamp>,
     /// Only what ended before this time
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     ended_before: Option<Timestamp>,
     /// Everything that ended badly
     #[arg(long)]
@@ -87,14 +88,14 @@ struct Cancellable {
     /// Only of this workflow
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workflow: Option<Reference>,
-    /// Only in this status
-    #[arg(long, value_parser = word_of::<CancellableStatus>(super::STATUSES[..3].to_vec()), ignore_case = true)]
-    status: Option<CancellableStatus>,
+    /// Only in this status; several with commas, or repeated
+    #[arg(long, value_delimiter = ',', value_parser = word_of::<CancellableStatus>(super::STATUSES[..3].to_vec()), ignore_case = true)]
+    status: Vec<CancellableStatus>,
     /// Only what was enqueued at this time or later
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     created_after: Option<Timestamp>,
     /// Only what was enqueued before this time
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     created_before: Option<Timestamp>,
     /// Everything that waits or runs
     #[arg(long)]
@@ -125,10 +126,10 @@ struct Waiting {
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workflow: Option<Reference>,
     /// Only what was enqueued at this time or later
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     created_after: Option<Timestamp>,
     /// Only what was enqueued before this time
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     created_before: Option<Timestamp>,
     /// Everything that waits
     #[arg(long)]
@@ -144,6 +145,7 @@ pub(super) async fn retry_one(id: Uuid, client: &Client, context: &Context) -> R
 impl RetryAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let (which, client) = (&self.which, context.client().await?);
+        let statuses = distinct(&which.status);
         let workspace_id = names::workspace_asked(&client, which.workspace.as_ref()).await?;
         let workflow_definition_id =
             names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
@@ -151,7 +153,7 @@ impl RetryAllArgs {
             let request = BulkRetry {
                 workspace_id,
                 workflow_definition_id,
-                status: which.status,
+                status: statuses.get(step.part).copied(),
                 end_reason: which.end_reason.map(|reason| reason.to_string()),
                 ended_after: which.ended_after,
                 ended_before: step.before(which.ended_before),
@@ -168,13 +170,14 @@ impl RetryAllArgs {
             question: |items| format!("Put {items} back into the queue? Each runs again from its beginning."),
             sentence: |items| format!("Back in the queue: {items}."),
         };
-        bulk::run(&self.caution, &words, call, context).await
+        bulk::run(self.caution, &words, statuses.len(), call, context).await
     }
 }
 
 impl CancelAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let (which, client) = (&self.which, context.client().await?);
+        let statuses = distinct(&which.status);
         let workspace_id = names::workspace_asked(&client, which.workspace.as_ref()).await?;
         let workflow_definition_id =
             names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
@@ -182,7 +185,7 @@ impl CancelAllArgs {
             let request = BulkCancel {
                 workspace_id,
                 workflow_definition_id,
-                status: which.status,
+                status: statuses.get(step.part).copied(),
                 created_after: which.created_after,
                 created_before: step.before(which.created_before),
                 reason: self.note.clone(),
@@ -192,7 +195,7 @@ impl CancelAllArgs {
             };
             client.cancel_all(&request, None).await
         };
-        bulk::run(&self.caution, &CANCELS, call, context).await
+        bulk::run(self.caution, &CANCELS, statuses.len(), call, context).await
     }
 }
 
@@ -239,6 +242,6 @@ impl PriorityAllArgs {
                 format!("Changed: {items}; those that had this priority already are not counted.")
             },
         };
-        bulk::run(&self.caution, &words, call, context).await
+        bulk::run(self.caution, &words, 1, call, context).await
     }
 }

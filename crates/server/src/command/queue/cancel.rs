@@ -2,21 +2,36 @@
 
 use anyhow::Result;
 use clap::Args;
+use serde_json::json;
 use stationmaster_client::wire::{Cancel, CancelledHow, Noun, Reference};
 use stationmaster_client::{Client, Error};
+use uuid::Uuid;
 
 use super::super::Context;
+use super::super::arguments::Caution;
 use super::super::names::{self, reference};
+use crate::output::word;
 
 /// What to cancel, and why.
 #[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be cancelled")))]
 pub(crate) struct CancelArgs {
     /// The item or its execution
     #[arg(value_parser = reference)]
     id: Reference,
     /// Why, for the history
-    #[arg(long, value_name = "TEXT", alias = "reason")]
+    #[arg(long, value_name = "TEXT")]
     note: Option<String>,
+    #[command(flatten)]
+    caution: Caution,
+}
+
+/// How it is now: an item, or an execution that has an id of its own.
+async fn status_of(id: Uuid, client: &Client) -> Result<String> {
+    match client.queue_item(id).await {
+        Err(Error::NotFound(_)) => Ok(word(&client.execution(id).await?.status)),
+        other => Ok(word(&other?.item.status)),
+    }
 }
 
 pub(in crate::command) async fn cancel(args: &CancelArgs, client: &Client, context: &Context) -> Result<()> {
@@ -27,6 +42,16 @@ pub(in crate::command) async fn cancel(args: &CancelArgs, client: &Client, conte
             .await
             .map_err(|_| unknown)?,
     };
+    let status = status_of(id, client).await?;
+    let question = format!(
+        "{id} is {status}. Cancel it? What waits is over at once; of what runs, the engine is asked. A retry begins from the beginning."
+    );
+    if !args.caution.agreed(&question)? {
+        let words = format!(
+            "{id} is {status}; it would be cancelled: at once when it waits, through the engine when it runs."
+        );
+        return context.say(&json!({ "id": id, "status": status, "result": null }), words);
+    }
     let why = Cancel {
         reason: args.note.clone(),
     };

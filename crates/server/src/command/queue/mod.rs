@@ -9,12 +9,15 @@ use stationmaster_client::wire::{ItemStatus, Noun, QueueItem, QueueItemChange, Q
 use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{instant, word_of};
+use super::arguments::word_of;
 use super::inspection::{Page, json_cell};
 use super::names::{self, reference};
+use super::pages::Asked;
+use super::times::past;
 use super::watch::WatchArgs;
 use crate::output::{
-    Column, Described, cell, column, id, in_details, in_table, long, maybe, moment, named, status, time, word,
+    Column, Described, cell, column, id, in_details, in_table, in_wide, long, maybe, minor, moment, named,
+    status, time, word,
 };
 
 mod add;
@@ -32,7 +35,7 @@ pub(crate) enum Command {
     /// The items there are, newest first
     List(ListArgs),
     /// One item: why it waits, who is in its way, and its history
-    Show(One),
+    Show(show::ShowArgs),
     /// Cancel an item: at once when it waits, through the engine when it runs
     Cancel(cancel::CancelArgs),
     /// Put an item that ended badly back into the queue
@@ -72,14 +75,14 @@ impl One {
 pub(crate) struct ListArgs {
     #[command(flatten)]
     page: Page,
-    /// Only in this status
-    #[arg(long, value_parser = word_of::<ItemStatus>(STATUSES), ignore_case = true)]
-    status: Option<ItemStatus>,
+    /// Only in this status; several with commas, or repeated
+    #[arg(long, value_delimiter = ',', value_parser = word_of::<ItemStatus>(STATUSES), ignore_case = true)]
+    status: Vec<ItemStatus>,
     /// Only what was enqueued at this time or later
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     created_after: Option<Timestamp>,
     /// Only what was enqueued before this time
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     created_before: Option<Timestamp>,
     #[command(flatten)]
     watch: WatchArgs,
@@ -91,9 +94,9 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
     match command {
         Command::Add(args) => add::run(args, context).await,
         Command::List(args) => list(args, context).await,
-        Command::Show(one) => {
+        Command::Show(args) => {
             let client = context.client().await?;
-            show::run(one.meant(&client).await?, &client, context).await
+            show::run(args.meant(&client).await?, &client, context).await
         }
         Command::Cancel(args) => cancel::cancel(&args, &context.client().await?, context).await,
         Command::Retry(one) => {
@@ -114,15 +117,21 @@ async fn list(args: ListArgs, context: &Context) -> Result<()> {
     let query = QueueQuery {
         workspace_id: workspace.map(Reference::from),
         workflow_definition_id: workflow.map(Reference::from),
-        status: args.status,
         created_after: args.created_after,
         created_before: args.created_before,
         search: page.search,
         ..QueueQuery::default()
     };
+    let newest = |one: &QueueItem, other: &QueueItem| other.id.cmp(&one.id);
+    let asked = Asked::of_each(
+        query,
+        &args.status,
+        |query, status| query.status = Some(status),
+        newest,
+    );
     let watch = args.watch;
     watch
-        .list(context, &client, workspace, page.part, query, Client::queue)
+        .list(context, &client, workspace, page.part, &asked, Client::queue)
         .await
 }
 
@@ -134,20 +143,21 @@ impl Described for QueueItem {
             item.outcome
                 .map_or_else(|| maybe(None::<&str>), |outcome| status(&word(&outcome)))
         }),
+        in_table(column("WAITS FOR", |item| maybe(item.waits_for))),
         named("WORKSPACE", |item| (item.workspace.as_deref(), item.workspace_id)),
         named("WORKFLOW", |item| {
             (item.workflow.as_deref(), item.workflow_definition_id)
         }),
-        in_details(column("EXECUTION", |item| maybe(item.execution_id))),
-        column("PRIORITY", |item| cell(item.priority)),
-        in_table(time("AGE", |item| Some(item.created_at))),
-        time("NOT BEFORE", |item| item.run_at),
+        in_wide(column("EXECUTION", |item| maybe(item.execution_id))),
+        minor(column("PRIORITY", |item| cell(item.priority))),
+        in_table(time("ENQUEUED", |item| Some(item.created_at))),
+        minor(time("NOT BEFORE", |item| item.run_at)),
         in_details(column("ENQUEUED", |item| {
             cell(format!("{} by {}", moment(item.created_at), item.enqueued_by))
         })),
         in_details(time("CLAIMED", |item| item.claimed_at)),
-        in_details(time("DISPATCHED", |item| item.dispatched_at)),
-        in_table(column("TRIES", |item| cell(item.attempt_count))),
+        in_wide(time("DISPATCHED", |item| item.dispatched_at)),
+        minor(in_table(column("TRIES", |item| cell(item.attempt_count)))),
         in_details(column("REFUSED STARTS", |item| cell(item.attempt_count))),
         in_details(column("LOST SERVERS", |item| cell(item.recovery_count))),
         long("LAST ERROR", |item| item.last_error.as_deref()),
