@@ -11,8 +11,8 @@ use uuid::Uuid;
 use super::Answer;
 use super::frame::{Page, Trouble};
 use super::pieces::{
-    act, document, execution_lamp, execution_link, item_lamp, lamp, line, maybe_time, quoted, short, time,
-    took, waiting, workflow_link, workspace_link,
+    act, document, execution_lamp, execution_link, item_lamp, lamp, line, maybe_time, quoted, short, since,
+    time, took, waiting, workflow_link, workspace_link,
 };
 use super::session::Visitor;
 
@@ -45,7 +45,7 @@ async fn page(visitor: &Visitor, details: QueueItemDetails, execution: Option<Ex
             @if visitor.operates() { div.actions #actions data-live { (actions(visitor, item, execution.as_ref())) } }
         }
         section #state data-live { (state(&details, execution.as_ref())) }
-        @if let Some(why) = &details.waiting { section #waiting data-live { (obstacle(why, item)) } }
+        @if !details.reasons.is_empty() { section #waiting data-live { (obstacle(&details)) } }
         section #facts data-live { (facts(visitor, item, execution.as_ref())) }
         div.columns {
             section #input { (document("Input", item.input.as_deref())) }
@@ -106,12 +106,14 @@ fn state(details: &QueueItemDetails, execution: Option<&Execution>) -> Markup {
     }
 }
 
-/// The reason in a line, with the place in the queue.
-pub(super) fn why(reason: &Waiting) -> Markup {
-    html! {
+/// The reason in a line, with the place in the queue and when it is expected to start.
+pub(super) fn why(details: &QueueItemDetails) -> Option<Markup> {
+    let reason = details.waiting.as_ref()?;
+    Some(html! {
         (waiting(reason))
-        @if let Waiting::Limit { position, .. } | Waiting::Queued { position } = reason { " · position " (place(*position)) }
-    }
+        @if let Some(position) = details.position { " · position " (place(position)) }
+        @if let Some(expected) = &details.expected { " · about " span title=(expected.how) { (time(expected.at)) } }
+    })
 }
 
 fn place(position: i64) -> String {
@@ -122,19 +124,31 @@ fn place(position: i64) -> String {
     }
 }
 
-fn obstacle(why: &Waiting, item: &QueueItem) -> Markup {
+fn obstacle(details: &QueueItemDetails) -> Markup {
+    let item = &details.item;
     html! {
         h2 { "Why it waits" }
-        p { (waiting(why)) "." }
-        @match why {
-            Waiting::Limit { position, holders, .. } => {
-                p { "Its position in the queue of the workspace: " strong { (place(*position)) } "." }
-                @if !holders.is_empty() { p { "The slots are held by " @for (at, holder) in holders.iter().enumerate() { @if at > 0 { ", " } (execution_link(*holder)) } "." } }
-            },
-            Waiting::Queued { position } => { p { "Its position in the queue of the workspace: " strong { (place(*position)) } "." } },
-            Waiting::WorkspacePaused => { p { (workspace_link(item.workspace.as_deref(), item.workspace_id)) " can be resumed on its page." } },
-            Waiting::DefinitionPaused => { p { (workflow_link(item.workflow.as_deref(), item.workflow_definition_id)) " can be resumed on its page." } },
-            _ => {},
+        ol.reasons { @for reason in &details.reasons { li {
+            (waiting(reason))
+            @match reason {
+                Waiting::WorkspacePaused => { ": " (workspace_link(item.workspace.as_deref(), item.workspace_id)) " can be resumed on its page" },
+                Waiting::DefinitionPaused => { ": " (workflow_link(item.workflow.as_deref(), item.workflow_definition_id)) " can be resumed on its page" },
+                _ => {},
+            }
+        } } }
+        @if let Some(position) = details.position { p { "Its position in the queue of the workspace: " strong { (place(position)) } "." } }
+        @if let Some(expected) = &details.expected { p { "Expected to start " strong { (time(expected.at)) } " " span.quiet { "(" (expected.how) ")" } } }
+        @if !details.holders.is_empty() {
+            p { "The slots are held by:" }
+            div.scroll { table.rows {
+                thead { tr { th { "Execution" } th { "Workflow" } th { "Server" } th { "For" } } }
+                tbody { @for holder in &details.holders { tr data-key=(holder.execution_id) {
+                    td { (execution_link(holder.execution_id)) }
+                    td { (workflow_link(holder.workflow.as_deref(), holder.workflow_definition_id)) }
+                    td { (holder.server.clone().unwrap_or_else(|| short(holder.server_id))) }
+                    td { (since(holder.since)) }
+                } } }
+            } }
         }
     }
 }

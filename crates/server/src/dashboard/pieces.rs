@@ -192,7 +192,7 @@ pub(super) fn waiting(waiting: &Waiting) -> Markup {
             Waiting::NoServer => { "no server takes work: " code { "stationmaster serve" } " starts one" },
             Waiting::EngineDown => { "the engine is away; servers go on as soon as it is back" },
             Waiting::Limit { limit, active, .. } => { "the workspace is full: " (active) " of " (limit) " slots are in use" },
-            Waiting::Queued { .. } => { "nothing is in its way: it is about to be claimed" },
+            Waiting::Queued { .. } => { "it stands in line" },
         }
     }
 }

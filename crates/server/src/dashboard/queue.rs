@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use futures::future::join_all;
 use maud::{Markup, html};
-use stationmaster_client::wire::{ItemStatus, QueueItem, QueueQuery};
+use stationmaster_client::wire::{ItemStatus, QueueItem, QueueQuery, WaitingReason};
 use uuid::Uuid;
 
 use super::Answer;
@@ -24,8 +24,8 @@ const STATUSES: [(&str, &str); 5] = [
     ("CANCELLED", "cancelled"),
 ];
 const KEPT: [&str; 5] = ["workspace", "workflow", "status", "since", "search"];
-/// Pending items whose reason to wait is looked up for a page.
-const REASONS: usize = 25;
+/// Pending items of which a page tells place and expected start as well.
+const REASONS: usize = 15;
 
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let client = &visitor.client;
@@ -46,8 +46,8 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         .filter(|item| item.status == ItemStatus::Pending);
     let asked = pending.take(REASONS).map(|item| async {
         // One that has left the queue meanwhile has none.
-        let waiting = client.queue_item(item.id).await.ok()?.waiting?;
-        Some((item.id, super::item::why(&waiting)))
+        let details = client.queue_item(item.id).await.ok()?;
+        Some((item.id, super::item::why(&details)?))
     });
     let reasons = join_all(asked).await.into_iter().flatten().collect();
     let narrowed: Vec<(&str, &str)> = ["workspace", "workflow", "since"]
@@ -102,10 +102,24 @@ fn rows(items: &[QueueItem], reasons: &HashMap<Uuid, Markup>) -> Markup {
                     td { (time(item.created_at)) }
                     td.long {
                         @if let Some(reason) = reasons.get(&item.id) { (reason) }
+                        @else if let Some(reason) = item.waits_for { (waits_for(reason)) }
                         @else if let Some(error) = &item.last_error { (error) }
                     }
                 }
             } }
         } }
+    }
+}
+
+fn waits_for(reason: WaitingReason) -> &'static str {
+    match reason {
+        WaitingReason::Scheduled => "its time has not come",
+        WaitingReason::BackingOff => "another try follows",
+        WaitingReason::WorkspacePaused => "its workspace is paused",
+        WaitingReason::DefinitionPaused => "its workflow is paused",
+        WaitingReason::NoServer => "no server takes work",
+        WaitingReason::EngineDown => "the engine is away",
+        WaitingReason::Limit => "the workspace is full",
+        WaitingReason::Queued => "others go first",
     }
 }

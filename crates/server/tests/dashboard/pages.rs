@@ -256,12 +256,14 @@ async fn keys_and_the_jump_box_lead_anywhere() {
         &format!("location.pathname === '/queue/{second}'"),
     )
     .await;
-    tab.until("the page is whole", "document.readyState === 'complete'").await;
+    tab.until("the page is whole", "document.readyState === 'complete'")
+        .await;
     tab.key("g").await;
     tab.key("f").await;
     tab.until("failures are shown", "location.pathname === '/failures'")
         .await;
-    tab.until("the page is whole", "document.readyState === 'complete'").await;
+    tab.until("the page is whole", "document.readyState === 'complete'")
+        .await;
     tab.key("?").await;
     tab.until("the keys are told", "document.querySelector('#keys').open")
         .await;

@@ -88,10 +88,7 @@ impl Visit {
             workflow: serde_json::value::RawValue::from_string(graph.to_owned()).unwrap(),
         };
         self.client.add_version(workflow, &version, None).await.unwrap();
-        Place {
-            workspace,
-            workflow,
-        }
+        Place { workspace, workflow }
     }
 
     pub(crate) async fn item(&self, place: &Place, input: &str) -> Uuid {
