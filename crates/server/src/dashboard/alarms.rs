@@ -84,7 +84,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         section #alarms data-live {
             h2 { "All of them" }
             @if page.items.is_empty() { (nothing("Nothing matches.")) }
-            @else { div.scroll { table.rows {
+            @else { div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "Alarm" } th { "Workspace" } th { "Status" } th { "When" } th { "Next" } th { "Last fired" } th { "Trouble" } } }
                 tbody { @for alarm in &page.items { tr data-key=(alarm.id) {
                     td { a href=(format!("/alarms/{}", alarm.id)) { (called(alarm)) } }
@@ -191,7 +191,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
         section #occurrences data-live {
             h2 { "Occurrences" }
             @if occurrences.items.is_empty() { (nothing("It has not fired yet.")) }
-            @else { div.scroll { table.rows {
+            @else { div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "Nominal instant" } th { "Status" } th { "Origin" } th.number { "Tries" } th { "Settled" } th { "Answer" } } }
                 tbody { @for occurrence in &occurrences.items { tr data-key=(occurrence.scheduled_for) {
                     td { (time(occurrence.scheduled_for)) @if let Some(note) = &occurrence.note { " " strong.note { (note) } } }

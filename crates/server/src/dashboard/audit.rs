@@ -29,7 +29,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         ]))
         section #audit data-live {
             @if page.items.is_empty() { (nothing("Nothing matches.")) }
-            @else { div.scroll { table.rows {
+            @else { div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "When" } th { "Who" } th { "What" } th { "To which thing" } th { "Where" } th { "More" } } }
                 tbody { @for entry in &page.items { tr data-key=(entry.id) {
                     td { (time(entry.at)) }

@@ -33,7 +33,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         (filters("/dispatchers", &fields, &[Filter::Text("project", "Project")]))
         section #dispatchers data-live {
             @if page.items.is_empty() { (nothing("There is none: the first signal of a project makes one.")) }
-            @else { div.scroll { table.rows {
+            @else { div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "Dispatcher" } th { "State" } th { "Owner" } th.number { "Epoch" } th { "Lease until" } th { "Heartbeat" } th.number { "Waiting" } th { "Oldest" } } }
                 tbody { @for dispatcher in &page.items { tr data-key=(dispatcher.id) {
                     td { a href=(format!("/dispatchers/{}", segment(&dispatcher.id))) { (dispatcher.project) " · " (dispatcher.task_queue) } }

@@ -68,7 +68,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
 
 pub(super) fn rows(executions: &[Execution]) -> Markup {
     html! {
-        div.scroll { table.rows {
+        div.scroll tabindex="0" { table.rows {
             thead { tr { th { "Execution" } th { "Workspace" } th { "Workflow" } th { "Status" } th { "Started" } th { "Took" } th { "What went wrong" } } }
             tbody { @for execution in executions {
                 tr data-key=(execution.id) {

@@ -150,7 +150,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
 
 fn rows(members: &[Failure], visitor: &Visitor) -> Markup {
     html! {
-        div.scroll { table.rows {
+        div.scroll tabindex="0" { table.rows {
             thead { tr { th { "When" } th { "What" } th { "Message" } th { "State" } @if visitor.operates() { th { "Do" } } } }
             tbody { @for member in members {
                 tr data-key=(member.at) {

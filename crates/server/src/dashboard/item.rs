@@ -140,7 +140,7 @@ fn obstacle(details: &QueueItemDetails) -> Markup {
         @if let Some(expected) = &details.expected { p { "Expected to start " strong { (time(expected.at)) } " " span.quiet { "(" (expected.how) ")" } } }
         @if !details.holders.is_empty() {
             p { "The slots are held by:" }
-            div.scroll { table.rows {
+            div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "Execution" } th { "Workflow" } th { "Server" } th { "For" } } }
                 tbody { @for holder in &details.holders { tr data-key=(holder.execution_id) {
                     td { (execution_link(holder.execution_id)) }

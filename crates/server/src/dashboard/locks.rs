@@ -13,7 +13,7 @@ pub(super) async fn list(visitor: Visitor) -> Answer {
         header.page { h1 { "Locks" } }
         section #locks data-live {
             @if locks.is_empty() { (nothing("No lock was ever taken.")) }
-            @else { div.scroll { table.rows {
+            @else { div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "Lock" } th { "State" } th { "By" } th { "Since" } th { "Until" } th.number { "Token" } @if visitor.operates() { th { "Do" } } } }
                 tbody { @for lock in &locks { tr data-key=(lock.name) {
                     td { (lock.name) }

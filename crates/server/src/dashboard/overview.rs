@@ -254,7 +254,7 @@ fn newest(overview: &Overview) -> Markup {
     html! {
         @if overview.executions.is_empty() { (nothing("Nothing has run yet.")) }
         @else {
-            div.scroll { table.rows {
+            div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "Execution" } th { "Workspace" } th { "Workflow" } th { "Status" } th { "Started" } th { "Took" } } }
                 tbody {
                     @for execution in &overview.executions {

@@ -90,7 +90,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
 
 fn rows(items: &[QueueItem], reasons: &HashMap<Uuid, Markup>) -> Markup {
     html! {
-        div.scroll { table.rows {
+        div.scroll tabindex="0" { table.rows {
             thead { tr { th { "Item" } th { "Workspace" } th { "Workflow" } th { "Status" } th.number { "Priority" } th { "Enqueued" } th { "Why, or what came of it" } } }
             tbody { @for item in items {
                 tr data-key=(item.id) {

@@ -21,7 +21,7 @@ pub(super) async fn list(visitor: Visitor) -> Answer {
         section #servers data-live {
             @if let Some(words) = ready { p.banner.warn { "The server that shows this page is not ready: " (words) } }
             @if servers.is_empty() { (nothing("No server is known.")) }
-            @else { div.scroll { table.rows {
+            @else { div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "Server" } th { "State" } th { "Engine" } th { "Version" } th { "Started" } th { "Heartbeat" } th { "Id" } } }
                 tbody { @for server in &servers { tr data-key=(server.id) {
                     td { (server.name) }

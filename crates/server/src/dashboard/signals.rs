@@ -51,7 +51,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         (filters("/signals", &fields, &[Filter::Choice("status", "Status", &STATUSES), Filter::Text("project", "Project")]))
         section #signals data-live {
             @if page.items.is_empty() { (nothing("Nothing matches.")) }
-            @else { div.scroll { table.rows {
+            @else { div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "Signal" } th { "Project" } th { "Name" } th { "Status" } th { "Came" } th { "What came of it" } } }
                 tbody { @for signal in &page.items { tr data-key=(signal.id) {
                     td.long { a href=(format!("/signals/{}/{}", segment(&signal.project), segment(&signal.id))) { (signal.id) } }
@@ -70,7 +70,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         section #triggers data-live {
             h2 { "Triggers" }
             @if triggers.items.is_empty() { (nothing("No signal starts anything.")) }
-            @else { div.scroll { table.rows {
+            @else { div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "Project" } th { "Signal" } th { "Task queue" } th { "Starts" } th.number { "Priority" } } }
                 tbody { @for trigger in &triggers.items { tr {
                     td { (trigger.project) } td { (trigger.name) } td { (trigger.task_queue.as_deref().unwrap_or("any")) }

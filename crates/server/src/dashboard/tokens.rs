@@ -19,7 +19,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         header.page { h1 { "Tokens" } div.actions { (act("Make a token", "create-token", &[], "/tokens")) } }
         section #tokens data-live {
             @if page.items.is_empty() { (nothing("There is none.")) }
-            @else { div.scroll { table.rows {
+            @else { div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "Token" } th { "Role" } th { "Where" } th { "State" } th { "Last used" } th { "Made" } th { "Ends" } th { "Do" } } }
                 tbody { @for token in &page.items { tr data-key=(token.id) {
                     td { (token.name) " " code.quiet { "…" (token.hint) } }

@@ -29,7 +29,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         (filters("/workflows", &fields, &[Filter::Name("workspace", "Workspace", "workspace")]))
         section #workflows data-live {
             @if page.items.is_empty() { (nothing("There is none.")) }
-            @else { div.scroll { table.rows {
+            @else { div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "Workflow" } th { "Workspace" } th.number { "Version" } th { "Task queue" } th { "Type" } th { "Changed" } } }
                 tbody { @for workflow in &page.items { tr data-key=(workflow.id) {
                     td { (workflow_link(Some(&workflow.name), workflow.id)) @if workflow.paused { " " (lamp("wait", "paused")) } }

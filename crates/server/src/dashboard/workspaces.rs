@@ -47,7 +47,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         }
         section #workspaces data-live {
             @if shown.is_empty() { (nothing("There is none.")) }
-            @else { div.scroll { table.rows {
+            @else { div.scroll tabindex="0" { table.rows {
                 thead { tr { th { "Workspace" } th { "Plan" } th { "Slots" } th.number { "In use" } th.number { "Ready" } th.number { "Weight" } th { "Since" } } }
                 tbody { @for workspace in shown { tr data-key=(workspace.id) {
                     td { (workspace_link(Some(&workspace.name), workspace.id)) @if workspace.paused { " " (lamp("wait", "paused")) } }

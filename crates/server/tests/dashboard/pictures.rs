@@ -34,7 +34,7 @@ async fn pictures_of_the_main_pages_are_made() {
         .start_ready()
         .await;
     // Long enough for the charts to have a shape.
-    tokio::time::sleep(Duration::from_secs(330)).await;
+    tokio::time::sleep(Duration::from_secs(200)).await;
     let browser = Browser::start();
     let tab = browser
         .tab(&format!("http://{}", server.address().unwrap()))

@@ -94,7 +94,7 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
             let fires = would.items.iter().filter(|item| item.fires).count();
             let words = html! {
                 p { strong { (many(fires as i64, "occurrence")) } " would be fired:" }
-                div.scroll { table.rows {
+                div.scroll tabindex="0" { table.rows {
                     thead { tr { th { "Nominal instant" } th { "Stood" } th { "Fires" } th { "Note" } } }
                     tbody { @for item in would.items.iter().take(200) { tr { td { (time(item.scheduled_for)) } td { (item.status) } td { @if item.fires { "yes" } @else { "no" } } td { (item.note.as_deref().unwrap_or_default()) } } } }
                 } }

@@ -26,7 +26,7 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
             let words = html! {
                 p { (many(seen.findings.len() as i64, "finding")) ", of which " strong { (acts) } " would be acted upon." }
                 @for problem in &seen.problems { p.wrong { (problem) } }
-                div.scroll { table.rows {
+                div.scroll tabindex="0" { table.rows {
                     thead { tr { th { "Dispatcher" } th { "Class" } th { "Why" } th { "What is done" } } }
                     tbody { @for finding in &seen.findings { tr { td { (finding.dispatcher_id) } td { (finding.class) } td.long { (finding.reason) } td { (finding.act.act.as_deref().unwrap_or("nothing")) } } } }
                 } }
