@@ -10,13 +10,22 @@ create table stationmaster_internal.servers (
     claiming    boolean not null,
     started_at  timestamptz not null default now(),
     seen_at     timestamptz not null default now(),
-    lease_until timestamptz not null
+    lease_until timestamptz not null,
+    wish        text check (wish in ('drain', 'exit'))
 ) with (fillfactor = 50);
 
+-- Every server that ever was, for as long as histories may name it.
 create table stationmaster_internal.server_names (
-    id    uuid primary key,
-    name  text not null,
-    since timestamptz not null default now()
+    id           uuid primary key,
+    name         text not null,
+    since        timestamptz not null default now(),
+    version      text not null default '',
+    engine       text not null default '',
+    left_at      timestamptz,
+    ended        text check (ended in ('left', 'drained', 'lost', 'replaced')),
+    recovered    bigint not null default 0,
+    recovered_by uuid,
+    check ((left_at is null) = (ended is null))
 );
 
 create table stationmaster_internal.duties (

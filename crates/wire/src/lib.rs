@@ -68,7 +68,7 @@ pub use queue::{
     History, ItemStatus, QueueItem, QueueItemChange, QueueItemDetails, QueueQuery, RetriableStatus,
     SlotHolder, Step, Waiting, WaitingReason,
 };
-pub use servers::{Server, Servers};
+pub use servers::{Drain, Server, ServerEnd, ServerQuery, Servers};
 pub use signals::{
     BulkReplay, BulkSend, BulkSent, NewSignal, Signal, SignalPlace, SignalQuery, SignalSent, SignalStatus,
     Trigger, TriggerChange, TriggerPlace, TriggerQuery,

@@ -60,8 +60,13 @@ comment on function stationmaster.tell_steps is
     'Begins (true) or ends (false) to tell of the ordinary steps of executions in event_feed, for all servers; for the owner of the tables. It costs the statements that take the steps a few microseconds each. Answers what holds now';
 
 comment on table stationmaster_internal.server_names is
-'What servers are called, also those that are gone: histories name them by their ids.
-Room: servers. Written by: servers, when they register.';
+'What servers are called, also those that have left, and what became of each. Kept for 400 days after a server came.
+Room: servers. Written by: a server that registers or leaves (its own), recovery (those that were lost).';
+comment on column stationmaster_internal.server_names.ended is 'left: in good order; drained: the same, because somebody wished it; lost: its lease ran out; replaced: the same process went on under another id, after its lease had run out. Null: it is there';
+comment on column stationmaster_internal.server_names.left_at is 'When it left, or its lease ran out';
+comment on column stationmaster_internal.server_names.recovered is 'Executions and wakes that others took out of its hands';
+comment on column stationmaster_internal.server_names.recovered_by is 'The server that did so last';
+comment on column stationmaster_internal.servers.wish is 'What somebody wishes of it: drain (take no new work) or exit (and leave); it finds out by its next heartbeat';
 
 comment on table stationmaster_internal.history_minutes is
 'What happened in each minute, by workspace and workflow: the hundred of them with the most, and everything in one row whose ids are zero. Of a minute in which nothing happened there is no row.
