@@ -47,6 +47,13 @@ pub(crate) const PROMTOOL_SETTING: &str = "STATIONMASTER_TEST_PROMTOOL";
 /// The setting by which a user names a Python that has psycopg.
 pub(crate) const PSYCOPG_SETTING: &str = "STATIONMASTER_TEST_PSYCOPG";
 
+/// The setting by which a user names a Chromium.
+pub(crate) const CHROMIUM_SETTING: &str = "STATIONMASTER_TEST_CHROMIUM";
+/// The setting by which a user names axe's script.
+pub(crate) const AXE_SETTING: &str = "STATIONMASTER_TEST_AXE";
+/// The release of axe that the tests were written against.
+const AXE_PACKAGE: &str = "axe-core@4.14.0";
+
 /// One thing that has to be on the machine.
 pub(crate) struct Component {
     pub(crate) name: &'static str,
@@ -146,6 +153,23 @@ pub(crate) const PROMTOOL: Component = Component {
              name it in STATIONMASTER_TEST_PROMTOOL",
 };
 
+/// A browser for the tests of the dashboard; the path is the program.
+pub(crate) const CHROMIUM: Component = Component {
+    name: "Chromium",
+    find: |_| find_program(CHROMIUM_SETTING, "chromium"),
+    install: |_| apt::install(&["chromium"]),
+    remedy: "Install it by hand (Debian: apt-get install chromium; Fedora: dnf install chromium), or name a Chromium in \
+             STATIONMASTER_TEST_CHROMIUM",
+};
+
+/// Finds in pages what keeps people out; the path is its script.
+pub(crate) const AXE: Component = Component {
+    name: "axe-core",
+    find: find_axe,
+    install: install_axe,
+    remedy: "Fetch it by hand (npm package axe-core), and name its axe.min.js in STATIONMASTER_TEST_AXE",
+};
+
 /// For the example in Python; the path is a Python that has it.
 pub(crate) const PSYCOPG: Component = Component {
     name: "Python with psycopg",
@@ -156,7 +180,7 @@ pub(crate) const PSYCOPG: Component = Component {
 };
 
 /// What `setup` provides: everything that a test needs.
-const NEEDED_BY_TESTS: [&Component; 9] = [
+const NEEDED_BY_TESTS: [&Component; 11] = [
     &POSTGRES,
     &TEMPORAL,
     &REDIS,
@@ -166,6 +190,8 @@ const NEEDED_BY_TESTS: [&Component; 9] = [
     &PSYCOPG,
     &PROMETHEUS,
     &PROMTOOL,
+    &CHROMIUM,
+    &AXE,
 ];
 
 /// Finds or installs everything.
@@ -338,6 +364,48 @@ fn psycopg_environment(repository: &Repository) -> PathBuf {
 
 fn install_psycopg(repository: &Repository) -> Result<()> {
     install_python_package(&psycopg_environment(repository), PSYCOPG_PACKAGE)
+}
+
+fn axe_folder(repository: &Repository) -> PathBuf {
+    repository.target.join("tools").join("axe")
+}
+
+fn find_axe(repository: &Repository) -> Result<Option<PathBuf>> {
+    if let Some(script) = env::var_os(AXE_SETTING).map(PathBuf::from) {
+        if script.is_file() {
+            return Ok(Some(script));
+        }
+        bail!(
+            "{AXE_SETTING} names {}, but there is no such file",
+            script.display()
+        );
+    }
+    let script = axe_folder(repository).join("node_modules/axe-core/axe.min.js");
+    Ok(Some(script).filter(|script| script.is_file()))
+}
+
+fn install_axe(repository: &Repository) -> Result<()> {
+    if in_path("npm").is_none() {
+        apt::install(&["npm"])?;
+    }
+    let folder = axe_folder(repository);
+    fs::create_dir_all(&folder)?;
+    let mut install = Command::new("npm");
+    install
+        .args([
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--prefix",
+        ])
+        .arg(&folder)
+        .arg(AXE_PACKAGE);
+    if !run(install.stdin(Stdio::null()))?.success() {
+        bail!("npm could not install {AXE_PACKAGE}");
+    }
+    Ok(())
 }
 
 /// Installs a Python package into an environment of its own.

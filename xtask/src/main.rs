@@ -27,7 +27,7 @@ use crate::repository::Repository;
 const HELP: &str = "\
 cargo xtask <command>
 
-  setup           find what the tests need (PostgreSQL, Temporal, Redis, PgBouncer, Prometheus, a fuzzer, psycopg), install what is missing
+  setup           find what the tests need (PostgreSQL, Temporal, Redis, PgBouncer, Prometheus, a fuzzer, psycopg, Chromium, axe), install what is missing
   test [args]     setup, then all tests against a throw-away PostgreSQL; args go to `cargo test`
   dst             compare the fires around every move of every zone's clock with a scan, for some minutes
   check           what CI runs: format, clippy, documentation, tidy, test, examples, and interop where Java and Maven are
@@ -35,6 +35,7 @@ cargo xtask <command>
   interop NAME    our binary beside Java programs: shedlock, its own library (needs Java and Maven)
   peer river [n]  n jobs that do nothing (200000) through River and through us, on one PostgreSQL (needs Go)
   fuzz-api [n]    fuzz the HTTP API with n examples for each operation (500); `test` does so with a few
+  pictures        pictures of the dashboard's main pages into docs/pictures, of a server with the example; takes some minutes
   storm [flags]   all lanes of real servers under kills, stops, crashes and cuts, by a seed, and a check of every promise;
                   --minutes N (5), --seed N, --servers N (4), --engine embedded|temporal, --json
   twins           takes one guard out at a time, in a scratch copy, and asks the test that should notice; --only NAME for some
@@ -63,6 +64,7 @@ fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
     match command {
         "setup" => components::set_up(&repository),
         "test" => test::run(&repository, arguments),
+        "pictures" => test::pictures(&repository),
         "fuzz-api" => test::fuzz_api(&repository, arguments),
         "check" => check::run(&repository),
         "dst" => dst::run(&repository),

@@ -10,9 +10,9 @@ use anyhow::{Context, Result};
 use stationmaster_postgres::{Binaries, Server, Settings};
 
 use crate::components::{
-    FAKETIME, FAKETIME_SETTING, PGBOUNCER, PGBOUNCER_SETTING, POSTGRES, PROMETHEUS, PROMETHEUS_SETTING,
-    PROMTOOL, PROMTOOL_SETTING, PSYCOPG, PSYCOPG_SETTING, REDIS, REDIS_SETTING, SCHEMATHESIS,
-    SCHEMATHESIS_SETTING, TEMPORAL, TEMPORAL_SETTING,
+    AXE, AXE_SETTING, CHROMIUM, CHROMIUM_SETTING, FAKETIME, FAKETIME_SETTING, PGBOUNCER, PGBOUNCER_SETTING,
+    POSTGRES, PROMETHEUS, PROMETHEUS_SETTING, PROMTOOL, PROMTOOL_SETTING, PSYCOPG, PSYCOPG_SETTING, REDIS,
+    REDIS_SETTING, SCHEMATHESIS, SCHEMATHESIS_SETTING, TEMPORAL, TEMPORAL_SETTING,
 };
 use crate::repository::{self, Repository, code_of};
 
@@ -43,7 +43,7 @@ const PACKAGE_CHOICES: [&str; 2] = ["-p", "--package"];
 /// What the tests find around them. It is gone with this value.
 pub(crate) struct Surroundings {
     server: Server,
-    settings: [(&'static str, PathBuf); 9],
+    settings: [(&'static str, PathBuf); 11],
 }
 
 impl Surroundings {
@@ -60,6 +60,8 @@ impl Surroundings {
             (PSYCOPG_SETTING, PSYCOPG.provide(repository)?),
             (PROMETHEUS_SETTING, PROMETHEUS.provide(repository)?),
             (PROMTOOL_SETTING, PROMTOOL.provide(repository)?),
+            (CHROMIUM_SETTING, CHROMIUM.provide(repository)?),
+            (AXE_SETTING, AXE.provide(repository)?),
         ];
         let binaries = Binaries::find(Some(&bin_dir))?;
         let how = Settings {
@@ -108,6 +110,21 @@ pub(crate) fn fuzz_api(repository: &Repository, arguments: &[String]) -> Result<
         &format!("--config=env.STATIONMASTER_TEST_FUZZ_EXAMPLES=\"{examples}\""),
         "fuzzer",
         "--",
+        "--nocapture",
+    ];
+    run(repository, &arguments.map(str::to_owned))
+}
+
+/// Makes pictures of the dashboard, for the documents.
+pub(crate) fn pictures(repository: &Repository) -> Result<ExitCode> {
+    let folder = repository.root.join("docs/pictures");
+    let arguments = [
+        "--package=stationmaster",
+        "--test=dashboard",
+        &format!("--config=env.STATIONMASTER_PICTURES=\"{}\"", folder.display()),
+        "pictures",
+        "--",
+        "--ignored",
         "--nocapture",
     ];
     run(repository, &arguments.map(str::to_owned))

@@ -3,6 +3,7 @@
 mod cli;
 mod command;
 mod config;
+mod dashboard;
 mod doctor;
 mod failure;
 mod http;

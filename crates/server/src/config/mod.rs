@@ -155,6 +155,8 @@ pub(crate) struct Http {
     pub(crate) require_if_match: bool,
     /// Metrics need a token.
     pub(crate) protect_metrics: bool,
+    /// Where Temporal shows runs to people.
+    pub(crate) temporal_ui_url: Option<String>,
 }
 
 /// Where executions run.

@@ -181,6 +181,9 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Refuse PUT, PATCH and DELETE of what has a tag when they do not say what they expect (428)"),
     setting("http.protect_metrics", Some("false"), Boolean(|c| &mut c.http.protect_metrics),
         "Ask for a token at `/metrics` too"),
+    setting("http.temporal_ui_url", None, Url("a URL like http://localhost:8233/namespaces/default", &["http", "https"],
+        |c| &mut c.http.temporal_ui_url),
+        "Where Temporal's UI shows the namespace, for links from the dashboard; none when left out"),
 
     setting("temporal.address", Some("127.0.0.1:7233"), Other("host:port, or a URL that begins with http: or https:",
         |c, t| put(&mut c.temporal.address, words(t))),

@@ -1,4 +1,4 @@
-//! The doors that need no token: is it alive, is it ready, its metrics, the page, and the document of the API with a page to
+//! The doors that need no token: is it alive, is it ready, its metrics, and the document of the API with a page to
 //! read it. None of them shows data of a workspace.
 
 use std::sync::Arc;
@@ -27,7 +27,6 @@ pub(super) fn routes(document: &utoipa::openapi::OpenApi, station: Arc<Station>)
     let document = Bytes::from(serde_json::to_vec(document).unwrap_or_default());
     let for_readiness = Arc::clone(&station);
     Router::new()
-        .route("/", get(|| async { page(include_str!("overview.html")) }))
         .route("/docs", get(|| async { page(include_str!("docs.html")) }))
         .route("/livez", get(|| async { "alive\n" }))
         .route("/readyz", get(async move || ready(&for_readiness)))

@@ -8,9 +8,10 @@ use std::time::Duration;
 use anyhow::Result;
 use axum::Router;
 use axum::body::Body;
+use axum::http::{header, request};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
-use stationmaster_client::{BoxError, Client, ClientBuilder};
+use stationmaster_client::{BoxError, Client, ClientBuilder, Result as ClientResult, Retries};
 use stationmaster_core::db::Database;
 use stationmaster_core::dispatchers::supervisor::Office;
 use stationmaster_core::executions::gather::Gather;
@@ -22,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::caller::{Access, Caller};
+use super::caller::{Access, Caller, Peer};
 use super::feed::Feed;
 use super::limits::Limits;
 use super::problem::Detail;
@@ -82,6 +83,41 @@ pub(crate) fn alone(
         feed.pump(state.database.clone()),
     );
     client(builder, guarded(state, |api| api), caller)
+}
+
+/// A client for whoever made this request, under the token that is given and from the same place: what it is told and may do is what it
+/// would be told over the network. Nothing is tried again, as somebody waits who can do that too.
+pub(super) fn for_whoever(
+    router: &Router,
+    request: &request::Parts,
+    token: Option<&str>,
+) -> ClientResult<Client> {
+    let mut builder = Client::builder().retries(Retries::none());
+    if let Some(token) = token {
+        builder = builder.token(token);
+    }
+    let peer = request.extensions.get::<Peer>().copied();
+    let names = [
+        header::HOST,
+        header::ORIGIN,
+        header::HeaderName::from_static("x-request-id"),
+    ];
+    let told: Vec<_> = names
+        .into_iter()
+        .filter_map(|name| Some((name.clone(), request.headers.get(name)?.clone())))
+        .collect();
+    let router = router.clone();
+    builder.in_process(move |request| {
+        let (router, mut request) = (router.clone(), request.map(Body::from));
+        request.headers_mut().extend(told.clone());
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(peer);
+        }
+        async move {
+            let Ok(response) = router.oneshot(request).await;
+            response.map(|body| body.into_data_stream().map_err(BoxError::from).boxed())
+        }
+    })
 }
 
 /// A client whose requests this router answers, all of them made by this caller.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! listener   -> guard (name, place, time, panics, problem+json)
-//! in_process ->   -> doors: /livez /readyz /metrics / /docs /v1/openapi.json
+//! in_process ->   -> doors: /livez /readyz /metrics /docs /v1/openapi.json
+//!                 -> dashboard: pages, which come back in by in_process with the token of whoever looks
 //!                 -> caller (token) -> limits -> routes (role) -> idempotency -> a noun -> core, on the caller's behalf
 //! ```
 //!
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{Config, Http};
+use crate::dashboard::{self, Desk};
 
 mod alarms;
 mod audit;
@@ -196,9 +198,22 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
     tracker.wait().await;
 }
 
-/// The API and the doors beside it.
+/// The API, the doors beside it, and the pages, which ask the API like everybody else.
 fn router(state: State, station: Arc<Station>) -> Router {
-    guarded(state, |api| api.merge(doors::routes(&document(), station)))
+    let document = document();
+    let doors = || doors::routes(&document, Arc::clone(&station));
+    let inside = guarded(state.clone(), |api| api.merge(doors()));
+    let desk = Desk {
+        clients: Arc::new(move |request, token| in_process::for_whoever(&inside, request, token)),
+        secure: state.settings.tls_cert.is_some(),
+        temporal_ui: state
+            .settings
+            .temporal_ui_url
+            .as_deref()
+            .and_then(|url| url.parse().ok()),
+        stop: state.stop.clone(),
+    };
+    guarded(state, |api| api.merge(doors()).merge(dashboard::routes(desk)))
 }
 
 /// The API, and whatever stands beside it, behind the guard.

@@ -244,12 +244,18 @@ impl IntoResponse for Problem {
     }
 }
 
+/// People are told in pages of their own.
+fn is_page(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
+}
+
 /// Gives every refusal its body; other answers pass.
 pub(super) fn render(mut response: Response, request_id: &str, detail: Detail) -> Response {
     let status = response.status();
     let problem = match response.extensions_mut().remove::<Problem>() {
         Some(problem) => problem,
-        None if status.is_client_error() || status.is_server_error() => bare(status),
+        None if (status.is_client_error() || status.is_server_error()) && !is_page(&response) => bare(status),
         None => return response,
     };
     let body = match detail {

@@ -15,7 +15,7 @@ async fn liveness_readiness_metrics_pages_and_the_document_need_no_token() {
         ("/livez", "alive"),
         ("/readyz", "ready"),
         ("/metrics", "# TYPE"),
-        ("/", "<title>Stationmaster"),
+        ("/sign-in", "<title>Sign in · Stationmaster"),
         ("/docs", "<title>Stationmaster: HTTP API"),
         ("/v1/openapi.json", "\"openapi\":\"3.1.0\""),
     ] {

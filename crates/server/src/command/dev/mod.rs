@@ -74,7 +74,7 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     let running = wiring::start(&config, database, listener).await?;
     // Whoever tries it out wants to see it live.
     events::tell_steps(&running.database, true).await?;
-    println!("  live page    http://{}", running.address);
+    println!("  dashboard    http://{}", running.address);
     println!("  api          http://{}/docs", running.address);
     if config.http.open {
         println!("  tokens       none are asked for: whoever reaches this address may do everything");

@@ -1,0 +1,288 @@
+//! Alarms: when all of them fire next, how each stands, what came of its occurrences, and setting one with a look at its fires.
+
+use axum::extract::Path;
+use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use maud::{Markup, html};
+use stationmaster_client::wire::{
+    Alarm, AlarmKind, AlarmQuery, AlarmStatus, Dst, NextQuery, OccurrenceQuery, PageQuery, Upcoming,
+};
+
+use super::Answer;
+use super::fields::{Fields, address};
+use super::frame::Page;
+use super::overview::called;
+use super::pieces::{
+    Filter, act, alarm_lamp, document, filters, maybe_time, nothing, occurrence_lamp, pager, time,
+    workspace_link,
+};
+use super::session::Visitor;
+
+const STATUSES: [(&str, &str); 5] = [
+    ("active", "active"),
+    ("paused", "paused"),
+    ("failed", "failed"),
+    ("fired", "over"),
+    ("cancelled", "cancelled"),
+];
+const KEPT: [&str; 4] = ["workspace", "status", "kind", "search"];
+/// The time line goes so far.
+const HORIZON: SignedDuration = SignedDuration::from_hours(24);
+/// Alarms on the time line, each with its next fires.
+const DRAWN: usize = 12;
+
+pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
+    let client = &visitor.client;
+    let query = AlarmQuery {
+        workspace_id: fields.reference("workspace"),
+        status: fields.parse::<AlarmStatus>("status")?,
+        kind: fields.parse::<AlarmKind>("kind")?,
+        search: fields.owned("search"),
+        limit: Some(100),
+        cursor: fields.owned("cursor"),
+    };
+    let page = client.alarms(&query).await?;
+    let now = Timestamp::now();
+    let mut coming: Vec<&Alarm> = page
+        .items
+        .iter()
+        .filter(|alarm| {
+            alarm.status == AlarmStatus::Active && alarm.next_fire_at.is_some_and(|at| at < now + HORIZON)
+        })
+        .collect();
+    coming.sort_by_key(|alarm| alarm.next_fire_at);
+    let drawn = coming.into_iter().take(DRAWN).map(|alarm| async move {
+        // One that has ended meanwhile has no fires.
+        let details = client.alarm(alarm.id).await;
+        (alarm, details.map(|details| details.upcoming).unwrap_or_default())
+    });
+    let drawn = join_all(drawn).await;
+    let active: Vec<String> = page
+        .items
+        .iter()
+        .filter(|alarm| alarm.status == AlarmStatus::Active)
+        .map(|alarm| alarm.id.to_string())
+        .collect();
+    let ids: Vec<(&str, &str)> = active.iter().map(|id| ("id", id.as_str())).collect();
+    let body = html! {
+        header.page {
+            h1 { "Alarms" }
+            @if visitor.operates() {
+                div.actions {
+                    a.button.primary href="/alarms/new" { "Set an alarm" }
+                    @if !ids.is_empty() { (act("Pause those shown", "pause-alarms", &ids, &visitor.here)) }
+                }
+            }
+        }
+        (filters("/alarms", &fields, &[
+            Filter::Choice("status", "Status", &STATUSES),
+            Filter::Choice("kind", "Kind", &[("cron", "again and again"), ("once", "once")]),
+            Filter::Name("workspace", "Workspace", "workspace"),
+            Filter::Text("search", "In label or error"),
+        ]))
+        section #line data-live { h2 { "The next 24 hours" } (line(&drawn, now)) }
+        section #alarms data-live {
+            h2 { "All of them" }
+            @if page.items.is_empty() { (nothing("Nothing matches.")) }
+            @else { div.scroll tabindex="0" { table.rows {
+                thead { tr { th { "Alarm" } th { "Workspace" } th { "Status" } th { "When" } th { "Next" } th { "Last fired" } th { "Trouble" } } }
+                tbody { @for alarm in &page.items { tr data-key=(alarm.id) {
+                    td { a href=(format!("/alarms/{}", alarm.id)) { (called(alarm)) } }
+                    td { (workspace_link(alarm.workspace.as_deref(), alarm.workspace_id)) }
+                    td { (alarm_lamp(alarm.status)) }
+                    td { @if let Some(words) = &alarm.description { (words) } @else { "once" } @if let Some(zone) = &alarm.timezone { " " span.quiet { (zone) } } }
+                    td { (maybe_time(alarm.next_fire_at)) }
+                    td { (maybe_time(alarm.last_fired_at)) }
+                    td.long { @if alarm.failed_in_a_row > 0 { (alarm.failed_in_a_row) " failed in a row" } @if let Some(error) = &alarm.last_error { " " (error) } }
+                } } }
+            } } }
+            (pager("/alarms", &fields, &KEPT, page.next_cursor.as_deref()))
+        }
+    };
+    Ok(Page::new("Alarms", body))
+}
+
+/// Fires of all alarms on one line of time each, to the minute so that the picture rests between two of them.
+fn line(drawn: &[(&Alarm, Vec<Upcoming>)], now: Timestamp) -> Markup {
+    let from = now.as_second() / 60 * 60;
+    let place = |at: Timestamp| {
+        let part = (at.as_second() - from) as f64 / HORIZON.as_secs_f64();
+        (0.0..=1.0)
+            .contains(&part)
+            .then(|| format!("{:.1}", 200.0 + part * 780.0))
+    };
+    let height = drawn.len() * 26 + 24;
+    let hours = (0..=6).filter_map(|part| Timestamp::from_second(from + part * 4 * 3600).ok());
+    html! {
+        @if drawn.is_empty() { (nothing("Nothing fires within a day.")) }
+        @else {
+            div.scroll tabindex="0" role="region" aria-label="Coming fires" {
+                svg.firing viewBox=(format!("0 0 1000 {height}")) width="1000" height=(height) role="img" aria-label=(format!("The next fires of {} alarms", drawn.len())) {
+                    @for hour in hours { @if let Some(x) = place(hour) {
+                        path.grid d=(format!("M{x} 0V{}", height - 20)) {}
+                        text.axis x=(x) y=(height - 5) text-anchor="middle" { (hour.strftime("%H:%M").to_string()) }
+                    } }
+                    @for (row, (alarm, upcoming)) in drawn.iter().enumerate() {
+                        @let y = row * 26 + 14;
+                        text.name x="0" y=(y + 4) { (called(alarm).chars().take(28).collect::<String>()) }
+                        path.grid d=(format!("M200 {y}H980")) {}
+                        @for fire in upcoming { @if let Some(x) = place(fire.at) { circle.fire.noted[fire.note.is_some()] cx=(x) cy=(y) r="5" { title { (fire.local) @if let Some(note) = &fire.note { " · " (note) } } } } }
+                    }
+                }
+            }
+            p.quiet { "Times in UTC; of each alarm its next ten fires." }
+        }
+    }
+}
+
+/// The next fires in words, with what moving clocks do to them.
+fn coming(upcoming: &[Upcoming]) -> Markup {
+    html! {
+        @if upcoming.is_empty() { (nothing("It fires no more.")) }
+        ol.fires { @for fire in upcoming { li { (time(fire.at)) " " code { (fire.local) } @if let Some(note) = &fire.note { " " strong.note { (note) } } } } }
+    }
+}
+
+pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Fields) -> Answer {
+    let client = &visitor.client;
+    let details = client.alarm(id.as_str()).await?;
+    let alarm = &details.alarm;
+    let query = OccurrenceQuery {
+        status: None,
+        limit: Some(50),
+        cursor: fields.owned("cursor"),
+    };
+    let occurrences = client.occurrences(alarm.id, &query).await?;
+    let events = client
+        .alarm_history(
+            alarm.id,
+            &PageQuery {
+                limit: Some(20),
+                cursor: None,
+            },
+        )
+        .await?;
+    let id = alarm.id.to_string();
+    let pairs = [("id", id.as_str())];
+    let over = matches!(
+        alarm.status,
+        AlarmStatus::Fired | AlarmStatus::Cancelled | AlarmStatus::Failed
+    );
+    let path = format!("/alarms/{id}");
+    let body = html! {
+        header.page {
+            h1 { (called(alarm)) }
+            @if visitor.operates() { div.actions {
+                (act("Fire now", "fire-alarm", &pairs, &path))
+                @if alarm.status == AlarmStatus::Paused { (act("Resume", "resume-alarm", &pairs, &path)) }
+                @else if alarm.status == AlarmStatus::Active { (act("Pause", "pause-alarm", &pairs, &path)) }
+                @if alarm.kind == AlarmKind::Cron { (act("Backfill", "backfill", &pairs, &path)) }
+                @if !over { (act("Cancel", "cancel-alarm", &pairs, &path)) }
+            } }
+        }
+        section #alarm data-live {
+            p { (alarm_lamp(alarm.status)) " in " (workspace_link(alarm.workspace.as_deref(), alarm.workspace_id)) @if let Some(words) = &alarm.description { " · " strong { (words) } } @if let Some(zone) = &alarm.timezone { " · " (zone) } }
+            @if let Some(error) = &alarm.last_error { pre.error tabindex="0" { (error) } }
+        }
+        div.columns {
+            section #coming data-live { h2 { "Coming fires" } (coming(&details.upcoming)) }
+            section #facts data-live { h2 { "How it is set" } (facts(alarm)) }
+        }
+        section #occurrences data-live {
+            h2 { "Occurrences" }
+            @if occurrences.items.is_empty() { (nothing("It has not fired yet.")) }
+            @else { div.scroll tabindex="0" { table.rows {
+                thead { tr { th { "Nominal instant" } th { "Status" } th { "Origin" } th.number { "Tries" } th { "Settled" } th { "Answer" } } }
+                tbody { @for occurrence in &occurrences.items { tr data-key=(occurrence.scheduled_for) {
+                    td { (time(occurrence.scheduled_for)) @if let Some(note) = &occurrence.note { " " strong.note { (note) } } }
+                    td { (occurrence_lamp(occurrence.status)) @if let Some(retry) = occurrence.retry_at { " again " (time(retry)) } }
+                    td { (occurrence.origin) @if let Some(covers) = occurrence.covers.filter(|covers| *covers > 1) { " for " (covers) } }
+                    td.number { (occurrence.attempts) }
+                    td { (maybe_time(occurrence.finished_at)) }
+                    td.long { @if let Some(status) = occurrence.answer_status { (status) " " } @if let Some(error) = &occurrence.last_error { (error) } @else if let Some(answer) = &occurrence.answer { (answer) } @else if let Some(reason) = &occurrence.reason { (reason) } }
+                } } }
+            } } }
+            (pager(&path, &fields, &[], occurrences.next_cursor.as_deref()))
+        }
+        section #history data-live {
+            h2 { "What was done to it" }
+            ol.timeline { @for event in &events.items { li.wait { div { strong { (event.event) } " " (time(event.at)) } div.quiet { (event.actor) @if let Some(detail) = &event.detail { " · " (detail) } } } } }
+        }
+    };
+    Ok(Page::new(called(alarm), body))
+}
+
+fn facts(alarm: &Alarm) -> Markup {
+    html! {
+        dl.facts {
+            @if let Some(cron) = &alarm.cron_expr { dt { "Expression" } dd { code { (cron) } } }
+            @if let Some(civil) = &alarm.civil_at { dt { "Local time" } dd { (civil) } }
+            @if let Some(at) = alarm.fire_at { dt { "Once at" } dd { (time(at)) } }
+            dt { "Target" } dd { (alarm.target_url.as_deref().unwrap_or("the router")) }
+            @if let Some(message) = &alarm.message { dt { "Message" } dd { (message) } }
+            dt { "Missed ones" } dd { (alarm.misfire) }
+            dt { "Overlap" } dd { (alarm.overlap) }
+            dt { "Moving clocks" } dd { (alarm.dst) }
+            dt { "Last fired" } dd { (maybe_time(alarm.last_fired_at)) }
+            dt { "Set" } dd { (time(alarm.created_at)) " by " (alarm.set_by) }
+            dt { "Id" } dd { code { (alarm.id) } }
+        }
+        @if alarm.payload.is_some() { (document("Payload", alarm.payload.as_deref())) }
+    }
+}
+
+/// The form, with the fires of what is typed; the script asks for them again as one types.
+pub(super) async fn form(visitor: Visitor, fields: Fields) -> Answer {
+    let preview = match fields.get("cron") {
+        None => None,
+        Some(cron) => {
+            let query = NextQuery {
+                expr: cron.to_owned(),
+                zone: fields.owned("zone"),
+                dst: fields.parse::<Dst>("dst")?,
+                after: None,
+                count: Some(10),
+            };
+            Some(visitor.client.next_fires(&query).await)
+        }
+    };
+    let value = |name: &str| fields.owned(name).unwrap_or_default();
+    let choice = |name: &'static str, label: &'static str, words: &[(&str, &str)]| {
+        html! { label.field { (label) select name=(name) { @for (word, told) in words { option value=(word) selected[fields.get(name) == Some(word)] { (told) } } } } }
+    };
+    let body = html! {
+        header.page { h1 { "Set an alarm" } }
+        div.columns {
+            form.sheet #alarm-form method="post" action="/act/set-alarm" data-preview="/alarms/new" {
+                input type="hidden" name="back" value="/alarms";
+                input type="hidden" name="key" value=(fields.owned("key").unwrap_or_else(|| uuid::Uuid::now_v7().to_string()));
+                label.field { "Workspace" input name="workspace" value=(value("workspace")) required autocomplete="off" data-complete="workspace" list="names-workspace"; datalist #names-workspace {} }
+                label.field { "Label" input name="label" value=(value("label")) maxlength="200"; }
+                label.field { "Cron expression" input name="cron" value=(value("cron")) placeholder="0 9 * * MON-FRI" autocomplete="off" spellcheck="false"; }
+                label.field { "or once, at this local time" input name="civil" value=(value("civil")) placeholder="2027-03-28T02:30:00" autocomplete="off"; }
+                label.field { "Zone" input name="zone" value=(value("zone")) placeholder="UTC" autocomplete="off" list="zones"; datalist #zones { @for zone in ["UTC", "Europe/Zurich", "Europe/London", "America/New_York", "America/Los_Angeles", "Asia/Tokyo", "Australia/Sydney"] { option value=(zone) {} } } }
+                (choice("dst", "Moving clocks", &[("", "once, whatever the clocks do"), ("skip", "not in a gap"), ("both", "twice in an overlap")]))
+                (choice("misfire", "Missed ones", &[("", "one for all of them"), ("catch_up", "one each"), ("skip", "none")]))
+                (choice("overlap", "While one is under way", &[("", "fire all the same"), ("queue", "wait"), ("skip", "skip")]))
+                label.field { "Target (empty: the router)" input name="target" type="url" value=(value("target")) placeholder="https://…"; }
+                label.field { "Message" input name="message" value=(value("message")); }
+                label.field { "Payload (JSON)" textarea name="payload" rows="4" spellcheck="false" { (value("payload")) } }
+                div.actions {
+                    button.primary { "Set it" }
+                    button formmethod="get" formaction="/alarms/new" formnovalidate { "Show its fires" }
+                    a.button.plain href="/alarms" { "Leave it" }
+                }
+            }
+            section #preview data-live {
+                h2 { "Its next ten fires" }
+                @match &preview {
+                    None => { p.quiet { "They appear here as you type an expression." } },
+                    Some(Err(error)) => { p.wrong { (error) } },
+                    Some(Ok(next)) => { p { strong { (next.description) } " " span.quiet { (next.timezone) } } (coming(&next.items)) },
+                }
+                p.quiet { a href=(address("/docs", &[] as &[(&str, &str)])) { "The API" } " knows more: jitter, start and end, catching up." }
+            }
+        }
+    };
+    Ok(Page::new("Set an alarm", body))
+}

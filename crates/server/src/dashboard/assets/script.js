@@ -1,0 +1,203 @@
+// What pages do by themselves: refresh what changed, tell times as the reader wants them, complete names, keys. Pages are whole without it.
+"use strict";
+(() => {
+  const $ = (selector, root = document) => root.querySelector(selector);
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const page = $("#page"), live = $("#live"), stale = $("#stale");
+
+  // Times.
+  const kind = document.documentElement.dataset.times;
+  const span = seconds => {
+    const s = Math.abs(seconds);
+    if (s < 60) return `${Math.floor(s)} s`;
+    if (s < 3600) return `${Math.floor(s / 60)} min`;
+    if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor(s % 3600 / 60)} min`;
+    return `${Math.floor(s / 86400)} d ${Math.floor(s % 86400 / 3600)} h`;
+  };
+  const two = number => String(number).padStart(2, "0");
+  const local = at => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  const utc = at => at.toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC");
+  function tellTimes(root = document) {
+    const now = Date.now();
+    for (const time of $$("time", root)) {
+      const at = new Date(time.dateTime), ago = (now - at) / 1000;
+      if (isNaN(at)) continue;
+      let words;
+      if (time.classList.contains("since")) words = span(ago);
+      else if (kind === "utc") words = utc(at);
+      else if (kind === "local") words = local(at);
+      else words = ago < -1 ? `in ${span(ago)}` : ago < 1 ? "now" : `${span(ago)} ago`;
+      if (time.textContent !== words) time.textContent = words;
+      if (!time.title) time.title = `${utc(at)} · ${local(at)} here`;
+    }
+  }
+
+  // What is shown only with a script.
+  function dress(root = document) {
+    for (const button of $$("button.copy", root)) button.hidden = false;
+    tellTimes(root);
+  }
+  document.addEventListener("click", event => {
+    const button = event.target.closest("button.copy");
+    if (!button) return;
+    const from = $(".copied", button.closest("section.document, .shell, section"));
+    navigator.clipboard?.writeText(from.textContent).then(() => { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy"; }, 1500); });
+  });
+
+  // Refreshing: the page is asked for again, and regions that differ from what the server said before are swapped.
+  let tag = null, source = null, asking = false, again = false, paused = false, fresh = Date.now(), trouble = null, back = 1000;
+  const regions = root => new Map($$("[data-live]", root).map(region => [region.id, region]));
+  const known = new Map();
+  if (page) for (const [id, region] of regions(page)) known.set(id, region.innerHTML);
+
+  function swap(text) {
+    const next = new DOMParser().parseFromString(text, "text/html");
+    const here = regions(page);
+    for (const [id, region] of regions(next)) {
+      const old = here.get(id), html = region.innerHTML;
+      if (!old) { location.reload(); return; }
+      if (known.get(id) === html) continue;
+      // Whoever types or chooses is not disturbed.
+      if (old.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")) continue;
+      const chosen = $(".chosen", old)?.dataset.key, focus = document.activeElement, key = old.contains(focus) ? focus.getAttribute("href") : null;
+      const open = $$("details[open]", old).map(details => details.id);
+      known.set(id, html);
+      old.replaceChildren(...document.importNode(region, true).childNodes);
+      for (const id of open) { const details = id && document.getElementById(id); if (details) details.open = true; }
+      if (chosen) $$("[data-key]", old).find(row => row.dataset.key === chosen)?.classList.add("chosen");
+      if (key) $$("a[href]", old).find(link => link.getAttribute("href") === key)?.focus({ preventScroll: true });
+      dress(old);
+    }
+    for (const [id, region] of here) if (!next.getElementById(id)) region.replaceChildren();
+  }
+
+  async function ask(address = location.href) {
+    if (asking) { again = true; return; }
+    asking = true;
+    try {
+      const headers = { "x-fragment": "yes" };
+      if (tag && address === location.href) headers["if-none-match"] = tag;
+      const answer = await fetch(address, { headers, redirect: "manual" });
+      if (answer.status === 401 || answer.type === "opaqueredirect") { location.reload(); return; }
+      if (answer.status !== 304) {
+        const text = await answer.text();
+        if (!answer.ok) throw new Error($(".trouble p", new DOMParser().parseFromString(text, "text/html"))?.textContent || `the answer was ${answer.status}`);
+        if (address === location.href) tag = answer.headers.get("etag");
+        swap(text);
+      }
+      fresh = Date.now(); trouble = null;
+    } catch (error) {
+      trouble = error instanceof TypeError ? "the server does not answer" : error.message;
+    } finally {
+      asking = false;
+      tell();
+      if (again) { again = false; setTimeout(ask, 1000); }
+    }
+  }
+
+  function tell() {
+    if (!live) return;
+    const state = paused ? "paused" : trouble ? "stale" : "live";
+    live.dataset.state = state;
+    const words = $(".words", live);
+    if (words.textContent !== state) words.textContent = state;
+    stale.hidden = !trouble;
+    if (trouble) stale.textContent = `Not live: ${trouble}. This is the picture of ${local(new Date(fresh))}.`;
+  }
+
+  function listen() {
+    if (source || paused || document.hidden || !live) return;
+    source = new EventSource("/live");
+    source.addEventListener("open", () => { back = 1000; });
+    source.addEventListener("look", () => ask());
+    source.addEventListener("error", () => {
+      rest();
+      ask();
+      setTimeout(listen, back);
+      back = Math.min(back * 2, 15000);
+    });
+  }
+  function rest() { source?.close(); source = null; }
+  function toggle() {
+    paused = !paused;
+    const button = $("#pause");
+    button.textContent = paused ? "Go on" : "Pause";
+    button.setAttribute("aria-pressed", String(paused));
+    if (paused) rest(); else { ask(); listen(); }
+    tell();
+  }
+  const refreshes = page && live && $("[data-live]", page) && !$("form[data-preview]", page);
+  if (refreshes) {
+    live.hidden = false;
+    $("#pause").addEventListener("click", toggle);
+    document.addEventListener("visibilitychange", () => { if (document.hidden) rest(); else if (!paused) { ask(); listen(); } });
+    addEventListener("pagehide", rest);
+    addEventListener("pageshow", event => { if (event.persisted && !paused) { ask(); listen(); } });
+    tell();
+    ask().then(listen);
+  } else if ($(".trouble") && !document.body.classList.contains("bare")) {
+    setTimeout(() => location.reload(), 3000);
+  }
+
+  // A form that shows what it would do, as one types.
+  const form = $("form[data-preview]");
+  if (form) {
+    let timer = null;
+    form.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        const pairs = new URLSearchParams(new FormData(form));
+        for (const name of ["back", "key"]) pairs.delete(name);
+        ask(`${form.dataset.preview}?${pairs}`);
+      }, 250);
+    });
+  }
+
+  // Names as one types.
+  let naming = null;
+  document.addEventListener("input", event => {
+    const input = event.target, noun = input.dataset.complete ?? (input.id === "jump" ? "workspace" : null);
+    if (!noun || !input.list || input.value.trim().length < 1) return;
+    clearTimeout(naming);
+    naming = setTimeout(async () => {
+      const pairs = new URLSearchParams({ noun, text: input.value.trim() });
+      const workspace = input.form?.elements.workspace?.value;
+      if (noun === "workflow" && workspace) pairs.set("workspace", workspace);
+      const answer = await fetch(`/complete?${pairs}`).catch(() => null);
+      if (answer?.ok) input.list.replaceChildren(...new DOMParser().parseFromString(await answer.text(), "text/html").querySelectorAll("option"));
+    }, 150);
+  });
+
+  // Keys.
+  let going = false;
+  const rows = () => $$("#page [data-key]");
+  function choose(step) {
+    const all = rows(), at = all.findIndex(row => row.classList.contains("chosen"));
+    const to = all[Math.min(Math.max(at + step, 0), all.length - 1)];
+    all[at]?.classList.remove("chosen");
+    to?.classList.add("chosen");
+    to?.scrollIntoView({ block: "nearest" });
+  }
+  document.addEventListener("keydown", event => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("input, select, textarea")) { if (event.key === "Escape") event.target.blur(); return; }
+    if (going) {
+      going = false;
+      const link = $(`.places a[data-key="${CSS.escape(event.key)}"]`);
+      if (link) { event.preventDefault(); link.click(); }
+      return;
+    }
+    switch (event.key) {
+      case "/": event.preventDefault(); $("#jump")?.focus(); break;
+      case "g": going = true; setTimeout(() => { going = false; }, 1500); break;
+      case "j": choose(1); break;
+      case "k": choose(-1); break;
+      case "Enter": if (event.target === document.body || event.target.id === "main") $(".chosen a[href]")?.click(); break;
+      case "p": if (refreshes) toggle(); break;
+      case "?": $("#keys")?.showModal(); break;
+    }
+  });
+
+  dress();
+  setInterval(() => { if (!document.hidden) tellTimes(); }, 1000);
+})();

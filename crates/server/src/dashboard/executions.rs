@@ -1,0 +1,99 @@
+//! Executions: what runs and what ran.
+
+use maud::{Markup, html};
+use stationmaster_client::wire::{Execution, ExecutionQuery, ExecutionStatus, RetriableStatus};
+
+use super::Answer;
+use super::fields::Fields;
+use super::frame::Page;
+use super::pieces::{
+    Filter, SINCE, act, execution_lamp, execution_link, filters, maybe_time, nothing, pager, since_then,
+    took, workflow_link, workspace_link,
+};
+use super::session::Visitor;
+
+const STATUSES: [(&str, &str); 8] = [
+    ("RUNNING", "running"),
+    ("STARTING", "starting"),
+    ("PENDING", "between two tries"),
+    ("COMPLETED", "completed"),
+    ("FAILED", "failed"),
+    ("TIMED_OUT", "timed out"),
+    ("TERMINATED", "terminated"),
+    ("CANCELLED", "cancelled"),
+];
+const KEPT: [&str; 5] = ["workspace", "workflow", "status", "since", "search"];
+
+pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
+    let status = fields.parse::<ExecutionStatus>("status")?;
+    let query = ExecutionQuery {
+        workspace_id: fields.reference("workspace"),
+        workflow_definition_id: fields.reference("workflow"),
+        status,
+        superseded: None,
+        completed_after: since_then(&fields),
+        completed_before: None,
+        search: fields.owned("search"),
+        limit: Some(50),
+        cursor: fields.owned("cursor"),
+    };
+    let page = visitor.client.executions(&query).await?;
+    let again = status.is_some_and(|status| status.as_str().parse::<RetriableStatus>().is_ok());
+    let narrowed: Vec<(&str, &str)> = ["workspace", "workflow", "status", "since"]
+        .into_iter()
+        .filter_map(|name| Some((name, fields.get(name)?)))
+        .collect();
+    let body = html! {
+        header.page {
+            h1 { "Executions" }
+            @if visitor.operates() && again && fields.get("search").is_none() {
+                div.actions { (act("Retry all of these", "retry-all", &narrowed, &visitor.here)) }
+            }
+        }
+        (filters("/executions", &fields, &[
+            Filter::Choice("status", "Status", &STATUSES),
+            Filter::Name("workspace", "Workspace", "workspace"),
+            Filter::Name("workflow", "Workflow", "workflow"),
+            Filter::Choice("since", "Ended", &SINCE),
+            Filter::Text("search", "In input or error"),
+        ]))
+        section #executions data-live {
+            @if page.items.is_empty() { (nothing("Nothing matches.")) }
+            @else { (rows(&page.items)) }
+            (pager("/executions", &fields, &KEPT, page.next_cursor.as_deref()))
+        }
+    };
+    Ok(Page::new("Executions", body))
+}
+
+pub(super) fn rows(executions: &[Execution]) -> Markup {
+    html! {
+        div.scroll tabindex="0" { table.rows {
+            thead { tr { th { "Execution" } th { "Workspace" } th { "Workflow" } th { "Status" } th { "Started" } th { "Took" } th { "What went wrong" } } }
+            tbody { @for execution in executions {
+                tr data-key=(execution.id) {
+                    td { (execution_link(execution.id)) }
+                    td { (workspace_link(execution.workspace.as_deref(), execution.workspace_id)) }
+                    td { (workflow_link(execution.workflow.as_deref(), execution.workflow_definition_id)) }
+                    td { (execution_lamp(execution.status)) }
+                    td { (maybe_time(execution.started_at)) }
+                    td { (took(execution.started_at, execution.completed_at)) }
+                    td.long { @if let Some(error) = &execution.error { (words(error.get())) } @else if let Some(reason) = &execution.reason { (reason) } }
+                }
+            } }
+        } }
+    }
+}
+
+/// What an error says, when it says it in words; else the whole.
+pub(super) fn words(error: &str) -> String {
+    let read = serde_json::from_str::<serde_json::Value>(error);
+    let message = read.ok().and_then(|error| match error {
+        serde_json::Value::String(text) => Some(text),
+        other => other
+            .get("message")
+            .and_then(|message| message.as_str())
+            .map(ToOwned::to_owned),
+    });
+    message.unwrap_or_else(|| error.to_owned())
+}

@@ -1,0 +1,122 @@
+//! What happened over time, as charts: of everything, of a workspace, of a workflow.
+
+use jiff::{SignedDuration, Timestamp};
+use maud::{Markup, html};
+use stationmaster_client::wire::{HistoryChart, HistoryPoint, HistoryQuery, Reference};
+
+use super::charts::{self, Series};
+use super::fields::{Fields, address};
+use super::frame::Trouble;
+use super::session::Visitor;
+
+/// How far back, as the address says it, in words, and in hours.
+const RANGES: [(&str, &str, i64); 4] = [
+    ("1h", "1 h", 1),
+    ("6h", "6 h", 6),
+    ("24h", "24 h", 24),
+    ("7d", "7 d", 7 * 24),
+];
+
+/// What is drawn.
+pub(super) struct Drawn<'a> {
+    /// The page that the charts are on.
+    pub(super) path: &'a str,
+    pub(super) workspace: Option<Reference>,
+    pub(super) workflow: Option<Reference>,
+    /// A limit to hold the slots in use against.
+    pub(super) limit: Option<i32>,
+}
+
+/// The charts of a page, over the time that its address asks for.
+pub(super) async fn draw(visitor: &Visitor, fields: &Fields, drawn: Drawn<'_>) -> Result<Markup, Trouble> {
+    let asked = fields.get("since").unwrap_or("1h");
+    let (range, _, hours) = RANGES
+        .iter()
+        .find(|(range, ..)| *range == asked)
+        .unwrap_or(&RANGES[0]);
+    // Whole minutes, so that a page that is asked for again asks for the same.
+    let to = Timestamp::from_second(Timestamp::now().as_second() / 60 * 60).unwrap_or_default();
+    let query = HistoryQuery {
+        from: to.checked_sub(SignedDuration::from_hours(*hours)).ok(),
+        to: Some(to),
+        workspace: drawn.workspace.clone(),
+        workflow: drawn.workflow.clone(),
+        step: None,
+    };
+    let chart = visitor.client.history_chart(&query).await?;
+    Ok(html! {
+        div.range role="group" aria-label="How far back" {
+            @for (value, word, _) in RANGES {
+                @let pairs = { let mut pairs = fields.only(&["workspace", "workflow"]); pairs.push(("since".to_owned(), value.to_owned())); pairs };
+                a href=(address(drawn.path, &pairs)) aria-current=[(value == *range).then_some("true")] { (word) }
+            }
+        }
+        (figures(chart, drawn.limit))
+    })
+}
+
+fn figures(mut chart: HistoryChart, limit: Option<i32>) -> Markup {
+    // What is not counted yet is not nothing.
+    let until = chart.counted_until.unwrap_or(chart.from);
+    chart.points.retain(|point| point.at < until);
+    let points = &chart.points;
+    let times: Vec<Timestamp> = points.iter().map(|point| point.at).collect();
+    let values = |of: &dyn Fn(&HistoryPoint) -> Option<f64>| -> Vec<f64> {
+        points.iter().map(|point| of(point).unwrap_or(f64::NAN)).collect()
+    };
+    let line = |name, class, values| Series { name, class, values };
+    let step = match chart.step_seconds / 60 {
+        1 => "a minute".to_owned(),
+        minutes if minutes % 60 == 0 => format!("in {} h", minutes / 60),
+        minutes => format!("in {minutes} min"),
+    };
+    let ended = [
+        line("completed", "good", values(&|point| Some(point.completed as f64))),
+        line("cancelled", "off", values(&|point| Some(point.cancelled as f64))),
+        line(
+            "failed",
+            "bad",
+            values(&|point| Some((point.failed + point.terminated + point.timed_out) as f64)),
+        ),
+    ];
+    let mut depth = vec![
+        line(
+            "slots in use",
+            "busy",
+            values(&|point| point.active.map(|count| count as f64)),
+        ),
+        line(
+            "waiting",
+            "wait",
+            values(&|point| point.waiting.map(|count| count as f64)),
+        ),
+    ];
+    if let Some(limit) = limit {
+        depth.push(line("limit", "bad", vec![f64::from(limit); points.len()]));
+    }
+    let spread = |of: fn(&HistoryPoint) -> Option<stationmaster_client::wire::Spread>| {
+        [
+            line(
+                "half of them",
+                "busy",
+                values(&|point| of(point).map(|spread| spread.p50)),
+            ),
+            line(
+                "19 of 20",
+                "wait",
+                values(&|point| of(point).map(|spread| spread.p95)),
+            ),
+        ]
+    };
+    html! {
+        @if points.is_empty() { (super::pieces::nothing("The first minute is still being counted.")) }
+        @else {
+            div.charts {
+                (charts::bars("Ended", &format!("executions {step}"), &times, &ended))
+                (charts::lines("Queue and slots", "at the end of each minute", &times, &depth))
+                (charts::lines("Enqueued to started", "seconds", &times, &spread(|point| point.wait)))
+                (charts::lines("Started to ended", "seconds", &times, &spread(|point| point.run)))
+            }
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The first page: what needs a person, and then what runs.
+
+use jiff::{SignedDuration, Timestamp};
+use maud::{Markup, html};
+use stationmaster_client::wire::{
+    Alarm, AlarmQuery, AlarmStatus, FailureKind, Overview, OverviewQuery, Server, Workspace,
+};
+
+use super::Answer;
+use super::fields::{Fields, segment};
+use super::frame::Page;
+use super::history::{self, Drawn};
+use super::pieces::{
+    Filter, counted, execution_lamp, execution_link, filters, lamp, many, nothing, since, time, took,
+    workflow_link, workspace_link,
+};
+use super::session::Visitor;
+
+/// Workspaces shown here; the others are a click away.
+const WORKSPACES: usize = 12;
+/// Fires to come shown here.
+const FIRES: usize = 8;
+/// An alarm that has not fired so long after its time is late.
+const LATE: SignedDuration = SignedDuration::from_secs(30);
+
+pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
+    let client = &visitor.client;
+    let overview = client.overview(&OverviewQuery { minutes: Some(1) }).await?;
+    let charts = history::draw(
+        &visitor,
+        &fields,
+        Drawn {
+            path: "/",
+            workspace: fields.reference("workspace"),
+            workflow: fields.reference("workflow"),
+            limit: None,
+        },
+    )
+    .await?;
+    let active = AlarmQuery {
+        status: Some(AlarmStatus::Active),
+        limit: Some(200),
+        ..AlarmQuery::default()
+    };
+    let mut alarms = client.alarms(&active).await?.items;
+    alarms.sort_by_key(|alarm| alarm.next_fire_at.map_or(i64::MAX, Timestamp::as_millisecond));
+    let ready = client.readiness().await.err().map(|error| error.to_string());
+    let body = html! {
+        h1.visually-hidden { "Overview" }
+        section #needs data-live { (needs(&overview, &alarms, ready.as_deref())) }
+        section #numbers data-live aria-label="Numbers of now" { (numbers(&overview)) }
+        section #charts data-live { (charts) }
+        details.cut open[fields.get("workspace").is_some()] {
+            summary { "Charts of one workspace or workflow" }
+            (filters("/", &fields, &[Filter::Name("workspace", "Workspace", "workspace"), Filter::Name("workflow", "Workflow", "workflow"), Filter::Choice("since", "Time", &[("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"), ("7d", "7 d")])]))
+        }
+        div.columns {
+            section #slots data-live {
+                h2 { "Workspaces" }
+                (workspaces(&overview.workspaces))
+            }
+            section #fires data-live {
+                h2 { "Coming fires" }
+                (fires(&alarms))
+            }
+        }
+        section #newest data-live {
+            h2 { "Newest executions" }
+            (newest(&overview))
+        }
+        section #servers data-live {
+            h2 { "Servers" }
+            (servers(&overview.servers))
+        }
+    };
+    Ok(Page::new("Overview", body))
+}
+
+/// What a person should look at, the worst first; or the good news.
+fn needs(overview: &Overview, alarms: &[Alarm], not_ready: Option<&str>) -> Markup {
+    let now = Timestamp::now();
+    let numbers = &overview.overview;
+    let lost: Vec<&Server> = overview.servers.iter().filter(|server| !server.alive).collect();
+    let idle = overview
+        .servers
+        .iter()
+        .filter(|server| server.alive && !server.claiming)
+        .count();
+    let late: Vec<&Alarm> = alarms
+        .iter()
+        .filter(|alarm| alarm.next_fire_at.is_some_and(|at| now.duration_since(at) > LATE))
+        .collect();
+    let failing: Vec<&Alarm> = alarms.iter().filter(|alarm| alarm.failed_in_a_row > 0).collect();
+    let paused: Vec<&Workspace> = overview
+        .workspaces
+        .iter()
+        .filter(|workspace| workspace.paused && workspace.ready > 0)
+        .collect();
+    let stuck: Vec<&Workspace> = overview
+        .workspaces
+        .iter()
+        .filter(|workspace| !workspace.paused && workspace.limit == 0 && workspace.ready > 0)
+        .collect();
+    let full: Vec<&Workspace> = overview
+        .workspaces
+        .iter()
+        .filter(|workspace| workspace.limit > 0 && workspace.active >= workspace.limit && workspace.ready > 0)
+        .collect();
+    let groups = &overview.failures;
+    let dead: i64 = groups
+        .iter()
+        .filter(|group| group.kind == FailureKind::Signal)
+        .map(|group| group.count)
+        .sum();
+    let quiet = not_ready.is_none()
+        && numbers.engine_up
+        && numbers.servers > 0
+        && lost.is_empty()
+        && idle == 0
+        && groups.is_empty()
+        && late.is_empty()
+        && failing.is_empty()
+        && paused.is_empty()
+        && stuck.is_empty();
+    html! {
+        h2 { "What needs you" }
+        ul.needs {
+            @if numbers.servers == 0 { (need("bad", "/servers", "No server takes work", html! { "start one: " code { "stationmaster serve" } })) }
+            @if let Some(words) = not_ready { (need("bad", "/health", "This server is not ready", html! { (words) })) }
+            @if !numbers.engine_up && numbers.servers > 0 { (need("bad", "/servers", "An engine does not answer", html! { "claims are held back until it does" })) }
+            @for server in &lost { (need("bad", "/servers", &format!("Server {} is lost", server.name), html! { "last heard of " (time(server.seen_at)) })) }
+            @if idle > 0 { (need("warn", "/servers", &format!("{} take no new work", many(idle as i64, "server")), html! { "they finish what they have" })) }
+            @for group in groups.iter().take(6) {
+                (need("bad", &format!("/failures/{}", group.id), &format!("{} × {}", counted(group.count, 10_000), first_line(&group.message)),
+                    html! { (group.kind) " · " (group.workspace.as_deref().unwrap_or("no workspace")) @if let Some(workflow) = &group.workflow { " · " (workflow) } " · last " (time(group.last_at)) }))
+            }
+            @if groups.len() > 6 { (need("bad", "/failures", &many((groups.len() - 6) as i64, "more group of failures").replace("group of failuress", "groups of failures"), html! {})) }
+            @if dead > 0 { (need("warn", "/signals?status=DEAD", &many(dead, "dead letter"), html! { "signals that could not be routed" })) }
+            @for alarm in late.iter().take(3) { (need("bad", &format!("/alarms/{}", alarm.id), &format!("Alarm {} is late", called(alarm)), html! { "due " (maybe(alarm.next_fire_at)) })) }
+            @for alarm in failing.iter().take(3) { (need("warn", &format!("/alarms/{}", alarm.id), &format!("Alarm {} fails", called(alarm)), html! { (many(alarm.failed_in_a_row, "occurrence")) " in a row" @if let Some(error) = &alarm.last_error { ": " (first_line(error)) } })) }
+            @for workspace in stuck.iter().take(3) { (need("bad", &format!("/workspaces/{}", segment(&workspace.name)), &format!("{} can run nothing", workspace.name), html! { "its limit is 0, and " (counted(workspace.ready, 10_000)) " wait" })) }
+            @for workspace in paused.iter().take(3) { (need("warn", &format!("/workspaces/{}", segment(&workspace.name)), &format!("{} is paused", workspace.name), html! { (counted(workspace.ready, 10_000)) " wait" })) }
+            @if quiet { li.good { span.lamp.good { "All in order" } span.quiet { (many(numbers.servers, "server")) " at work, nothing failed that nobody has looked at" } } }
+            @if !full.is_empty() {
+                (need("busy", "/workspaces?full=yes", &format!("{} full", many(full.len() as i64, "workspace")),
+                    html! { @for (at, workspace) in full.iter().take(4).enumerate() { @if at > 0 { ", " } (workspace.name) " (" (workspace.active) " of " (workspace.limit) ", " (counted(workspace.ready, 10_000)) " wait)" } }))
+            }
+        }
+    }
+}
+
+fn need(class: &str, to: &str, words: &str, more: Markup) -> Markup {
+    html! { li.(class) { a href=(to) { (lamp(class, words)) } span.quiet { (more) } } }
+}
+
+fn maybe(at: Option<Timestamp>) -> Markup {
+    html! { @if let Some(at) = at { (time(at)) } }
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= 100 {
+        return line.to_owned();
+    }
+    line.chars().take(99).chain(['…']).collect()
+}
+
+/// What people call an alarm.
+pub(super) fn called(alarm: &Alarm) -> String {
+    let label = Some(alarm.label.clone()).filter(|label| !label.is_empty());
+    alarm
+        .name
+        .clone()
+        .or(label)
+        .unwrap_or_else(|| super::pieces::short(alarm.id))
+}
+
+fn numbers(overview: &Overview) -> Markup {
+    let numbers = &overview.overview;
+    let tile = |to: &str, value: String, word: &str, class: &str| {
+        html! { a.tile.(class) href=(to) { strong { (value) } span { (word) } } }
+    };
+    html! {
+        div.tiles {
+            (tile("/queue?status=PENDING", numbers.waiting.to_string(), "waiting", "wait"))
+            (tile("/executions?status=STARTING", numbers.starting.to_string(), "starting", "busy"))
+            (tile("/executions?status=RUNNING", numbers.running.to_string(), "running", "busy"))
+            (tile("/executions?status=COMPLETED", numbers.completed_last_minute.to_string(), "completed a minute", "good"))
+            (tile("/executions?status=FAILED", numbers.failed_last_minute.to_string(), "failed a minute", if numbers.failed_last_minute > 0 { "bad" } else { "off" }))
+            (tile("/failures", counted(numbers.failures, 10_000), "failures to look at", if numbers.failures > 0 { "bad" } else { "off" }))
+        }
+    }
+}
+
+/// Slots as slots.
+pub(super) fn slots(workspace: &Workspace) -> Markup {
+    let (limit, active) = (workspace.limit.max(0), workspace.active.max(0));
+    let shown = limit.max(active).min(40);
+    html! {
+        span.slots role="img" aria-label=(format!("{active} of {limit} slots in use")) {
+            @for slot in 0..shown { span.slot.taken[slot < active].over[slot >= limit] {} }
+            @if limit.max(active) > shown { span.quiet { "+" (limit.max(active) - shown) } }
+        }
+    }
+}
+
+fn workspaces(all: &[Workspace]) -> Markup {
+    let mut shown: Vec<&Workspace> = all.iter().collect();
+    shown.sort_by_key(|workspace| (-workspace.ready.min(1), -workspace.active, workspace.name.clone()));
+    html! {
+        @if shown.is_empty() { (nothing("There is no workspace yet: stationmaster workspaces create makes one.")) }
+        @else {
+            table.rows {
+                thead { tr { th { "Workspace" } th { "Slots" } th.number { "In use" } th.number { "Waiting" } } }
+                tbody {
+                    @for workspace in shown.iter().take(WORKSPACES) {
+                        tr data-key=(workspace.id) {
+                            td { (workspace_link(Some(&workspace.name), workspace.id)) @if workspace.paused { " " (lamp("wait", "paused")) } }
+                            td { (slots(workspace)) }
+                            td.number { (workspace.active) " of " (workspace.limit) }
+                            td.number { (counted(workspace.ready, 10_000)) }
+                        }
+                    }
+                }
+            }
+            @if all.len() > WORKSPACES { p { a href="/workspaces" { "All workspaces" } } }
+        }
+    }
+}
+
+fn fires(alarms: &[Alarm]) -> Markup {
+    let coming: Vec<&Alarm> = alarms
+        .iter()
+        .filter(|alarm| alarm.next_fire_at.is_some())
+        .take(FIRES)
+        .collect();
+    html! {
+        @if coming.is_empty() { (nothing("No alarm is set.")) }
+        @else {
+            ol.fires {
+                @for alarm in coming {
+                    li {
+                        (maybe(alarm.next_fire_at)) " "
+                        a href=(format!("/alarms/{}", alarm.id)) { (called(alarm)) } " "
+                        span.quiet { (alarm.workspace.as_deref().unwrap_or_default()) @if let Some(words) = &alarm.description { " · " (words) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn newest(overview: &Overview) -> Markup {
+    html! {
+        @if overview.executions.is_empty() { (nothing("Nothing has run yet.")) }
+        @else {
+            div.scroll tabindex="0" { table.rows {
+                thead { tr { th { "Execution" } th { "Workspace" } th { "Workflow" } th { "Status" } th { "Started" } th { "Took" } } }
+                tbody {
+                    @for execution in &overview.executions {
+                        tr data-key=(execution.id) {
+                            td { (execution_link(execution.id)) }
+                            td { (workspace_link(execution.workspace.as_deref(), execution.workspace_id)) }
+                            td { (workflow_link(execution.workflow.as_deref(), execution.workflow_definition_id)) }
+                            td { (execution_lamp(execution.status)) }
+                            td { (maybe(execution.started_at)) }
+                            td { (took(execution.started_at, execution.completed_at)) }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// How a server stands, in a lamp.
+pub(super) fn server_lamp(server: &Server) -> Markup {
+    match (server.alive, server.engine_up, server.claiming) {
+        (false, ..) => lamp("bad", "lost"),
+        (_, false, _) => lamp("bad", "engine away"),
+        (_, _, false) => lamp("wait", "takes no new work"),
+        _ => lamp("good", "ready"),
+    }
+}
+
+fn servers(servers: &[Server]) -> Markup {
+    html! {
+        @if servers.is_empty() { (nothing("No server is known.")) }
+        @else {
+            ul.servers { @for server in servers {
+                li { (server_lamp(server)) " " strong { (server.name) } " " span.quiet { (server.engine) " · " (server.version) " · up for " (since(server.started_at)) } }
+            } }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Who comes in, what they see, and who cannot act in their name.
+
+use reqwest::{Method, StatusCode};
+use stationmaster_core::access::Role;
+
+use crate::support::ENDLESS;
+use crate::visit::Visit;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_comes_without_a_token_is_asked_and_led_where_they_wanted_to_go() {
+    let visit = Visit::new().await;
+    visit.place("acme", 1, ENDLESS).await;
+    let tab = visit.stranger().await;
+    tab.open("/workspaces?sort=name").await;
+    assert!(tab.address().await.starts_with("/sign-in"));
+    assert!(!tab.main().await.contains("acme"));
+    tab.fill("token", "smt_nonsense").await;
+    tab.press("Sign in").await;
+    assert!(tab.text(".wrong").await.contains("token"), "{}", tab.main().await);
+    visit.sign_in(&tab, Role::Viewer, None).await;
+    assert_eq!(tab.address().await, "/workspaces?sort=name");
+    assert!(tab.main().await.contains("acme"));
+    // No script can read the token.
+    assert_eq!(tab.look("document.cookie").await, "");
+    tab.and_then_a_page("document.querySelector('form.who button').click()")
+        .await;
+    tab.open("/workspaces").await;
+    assert!(tab.address().await.starts_with("/sign-in"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_viewer_sees_no_button_that_would_be_refused_and_nobody_sees_other_workspaces() {
+    let visit = Visit::new().await;
+    let (own, foreign) = (
+        visit.place("acme", 1, ENDLESS).await,
+        visit.place("globex", 1, ENDLESS).await,
+    );
+    let failed = visit.failed(&own, "{}", "no such order").await;
+    let hidden = visit.failed(&foreign, "{}", "a secret order").await;
+    let viewer = visit.person(Role::Viewer, Some(own.workspace)).await;
+    for path in [
+        "/",
+        "/failures",
+        "/queue",
+        &format!("/queue/{failed}"),
+        "/executions",
+        "/workspaces",
+        "/workspaces/acme",
+        "/workflows",
+        &format!("/workflows/{}", own.workflow),
+        "/alarms",
+        "/signals",
+        "/locks",
+        "/settings",
+    ] {
+        viewer.open(path).await;
+        let text = viewer.main().await;
+        assert!(
+            !text.contains("globex") && !text.contains("secret"),
+            "{path}: {text}"
+        );
+        let buttons = viewer
+            .look("document.querySelectorAll('main a[href^=\"/act/\"], main form[action^=\"/act/\"]').length")
+            .await;
+        assert_eq!(buttons, 0, "{path}");
+    }
+    let places = viewer.text("nav").await;
+    assert!(
+        !places.contains("Tokens") && !places.contains("Audit") && !places.contains("Health"),
+        "{places}"
+    );
+    for path in [
+        format!("/queue/{hidden}"),
+        "/workspaces/globex".to_owned(),
+        format!("/workflows/{}", foreign.workflow),
+    ] {
+        viewer.open(&path).await;
+        assert!(
+            viewer.main().await.contains("There is no such thing"),
+            "{path}: {}",
+            viewer.main().await
+        );
+    }
+    viewer.open(&format!("/act/retry?id={failed}")).await;
+    assert!(viewer.main().await.contains("needs the role operator"));
+    let operator = visit.person(Role::Operator, Some(own.workspace)).await;
+    operator.open(&format!("/queue/{failed}")).await;
+    assert!(operator.has("Retry…").await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_on_a_page_of_somebody_else_does_nothing() {
+    let visit = Visit::new().await;
+    let place = visit.place("acme", 1, ENDLESS).await;
+    let token = visit.scene.token(Role::Admin, None).await;
+    let post = |origin: Option<String>| {
+        let request = visit
+            .scene
+            .ask(Method::POST, "/act/pause-workspace", None)
+            .header("cookie", format!("stationmaster_token={token}"))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body("id=acme&back=/");
+        match origin {
+            Some(origin) => request.header("origin", origin),
+            None => request,
+        }
+    };
+    let paused = async || visit.client.workspace(place.workspace).await.unwrap().paused;
+    for origin in [
+        None,
+        Some("http://evil.example".to_owned()),
+        Some("null".to_owned()),
+    ] {
+        let answer = post(origin.clone()).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{origin:?}");
+        assert!(!paused().await);
+    }
+    let answer = post(Some(visit.scene.url(""))).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+    assert!(paused().await);
+    // What is said of pages: nothing runs in them but our script, and nobody puts them into a frame.
+    let page = visit
+        .scene
+        .ask(Method::GET, "/", None)
+        .header("cookie", format!("stationmaster_token={token}"));
+    let page = page.send().await.unwrap();
+    let policy = page.headers()["content-security-policy"].to_str().unwrap();
+    assert!(
+        policy.contains("script-src 'self'")
+            && policy.contains("frame-ancestors 'none'")
+            && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    let text = page.text().await.unwrap();
+    assert!(
+        !text.contains(" style=") && !text.contains("<style") && !text.contains(" onclick"),
+        "{text}"
+    );
+}
