@@ -98,10 +98,7 @@ fn a_failure_before_a_command_has_a_code_of_its_own() {
 #[test]
 fn fields_are_named_as_people_know_them() {
     let mut wrong = problem("invalid", 422, "/plan: there is no plan \"GOLD\"");
-    let field = |field: &str, detail: &str| stationmaster_client::wire::FieldError {
-        field: field.to_owned(),
-        detail: detail.to_owned(),
-    };
+    let field = stationmaster_client::wire::FieldError::new;
     wrong.errors = vec![field("/plan", "there is no plan \"GOLD\""), field("/a/b", "no")];
     let error = anyhow::Error::from(Error::Invalid(wrong));
     assert_eq!(
