@@ -1,5 +1,8 @@
 //! `cargo xtask test`: brings up what the tests need, runs them, and takes it all down again.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
@@ -14,6 +17,10 @@ use crate::repository::{self, Repository, code_of};
 
 /// Tests run at the same time, and each has pools of its own.
 const MAX_CONNECTIONS: u16 = 400;
+
+/// The suite whose tests mostly wait, for leases to run out and for processes to start: more of them run at once than there are cores.
+const WAITING: &str = "processes";
+const WAITING_ABREAST: &str = "4";
 
 /// Arguments by which a caller chooses kinds of targets; then we must not choose all of them.
 const TARGET_CHOICES: [&str; 10] = [
@@ -78,14 +85,15 @@ impl Surroundings {
 /// Runs the tests; the arguments go to `cargo test`.
 pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
     let surroundings = Surroundings::provide(repository)?;
-    for mut command in commands(repository, arguments) {
+    let mut outcome = ExitCode::SUCCESS;
+    for mut command in commands(repository, arguments)? {
         surroundings.given_to(&mut command);
         let status = repository::run(&mut command)?;
         if !status.success() {
-            return Ok(code_of(status));
+            outcome = code_of(status);
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(outcome)
 }
 
 /// Runs the test that fuzzes the HTTP API, for longer.
@@ -102,30 +110,58 @@ pub(crate) fn fuzz_api(repository: &Repository, arguments: &[String]) -> Result<
     run(repository, &arguments.map(str::to_owned))
 }
 
-/// One run for all targets and one for the examples in the documentation, which cargo cannot combine; only one when
-/// the caller chose targets.
-fn commands(repository: &Repository, arguments: &[String]) -> Vec<Command> {
-    let kinds: &[&[&str]] = if chooses(arguments, &TARGET_CHOICES) {
-        &[&[]]
-    } else {
-        &[&["--all-targets"], &["--doc"]]
-    };
-    let packages: &[&str] = if chooses(arguments, &PACKAGE_CHOICES) {
-        &[]
-    } else {
-        &["--workspace"]
-    };
-    let command = |kind: &&[&str]| {
+/// One run for the targets, one for those that mostly wait, and one for the examples in the documentation, which cargo cannot
+/// combine; only one when the caller chose targets, or packages, which need not have them all.
+fn commands(repository: &Repository, arguments: &[String]) -> Result<Vec<Command>> {
+    let command = |kind: &[String]| {
         let mut command = repository.cargo();
         // One run tells all that fails.
-        command
-            .args(["test", "--no-fail-fast"])
-            .args(packages)
-            .args(*kind)
-            .args(arguments);
+        command.args(["test", "--no-fail-fast"]);
+        if !chooses(arguments, &PACKAGE_CHOICES) {
+            command.arg("--workspace");
+        }
+        command.args(kind).args(arguments);
         command
     };
-    kinds.iter().map(command).collect()
+    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    if chooses(arguments, &TARGET_CHOICES) {
+        return Ok(vec![command(&[])]);
+    }
+    let documentation = command(&owned(&["--doc"]));
+    if chooses(arguments, &PACKAGE_CHOICES) {
+        return Ok(vec![command(&owned(&["--all-targets"])), documentation]);
+    }
+    let mut busy = owned(&["--lib", "--bins", "--examples", "--benches"]);
+    for name in suites(repository)? {
+        if name != WAITING {
+            busy.extend(["--test".to_owned(), name]);
+        }
+    }
+    let mut waiting = command(&owned(&["--test", WAITING]));
+    waiting.env("RUST_TEST_THREADS", WAITING_ABREAST);
+    Ok(vec![command(&busy), waiting, documentation])
+}
+
+/// The names of all suites of integration tests, each once.
+fn suites(repository: &Repository) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for package in fs::read_dir(repository.root.join("crates"))? {
+        let Ok(tests) = fs::read_dir(package?.path().join("tests")) else {
+            continue;
+        };
+        for entry in tests {
+            let path = entry?.path();
+            let is_suite =
+                path.join("main.rs").is_file() || path.extension().is_some_and(|ending| ending == "rs");
+            names.extend(
+                path.file_stem()
+                    .filter(|_| is_suite)
+                    .and_then(OsStr::to_str)
+                    .map(str::to_owned),
+            );
+        }
+    }
+    Ok(names)
 }
 
 /// Whether one of the options is among the arguments meant for cargo: those after `--` are for the tests.
@@ -141,12 +177,13 @@ mod tests {
     use crate::repository::words;
 
     fn typed(arguments: &[&str]) -> Vec<String> {
+        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let repository = Repository {
-            root: ".".into(),
+            root: root.parent().unwrap().into(),
             target: "target".into(),
         };
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        let commands = commands(&repository, &arguments);
+        let commands = commands(&repository, &arguments).unwrap();
         commands
             .iter()
             .map(|command| words(command).split_once(' ').unwrap().1.to_owned())
@@ -154,19 +191,36 @@ mod tests {
     }
 
     #[test]
-    fn without_a_choice_everything_is_tested() {
+    fn without_a_choice_everything_is_tested_and_each_suite_once() {
+        for arguments in [&[][..], &["a_name", "--", "--test"]] {
+            let [busy, waiting, documentation] = <[String; 3]>::try_from(typed(arguments)).unwrap();
+            let given: String = arguments.iter().map(|argument| format!(" {argument}")).collect();
+            let suites = busy
+                .strip_prefix("test --no-fail-fast --workspace --lib --bins --examples --benches ")
+                .unwrap();
+            let times = |suite| suites.split_whitespace().filter(|word| *word == suite).count();
+            for suite in ["api", "cli", "executions", "idle"] {
+                assert_eq!(times(suite), 1, "{suite}: {suites}");
+            }
+            assert_eq!(times(WAITING), 0, "{suites}");
+            assert_eq!(
+                waiting,
+                format!("test --no-fail-fast --workspace --test processes{given}")
+            );
+            assert_eq!(
+                documentation,
+                format!("test --no-fail-fast --workspace --doc{given}")
+            );
+        }
+    }
+
+    #[test]
+    fn a_package_is_tested_whole() {
         assert_eq!(
-            typed(&[]),
+            typed(&["-p", "xtask"]),
             [
-                "test --no-fail-fast --workspace --all-targets",
-                "test --no-fail-fast --workspace --doc"
-            ]
-        );
-        assert_eq!(
-            typed(&["a_name", "--", "--test"]),
-            [
-                "test --no-fail-fast --workspace --all-targets a_name -- --test",
-                "test --no-fail-fast --workspace --doc a_name -- --test"
+                "test --no-fail-fast --all-targets -p xtask",
+                "test --no-fail-fast --doc -p xtask"
             ]
         );
     }

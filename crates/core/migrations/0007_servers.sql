@@ -10,13 +10,22 @@ create table stationmaster_internal.servers (
     claiming    boolean not null,
     started_at  timestamptz not null default now(),
     seen_at     timestamptz not null default now(),
-    lease_until timestamptz not null
+    lease_until timestamptz not null,
+    wish        text check (wish in ('drain', 'exit'))
 ) with (fillfactor = 50);
 
+-- Every server that ever was, for as long as histories may name it.
 create table stationmaster_internal.server_names (
-    id    uuid primary key,
-    name  text not null,
-    since timestamptz not null default now()
+    id           uuid primary key,
+    name         text not null,
+    since        timestamptz not null default now(),
+    version      text not null default '',
+    engine       text not null default '',
+    left_at      timestamptz,
+    ended        text check (ended in ('left', 'drained', 'lost', 'replaced')),
+    recovered    bigint not null default 0,
+    recovered_by uuid,
+    check ((left_at is null) = (ended is null))
 );
 
 create table stationmaster_internal.duties (
@@ -97,3 +106,32 @@ create table stationmaster_internal.event_sequence (
     position bigint not null default 0
 ) with (fillfactor = 20);
 insert into stationmaster_internal.event_sequence default values;
+
+-- What happened in each minute, by workspace and workflow. The row whose ids are zero is of everything; a row whose workflow is zero is of what
+-- belongs to none. Counted by one server for all from what is on record, so nothing is counted while it happens.
+create table stationmaster_internal.history_minutes (
+    workspace_id           uuid not null,
+    minute                 timestamptz not null,
+    workflow_definition_id uuid not null,
+    moved                  bigint not null,
+    enqueued               bigint not null,
+    started                bigint not null,
+    completed              bigint not null,
+    failed                 bigint not null,
+    cancelled              bigint not null,
+    terminated             bigint not null,
+    timed_out              bigint not null,
+    alarms_fired           bigint not null,
+    alarms_failed          bigint not null,
+    alarms_late            bigint not null,
+    waiting                bigint,
+    active                 bigint,
+    wait_seconds           double precision not null,
+    wait_longest           double precision not null,
+    waits                  integer[],
+    run_seconds            double precision not null,
+    run_longest            double precision not null,
+    runs                   integer[],
+    primary key (workspace_id, minute, workflow_definition_id)
+);
+create index history_minutes_at on stationmaster_internal.history_minutes using brin (minute) with (autosummarize = on);

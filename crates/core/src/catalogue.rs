@@ -8,6 +8,7 @@ pub use stationmaster_wire::{
 use uuid::Uuid;
 
 use crate::db::{self, Database, Read as _, statement, within};
+use crate::engine::embedded::nodes::{self, NodeProblem};
 use crate::graph::{Graph, GraphError};
 use crate::id::{DefinitionId, WorkspaceId};
 use crate::session::Session;
@@ -33,6 +34,9 @@ pub enum Error {
     /// The graph cannot run.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// Some of its nodes cannot run on the only engine that there is.
+    #[error("{}", told(.0))]
+    Nodes(Vec<NodeProblem>),
     /// A value is out of its range.
     #[error("{0}")]
     Invalid(String),
@@ -45,6 +49,13 @@ pub enum Error {
     /// The database did not do it.
     #[error(transparent)]
     Database(db::Error),
+}
+
+fn told(problems: &[NodeProblem]) -> String {
+    let words = problems
+        .iter()
+        .map(|problem| format!("node {:?}: {}", problem.id, problem.words));
+    words.collect::<Vec<_>>().join("; ")
 }
 
 impl From<db::Error> for Error {
@@ -325,17 +336,24 @@ pub async fn delete_definition(
     }
 }
 
-/// Adds a version. A graph that cannot run is refused, with the reason.
+/// Adds a version. A graph that cannot run is refused, with the reason; while all servers have the embedded engine, also one with nodes
+/// that it does not know.
 pub async fn add_version(
     database: &Database,
     definition: DefinitionId,
     graph: &str,
 ) -> Result<VersionMade, Error> {
-    Graph::parse(graph)?;
+    let problems = nodes::problems(&Graph::parse(graph)?);
     let query = sqlx::query_as(statement!("catalogue/add_version"))
         .bind(definition)
         .bind(graph);
     let mut session = database.session().await?;
+    if !problems.is_empty() {
+        let only = sqlx::query_scalar("select stationmaster_internal.runs_embedded_only()");
+        if within(only.fetch_one(&mut *session)).await? {
+            return Err(Error::Nodes(problems));
+        }
+    }
     match within(query.fetch_one(&mut *session)).await {
         Ok(row) => {
             session.finish().await?;

@@ -31,7 +31,7 @@ pub(crate) async fn hold(
     presence: &Presence,
     name: &str,
 ) -> Result<Option<Held>, db::Error> {
-    let Some(server) = presence.holder() else {
+    let Some(server) = presence.taker() else {
         return Ok(None);
     };
     let row = sqlx::query_as::<_, (i64, Option<jiff_sqlx::Timestamp>)>(statement!("duties/hold"))

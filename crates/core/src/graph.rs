@@ -15,6 +15,8 @@ pub struct Node {
     pub id: String,
     /// What kind of step; the embedded engine knows `noop`, `wait`, `http` and `fail`.
     pub kind: String,
+    /// Its place in the document, from 0.
+    pub place: usize,
     settings: HashMap<String, Box<RawValue>>,
 }
 
@@ -59,6 +61,7 @@ impl Node {
         Ok(Self {
             id,
             kind: kind.unwrap_or_else(|| "noop".to_owned()),
+            place: index,
             settings,
         })
     }

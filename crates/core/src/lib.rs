@@ -15,7 +15,8 @@
 //!   shared with ShedLock applications)
 //! * the lanes: [`executions`], [`alarms`]; [`signals`] and the [`dispatchers`] that route them; `attention` (whether those who
 //!   bring work need to ring)
-//! * what became of it: [`failures`] (what needs a person, of whatever lane), [`bulk`] (the same done to everything that matches)
+//! * what became of it: [`failures`] (what needs a person, of whatever lane), [`bulk`] (the same done to everything that matches),
+//!   [`history`] (what happened in each minute)
 //! * outside: [`engine`], [`wake`]; [`tls`] (what a failed handshake means)
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
 //! * the rest: [`catalogue`], [`names`] (which thing is meant), [`pages`] (of long lists), [`db`], [`schema`] (versions and parts), [`health`] (what
@@ -39,6 +40,7 @@ pub mod failures;
 mod gauges;
 pub mod graph;
 pub mod health;
+pub mod history;
 pub mod hosts;
 pub mod id;
 mod lane;

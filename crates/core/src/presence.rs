@@ -9,14 +9,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use stationmaster_wire::Server;
+use serde_json::json;
+use stationmaster_wire::{Reference, Server};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
-use crate::db::{self, Database, Read as _, Write as _, statement};
+use crate::audit;
+use crate::db::{self, Database, Read as _, Write as _, statement, within};
 use crate::engine::LOCAL;
 use crate::engine::breaker::Breaker;
 use crate::id::ServerId;
 use crate::listen::Bells;
 use crate::task::{Next, Pass};
+use crate::words;
 
 /// How long a heartbeat holds.
 pub const LEASE: Duration = Duration::from_secs(5);
@@ -26,6 +31,20 @@ struct Standing {
     id: ServerId,
     until: Option<Instant>,
     claiming: bool,
+    /// The id before this one, whose lease ran out.
+    former: Option<ServerId>,
+    /// What somebody wishes of this server, as of the last heartbeat.
+    wish: Option<Wish>,
+}
+
+words! {
+    /// What somebody wishes of a server.
+    pub enum Wish {
+        /// To take no new work.
+        Drain = "drain",
+        /// And to leave.
+        Exit = "exit",
+    }
 }
 
 impl Standing {
@@ -33,6 +52,7 @@ impl Standing {
         let lapsed = self.id;
         self.id = ServerId::new();
         self.until = None;
+        self.former = Some(lapsed);
         tracing::warn!(server = %lapsed, comes_back_as = %self.id, "This server's lease had run out");
     }
 }
@@ -44,6 +64,8 @@ pub struct Presence {
     standing: Arc<Mutex<Standing>>,
     /// Held while a heartbeat is on its way, so that none arrives after the server has left and brings its row back.
     left: Arc<tokio::sync::Mutex<bool>>,
+    /// Done when somebody wishes that this server leaves.
+    unwanted: CancellationToken,
     lease: Duration,
 }
 
@@ -61,11 +83,14 @@ impl Presence {
             id: ServerId::new(),
             until: None,
             claiming: true,
+            former: None,
+            wish: None,
         };
         Self {
             name: name.into(),
             standing: Arc::new(Mutex::new(standing)),
             left: Arc::default(),
+            unwanted: CancellationToken::new(),
             lease,
         }
     }
@@ -78,6 +103,23 @@ impl Presence {
             .until
             .filter(|until| Instant::now() < *until)
             .map(|_| standing.id)
+    }
+
+    /// The id under which this server may take new work; `None` also while somebody wishes that it takes none.
+    #[must_use]
+    pub fn taker(&self) -> Option<ServerId> {
+        self.holder().filter(|_| !self.is_draining())
+    }
+
+    /// Does somebody wish that this server takes no new work?
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.standing.lock().wish.is_some()
+    }
+
+    /// Returns when somebody wishes that this server leaves.
+    pub async fn unwanted(&self) {
+        self.unwanted.cancelled().await;
     }
 
     /// Is this still us, with time left?
@@ -125,8 +167,10 @@ impl Presence {
             .bind(env!("CARGO_PKG_VERSION"))
             .bind(engine)
             .bind(engine_up)
-            .bind(before.claiming)
+            .bind(before.claiming && before.wish.is_none())
             .bind(self.lease.as_secs_f64())
+            .bind(before.former)
+            .bind(before.wish)
             .maybe(&database.keepers())
             .await?;
         let mut standing = self.standing.lock();
@@ -136,6 +180,11 @@ impl Presence {
             standing.lapse();
         } else {
             standing.until = Some(asked_at + self.lease);
+            standing.former = None;
+            standing.wish = news.and_then(|news| news.wish);
+        }
+        if standing.wish == Some(Wish::Exit) {
+            self.unwanted.cancel();
         }
         Ok(news.unwrap_or_default())
     }
@@ -161,6 +210,8 @@ impl Presence {
 pub struct News {
     /// This server had no row until now.
     made: bool,
+    /// What somebody wishes of this server.
+    wish: Option<Wish>,
     /// There are servers whose lease has run out.
     pub lost_servers: bool,
     /// There are wakes in the hands of such.
@@ -187,7 +238,11 @@ impl Pass for Heartbeat {
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         let up = self.breaker.is_closed();
+        let drained_before = self.presence.is_draining();
         let news = self.presence.beat(&self.database, self.engine, up).await?;
+        if self.presence.is_draining() != drained_before {
+            self.turn(drained_before).await?;
+        }
         let rings = [
             (news.lost_servers, &self.bells.recovery),
             (news.lost_wakes, &self.bells.alarm_recovery),
@@ -207,9 +262,69 @@ impl Pass for Heartbeat {
     }
 }
 
-/// Every server known.
-pub async fn list(database: &Database) -> Result<Vec<Server>, db::Error> {
+impl Heartbeat {
+    /// Somebody wishes that this server takes no new work, or does not any more: it says so at once, and who waits for work looks again.
+    async fn turn(&self, drained_before: bool) -> Result<(), db::Error> {
+        if drained_before {
+            tracing::info!("This server takes work again");
+        } else {
+            tracing::info!("Somebody wishes it: this server takes no new work");
+            let duties = sqlx::query(statement!("duties/lay_down")).bind(self.presence.id());
+            duties.run(&self.database.keepers()).await?;
+        }
+        self.bells.ring_all();
+        self.bells.heartbeat.ring();
+        Ok(())
+    }
+}
+
+/// The servers that are there; those too that have left, when they are asked for.
+pub async fn list(database: &Database, all: bool) -> Result<Vec<Server>, db::Error> {
     sqlx::query_as(statement!("servers/list"))
+        .bind(all)
+        .bind(None::<Uuid>)
+        .bind(None::<&str>)
         .all(&database.own())
         .await
+}
+
+/// One server, also one that has left; of several with a name the one that is there, or else the last one.
+pub async fn find(database: &Database, which: &Reference) -> Result<Option<Server>, db::Error> {
+    let (id, name) = match which {
+        Reference::Id(id) => (Some(id), None),
+        Reference::Name(name) => (None, Some(name)),
+    };
+    let query = sqlx::query_as(statement!("servers/list"))
+        .bind(true)
+        .bind(id)
+        .bind(name);
+    let found: Vec<Server> = query.all(&database.own()).await?;
+    Ok(found.into_iter().next())
+}
+
+/// Wishes that a server takes no new work, or leaves, or does neither any more, with a line of the audit. Answers whether it is there.
+pub async fn wish(
+    database: &Database,
+    server: ServerId,
+    wish: Option<Wish>,
+    actor: &str,
+) -> Result<bool, db::Error> {
+    let mut transaction = within(database.own().begin()).await?;
+    let query = sqlx::query_scalar(statement!("servers/wish"))
+        .bind(server)
+        .bind(wish);
+    let name: Option<String> = within(query.fetch_optional(&mut *transaction)).await?;
+    let Some(name) = name else {
+        return Ok(false);
+    };
+    let (action, detail) = match wish {
+        Some(wish) => (
+            "server.drain",
+            json!({ "name": name, "exit": wish == Wish::Exit }),
+        ),
+        None => ("server.resume", json!({ "name": name })),
+    };
+    audit::write(&mut transaction, actor, action, None, &server.to_string(), detail).await?;
+    within(transaction.commit()).await?;
+    Ok(true)
 }

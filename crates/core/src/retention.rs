@@ -7,6 +7,7 @@
 //! | settled signals, events of dispatchers | the setting of dispatchers | housekeeping of signals |
 //! | events, within a limit of rows | [`Retention::events`] | this pass |
 //! | lines of the audit | [`Retention::audit`] | this pass |
+//! | what happened in each minute | [`Retention::history`] | this pass |
 //! | kept answers | a day | this pass |
 //!
 //! A lane forgets its own rows, because how much it may do at once depends on how busy the lane is. Everything goes in batches,
@@ -18,6 +19,7 @@ use crate::access::answers;
 use crate::audit;
 use crate::db::{self, Database};
 use crate::events;
+use crate::history;
 use crate::task::{Next, Pass};
 
 const EVERY: Duration = Duration::from_mins(1);
@@ -30,6 +32,8 @@ pub struct Retention {
     pub events: Duration,
     /// For how long lines of the audit are kept.
     pub audit: Duration,
+    /// For how long what happened in each minute is kept.
+    pub history: Duration,
 }
 
 impl Pass for Retention {
@@ -43,7 +47,8 @@ impl Pass for Retention {
         let events = events::prune(&self.database, self.events).await?;
         let answers = answers::prune(&self.database).await?;
         let lines = audit::prune(&self.database, self.audit).await?;
-        let much = events + answers + lines > 0;
+        let minutes = history::prune(&self.database, self.history).await?;
+        let much = events + answers + lines + minutes > 0;
         Ok(Next::After(if much { EVERY / 10 } else { EVERY }))
     }
 }

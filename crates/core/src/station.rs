@@ -1,7 +1,7 @@
 //! A server's background work, put together: the keepers first, then the lanes, and an end in order (I8).
 //!
-//! Keepers are what every server has, whichever lanes it runs: its heartbeat, its ear for notifications, and the one prober of its
-//! engine. What a lane consists of, what it gives back and how, only the lane knows.
+//! Keepers are what every server has, whichever lanes it runs: its heartbeat, its ear for notifications, the one prober of its
+//! engine, and its readiness to count the minutes. What a lane consists of, what it gives back and how, only the lane knows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use crate::engine::dispatchers::DispatcherEngine;
 use crate::engine::{Contact, Engine, Obstacle, OtherEngine, Prober, Recognised};
 use crate::executions::{self, Executions};
 use crate::gauges::Gauges;
+use crate::history::Historian;
 use crate::id::ExecutionId;
 use crate::listen::{self, Bells};
 use crate::observe::Metrics;
@@ -287,6 +288,7 @@ fn keepers(around: &Surroundings, outlook: Outlook) -> Tasks {
         around.database.clone(),
         around.presence.name(),
     ));
+    tasks.spawn_unrung(Historian::new(around.database.clone(), around.presence.clone()));
     let stop = tasks.stopped().clone();
     let listener = listen::run(around.database.clone(), around.bells.clone(), stop);
     tasks.tracker().spawn(listener);

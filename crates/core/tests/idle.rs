@@ -50,11 +50,11 @@ impl<'a> MakeWriter<'a> for Log {
 }
 
 /// Rows written to each table of the queue, by PostgreSQL's own count. What servers say of themselves is no part of it:
-/// heartbeats, duties, attention.
+/// heartbeats, duties, attention, and what was counted of minutes that are over.
 async fn writes(connection: &mut PgConnection) -> Vec<(String, i64)> {
     let query = "select relname::text, (n_tup_ins + n_tup_upd + n_tup_del)::bigint
                  from pg_stat_user_tables
-                 where schemaname in ('stationmaster', 'stationmaster_internal') and relname not in ('servers', 'server_names', 'duties', 'attention')
+                 where schemaname in ('stationmaster', 'stationmaster_internal') and relname not in ('servers', 'server_names', 'duties', 'attention', 'history_minutes')
                  order by relname";
     sqlx::query_as(query).fetch_all(connection).await.unwrap()
 }

@@ -74,8 +74,13 @@ impl Model {
 
     async fn add_definition(&mut self, workspace: WorkspaceId) {
         let wait = wait(self.chance.random_range(0.0..0.08));
-        let graph =
-            [NOOP, NOOP, wait.as_str(), wait.as_str(), FAIL, UNKNOWN_TYPE][self.chance.random_range(0..6)];
+        // With servers there, what they could not run would be refused.
+        let refused = if self.servers.is_empty() {
+            UNKNOWN_TYPE
+        } else {
+            FAIL
+        };
+        let graph = [NOOP, NOOP, wait.as_str(), wait.as_str(), FAIL, refused][self.chance.random_range(0..6)];
         let definition = self.testbed.definition(workspace, graph).await;
         self.definitions.push((workspace, definition));
     }

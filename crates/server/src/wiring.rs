@@ -349,7 +349,11 @@ impl Running {
                 _ = terminate.recv() => {}
             }
         };
-        told().await;
+        let unwanted = Arc::clone(&self.station);
+        tokio::select! {
+            () = told() => {}
+            () = unwanted.presence().unwanted() => tracing::info!("Somebody wishes that this server leaves"),
+        }
         tracing::info!("Stopping; told again, this server hurries");
         let station = Arc::clone(&self.station);
         tokio::select! {

@@ -22,6 +22,7 @@ mod doctor;
 mod events;
 mod executions;
 mod failures;
+mod history;
 mod locks;
 mod occurrences;
 mod overview;
@@ -49,6 +50,7 @@ pub use executions::{
     ExecutionStatus, Obstacle, OmittedOutput, Terminate,
 };
 pub use failures::{BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery};
+pub use history::{HistoryChart, HistoryPoint, HistoryQuery, Spread};
 pub use locks::{
     Acquired, ExtendLock, Lock, LockExtended, LockQuery, LockRequest, Locks, Taken, UnlockAnswer,
 };
@@ -62,10 +64,11 @@ pub use page::{Page, PageQuery};
 pub use plans::{Plan, PlanChange, Plans};
 pub use problem::{FieldError, Problem};
 pub use queue::{
-    BulkCancel, BulkPriority, BulkRetry, Cancel, CancellableStatus, Cancelled, CancelledHow, History,
-    ItemStatus, QueueItem, QueueItemChange, QueueItemDetails, QueueQuery, RetriableStatus, Step, Waiting,
+    BulkCancel, BulkPriority, BulkRetry, Cancel, CancellableStatus, Cancelled, CancelledHow, ExpectedStart,
+    History, ItemStatus, QueueItem, QueueItemChange, QueueItemDetails, QueueQuery, RetriableStatus,
+    SlotHolder, Step, Waiting, WaitingReason,
 };
-pub use servers::{Server, Servers};
+pub use servers::{Drain, Server, ServerEnd, ServerQuery, Servers};
 pub use signals::{
     BulkReplay, BulkSend, BulkSent, NewSignal, Signal, SignalPlace, SignalQuery, SignalSent, SignalStatus,
     Trigger, TriggerChange, TriggerPlace, TriggerQuery,

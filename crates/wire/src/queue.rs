@@ -65,6 +65,8 @@ pub struct QueueItem {
     pub last_error: Option<String>,
     /// How its execution ended, once it has.
     pub outcome: Option<ExecutionStatus>,
+    /// What it waits for: the first obstacle on its way; none when it does not wait.
+    pub waits_for: Option<WaitingReason>,
     /// The caller's key.
     pub idempotency_key: Option<String>,
     /// The caller's reference.
@@ -83,15 +85,82 @@ pub struct QueueItem {
 pub struct QueueItemDetails {
     /// The item.
     pub item: QueueItem,
-    /// Why it waits; absent when it does not.
+    /// Why it waits: the first of `reasons`; absent when it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
+    /// Everything that stands in its way, in the order in which it falls away; empty when it does not wait.
+    #[serde(default)]
+    pub reasons: Vec<Waiting>,
+    /// Its place in the workspace's queue, from 1, counted up to 10,001; absent when it does not wait, or not in line yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<i64>,
+    /// Who holds the slots of its workspace, the longest first, at most twenty; empty when it does not wait.
+    #[serde(default)]
+    pub holders: Vec<SlotHolder>,
+    /// When it is expected to start; absent where that cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<ExpectedStart>,
     /// What keeps its run from going on, when it runs and its engine knows; see the execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<Obstacle>,
 }
 
-/// Why an item waits: the first obstacle on its way.
+/// An execution that holds a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
+pub struct SlotHolder {
+    /// The execution.
+    pub execution_id: Uuid,
+    /// Its item.
+    pub queue_item_id: Uuid,
+    /// What it runs.
+    pub workflow_definition_id: Uuid,
+    /// The name of the workflow; none when it is gone.
+    pub workflow: Option<String>,
+    /// The server that took the slot for it.
+    pub server_id: Uuid,
+    /// Its name, also when it has left; none when it was forgotten.
+    pub server: Option<String>,
+    /// Since when it holds the slot.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
+    pub since: Timestamp,
+}
+
+/// When an item is expected to start, if nothing changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ExpectedStart {
+    /// About then.
+    pub at: Timestamp,
+    /// How that was found, in words.
+    pub how: String,
+}
+
+words! {
+    /// What an item waits for.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum WaitingReason {
+        /// Its time.
+        Scheduled = "scheduled",
+        /// Another try.
+        BackingOff = "backing_off",
+        /// Its workspace, which is paused.
+        WorkspacePaused = "workspace_paused",
+        /// Its workflow, which is paused.
+        DefinitionPaused = "definition_paused",
+        /// A server that takes work.
+        NoServer = "no_server",
+        /// The engine, which is away.
+        EngineDown = "engine_down",
+        /// A slot.
+        Limit = "limit",
+        /// Its turn.
+        Queued = "queued",
+    }
+}
+
+/// Why an item waits: an obstacle on its way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -127,7 +196,7 @@ pub enum Waiting {
         /// Its place in the workspace's queue, from 1; counted up to 10,001.
         position: i64,
     },
-    /// Nothing is in its way: it is about to be claimed.
+    /// It stands in line: others go first, or, in the first place, it is about to be claimed.
     Queued {
         /// Its place in the workspace's queue, from 1; counted up to 10,001.
         position: i64,

@@ -4,6 +4,21 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+words! {
+    /// How a server's time ended.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum ServerEnd {
+        /// It left in good order.
+        Left = "left",
+        /// The same, because somebody wished it.
+        Drained = "drained",
+        /// Its lease ran out.
+        Lost = "lost",
+        /// Its lease ran out, and the same process went on under another id.
+        Replaced = "replaced",
+    }
+}
+
 /// A server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -29,12 +44,52 @@ pub struct Server {
     pub seen_at: Timestamp,
     /// Does its lease hold?
     pub alive: bool,
+    /// Does somebody wish that it takes no new work?
+    #[serde(default)]
+    pub draining: bool,
+    /// Executions that it started, or is starting, and that hold a slot.
+    #[serde(default)]
+    pub in_hand: i64,
+    /// When it left, or its lease ran out; none while it is there.
+    #[serde(default)]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
+    pub left_at: Option<Timestamp>,
+    /// How its time ended; none while it is there.
+    #[serde(default)]
+    pub ended: Option<ServerEnd>,
+    /// Executions and wakes that others took out of its hands.
+    #[serde(default)]
+    pub recovered: i64,
+    /// The name of the server that did so last.
+    #[serde(default)]
+    pub recovered_by: Option<String>,
+}
+
+/// Which servers.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct ServerQuery {
+    /// Those that have left too; not when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all: Option<bool>,
+}
+
+/// A wish that a server takes no new work.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Drain {
+    /// And that it leaves then, as if its process had been told to stop.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(default = false))]
+    pub exit: bool,
 }
 
 /// All servers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Servers {
-    /// The servers, the oldest first.
+    /// The servers that are there, the oldest first; then those that have left, the last one first.
     pub items: Vec<Server>,
 }

@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    AuditEntry, AuditQuery, Examination, NameQuery, NamesFound, NewToken, Overview, OverviewQuery, Page,
-    PageQuery, Reference, Server, Servers, Token, TokenMade,
+    AuditEntry, AuditQuery, Drain, Examination, HistoryChart, HistoryQuery, NameQuery, NamesFound, NewToken,
+    Overview, OverviewQuery, Page, PageQuery, Reference, Server, ServerQuery, Servers, Token, TokenMade,
 };
 
 impl Client {
@@ -45,6 +45,11 @@ impl Client {
         self.read(&["overview"], query).await
     }
 
+    /// What happened in each minute, or longer step.
+    pub async fn history_chart(&self, query: &HistoryQuery) -> Result<HistoryChart> {
+        self.read(&["history"], query).await
+    }
+
     /// Is the server ready? If not, the error says why, in as many words as there are reasons.
     pub async fn readiness(&self) -> Result<()> {
         self.get_beside(&["readyz"]).send_for_nothing().await
@@ -62,7 +67,29 @@ impl Client {
 
     /// The servers that share the work.
     pub async fn servers(&self) -> Result<Vec<Server>> {
-        let servers: Servers = self.get(&["servers"]).send().await?;
+        self.servers_on_record(&ServerQuery::default()).await
+    }
+
+    /// The servers that share the work, or those too that have left.
+    pub async fn servers_on_record(&self, query: &ServerQuery) -> Result<Vec<Server>> {
+        let servers: Servers = self.read(&["servers"], query).await?;
         Ok(servers.items)
+    }
+
+    /// One server, also one that has left.
+    pub async fn server(&self, which: impl Into<Reference>) -> Result<Server> {
+        self.get(&["servers", &which.into().to_string()]).send().await
+    }
+
+    /// Wishes that a server takes no new work, or leaves.
+    pub async fn drain_server(&self, which: impl Into<Reference>, how: &Drain) -> Result<Server> {
+        let path = ["servers", &which.into().to_string(), "drain"];
+        self.post(&path).json(how).send().await
+    }
+
+    /// Lets a server take work again.
+    pub async fn resume_server(&self, which: impl Into<Reference>) -> Result<Server> {
+        let path = ["servers", &which.into().to_string(), "resume"];
+        self.post(&path).send().await
     }
 }

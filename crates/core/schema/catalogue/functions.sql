@@ -53,6 +53,44 @@ begin
 end
 $$;
 
+-- Do all servers that are there have the embedded engine? Nobody knows while there is none.
+create or replace function stationmaster_internal.runs_embedded_only() returns boolean language sql stable security definer
+set search_path = pg_catalog as $$
+    select coalesce(bool_and(engine = 'embedded'), false)
+    from stationmaster_internal.servers
+    where lease_until > now()
+$$;
+
+-- Refuses nodes that the embedded engine does not run: what engine::embedded::nodes says, for whoever inserts by SQL.
+create or replace function stationmaster_internal.check_nodes(graph jsonb) returns void language plpgsql immutable as $$
+declare
+    node jsonb;
+    kind text;
+    wrong text;
+begin
+    for node in select value from jsonb_array_elements(graph->'nodes') loop
+        kind := coalesce(node->>'type', 'noop');
+        wrong := case
+            when kind not in ('noop', 'wait', 'http', 'fail')
+                then format('the embedded engine does not run nodes of type "%s"; it runs noop, wait, http, fail', kind)
+            when kind = 'wait' and node ? 'seconds' then
+                case when jsonb_typeof(node->'seconds') = 'number'
+                     then case when (node->>'seconds')::numeric not between 0 and 3155760000
+                               then 'seconds is a number from 0 to a hundred years' end
+                     else 'seconds is a number from 0 to a hundred years' end
+            when kind = 'http' and (jsonb_typeof(node->'url') is distinct from 'string' or node->>'url' !~* '^https?://')
+                then 'an http node needs a url that begins with http:// or https://'
+            when kind = 'http' and node ? 'method' and jsonb_typeof(node->'method') <> 'string' then 'method is a string'
+            when kind = 'fail' and node ? 'message' and jsonb_typeof(node->'message') <> 'string' then 'message is a string'
+        end;
+        if wrong is not null then
+            raise exception 'node "%": %', node->>'id', wrong
+                using errcode = 'check_violation', hint = 'Other types need servers with the engine temporal: see docs/guides/embedded-engine.md';
+        end if;
+    end loop;
+end
+$$;
+
 -- Numbers a version when the insert left the number out, and looks at its graph.
 create or replace function stationmaster_internal.prepare_version() returns trigger language plpgsql as $$
 begin
@@ -62,6 +100,9 @@ begin
         from stationmaster.workflow_definition_versions where workflow_definition_id = new.workflow_definition_id;
     end if;
     perform stationmaster_internal.check_graph(new.workflow);
+    if stationmaster_internal.runs_embedded_only() then
+        perform stationmaster_internal.check_nodes(new.workflow);
+    end if;
     return new;
 end
 $$;

@@ -60,5 +60,22 @@ comment on function stationmaster.tell_steps is
     'Begins (true) or ends (false) to tell of the ordinary steps of executions in event_feed, for all servers; for the owner of the tables. It costs the statements that take the steps a few microseconds each. Answers what holds now';
 
 comment on table stationmaster_internal.server_names is
-'What servers are called, also those that are gone: histories name them by their ids.
-Room: servers. Written by: servers, when they register.';
+'What servers are called, also those that have left, and what became of each. Kept for 400 days after a server came.
+Room: servers. Written by: a server that registers or leaves (its own), recovery (those that were lost).';
+comment on column stationmaster_internal.server_names.ended is 'left: in good order; drained: the same, because somebody wished it; lost: its lease ran out; replaced: the same process went on under another id, after its lease had run out. Null: it is there';
+comment on column stationmaster_internal.server_names.left_at is 'When it left, or its lease ran out';
+comment on column stationmaster_internal.server_names.recovered is 'Executions and wakes that others took out of its hands';
+comment on column stationmaster_internal.server_names.recovered_by is 'The server that did so last';
+comment on column stationmaster_internal.servers.wish is 'What somebody wishes of it: drain (take no new work) or exit (and leave); it finds out by its next heartbeat';
+
+comment on table stationmaster_internal.history_minutes is
+'What happened in each minute, by workspace and workflow: the hundred of them with the most, and everything in one row whose ids are zero. Of a minute in which nothing happened there is no row.
+Room: servers. Written by: the server that has the duty history; pruned by retention.';
+comment on column stationmaster_internal.history_minutes.minute is 'Its beginning';
+comment on column stationmaster_internal.history_minutes.moved is 'The sum of what was enqueued, started and ended, and of wakes: a count that sees more replaces one that saw less';
+comment on column stationmaster_internal.history_minutes.alarms_late is 'Those of alarms_fired that were confirmed more than a second after they were due';
+comment on column stationmaster_internal.history_minutes.waiting is 'Items that were ready and waited when the minute was counted; null: it was counted later';
+comment on column stationmaster_internal.history_minutes.active is 'Slots in use when the minute was counted; null: it was counted later';
+comment on column stationmaster_internal.history_minutes.waits is 'How many starts came how long after their items were due, by bounds that the program knows; of at most 5,000 starts a minute, spread evenly';
+comment on column stationmaster_internal.history_minutes.runs is 'How many executions that ended had run for how long, by the same bounds';
+comment on index stationmaster_internal.history_minutes_at is 'What the retention may remove';

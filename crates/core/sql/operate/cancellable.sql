@@ -1,5 +1,6 @@
 -- Items that wait or run and match a filter, a page at a time, for bulk cancels and their preview. Locks nothing.
 -- What is to be cancelled already does not match. Index: queue_pending_pkey, cancel_requests_pkey. Reads the (small) active table.
+-- When an item was enqueued is asked item by item: `exists` may be planned as a hash of all items there ever were.
 -- $1 workspaces, $2 definition, $3 status PENDING, CLAIMED or DISPATCHED (null: any), $4 enqueued at or after, $5 enqueued before
 -- (null: any), $6 after this item, $7 how many.
 with candidates as (
@@ -8,8 +9,8 @@ with candidates as (
      where ($3::text is null or $3 = 'PENDING') and ($1::uuid[] is null or p.workspace_id = any ($1))
        and ($2::uuid is null or p.workflow_definition_id = $2) and p.item_id > $6
        and (($4::timestamptz is null and $5::timestamptz is null)
-            or exists (select from stationmaster_internal.queue_items i where i.id = p.item_id
-                       and ($4::timestamptz is null or i.created_at >= $4) and ($5::timestamptz is null or i.created_at < $5)))
+            or (select ($4::timestamptz is null or i.created_at >= $4) and ($5::timestamptz is null or i.created_at < $5)
+                from stationmaster_internal.queue_items i where i.id = p.item_id))
      order by p.item_id
      limit $7)
     union all
@@ -20,8 +21,8 @@ with candidates as (
        and a.item_id > $6
        and not exists (select from stationmaster_internal.cancel_requests r where r.execution_id = a.execution_id)
        and (($4::timestamptz is null and $5::timestamptz is null)
-            or exists (select from stationmaster_internal.queue_items i where i.id = a.item_id
-                       and ($4::timestamptz is null or i.created_at >= $4) and ($5::timestamptz is null or i.created_at < $5)))
+            or (select ($4::timestamptz is null or i.created_at >= $4) and ($5::timestamptz is null or i.created_at < $5)
+                from stationmaster_internal.queue_items i where i.id = a.item_id))
      order by a.item_id
      limit $7)
 )

@@ -1,6 +1,7 @@
 -- Puts items that ended badly back into the queue, under a new execution: the old one stays in the record. Items whose
 -- execution was completed, or that are not over, are left alone. Called by people, singly or in batches.
--- Locks finished rows in id order. Index: executions_finished_items_badly.
+-- Locks finished rows in id order. Index: executions_finished_items_badly, executions_finished_pkey, queue_items_pkey; given as
+-- arrays, because a join of a page with a large table may be planned as one that reads the table.
 -- $1 items, $2 who.
 with ended as materialized (
     select f.execution_id, f.item_id
@@ -11,8 +12,7 @@ with ended as materialized (
 ), superseded as (
     update stationmaster_internal.executions_finished f
     set superseded_at = now()
-    from ended e
-    where f.execution_id = e.execution_id
+    where f.execution_id = any (array(select execution_id from ended))
     returning f.item_id, f.execution_id, f.workspace_id
 ), waiting as (
     insert into stationmaster_internal.queue_pending

@@ -1,5 +1,6 @@
 -- Changes the priority of items that wait. Called by people, a page at a time. Locks pending rows, then the items'.
--- Index: queue_pending_pkey, queue_items_pkey. $1 items, $2 priority, $3 who. Answers those that had another one.
+-- Index: queue_pending_pkey, queue_items_pkey; given arrays, because a join may be planned as one that reads a whole table.
+-- $1 items, $2 priority, $3 who. Answers those that had another one.
 with chosen as materialized (
     select item_id
     from stationmaster_internal.queue_pending
@@ -9,8 +10,7 @@ with chosen as materialized (
 ), moved as (
     update stationmaster_internal.queue_pending p
     set rank = -$2::bigint
-    from chosen c
-    where p.item_id = c.item_id
+    where p.item_id = any (array(select item_id from chosen))
     returning p.item_id, p.execution_id, p.workspace_id, p.rank, p.seq, p.stage
 ), kept as (
     update stationmaster_internal.queue_items i

@@ -5,18 +5,20 @@
 -- out, wakes in the hands of such, wishes to cancel, executions that hold a slot?
 -- Called by presence, every second. Locks its own row. Index: servers_pkey, occurrences_open_held, cancel_requests_pkey; the
 -- table of servers has a row for each, and is read whole.
--- $1 id, $2 name, $3 version, $4 engine, $5 engine answers, $6 claims, $7 lease in seconds.
+-- And what somebody wishes of this server: to take no new work, or to leave.
+-- $1 id, $2 name, $3 version, $4 engine, $5 engine answers, $6 claims, $7 lease in seconds, $8 the id that it had before, if any, $9 what was
+-- wished of it then.
 with beaten as (
-    insert into stationmaster_internal.servers (id, name, version, engine, engine_up, claiming, lease_until)
+    insert into stationmaster_internal.servers (id, name, version, engine, engine_up, claiming, lease_until, wish)
     values ($1, case when exists (select from stationmaster_internal.servers s where s.id = $1) then $2
-                     else stationmaster_internal.register_server($1, $2) end,
-            $3, $4, $5, $6, now() + make_interval(secs => $7))
+                     else stationmaster_internal.register_server($1, $2, $3, $4, $8) end,
+            $3, $4, $5, $6, now() + make_interval(secs => $7), $9)
     on conflict (id) do update
         set seen_at = now(), lease_until = excluded.lease_until, engine_up = excluded.engine_up, claiming = excluded.claiming
         where servers.lease_until > clock_timestamp()
-    returning id, xmax = 0 as made
+    returning id, xmax = 0 as made, wish
 )
-select b.id, b.made,
+select b.id, b.made, b.wish,
        exists (select from stationmaster_internal.servers s where s.lease_until <= now() and s.id <> b.id) as lost_servers,
        exists (select from stationmaster_internal.occurrences_open o
                where o.holder is not null and o.holder <> b.id

@@ -86,6 +86,9 @@ impl Claimer {
         let Some(holder) = self.context.presence.holder() else {
             return Ok(Claimed::nothing(Duration::from_millis(50)));
         };
+        if self.context.presence.is_draining() {
+            return Ok(Claimed::nothing(self.context.settings.tick));
+        }
         if !self.memory.lock().more && !self.look().await? {
             let next_due = self.memory.lock().next_due;
             let tick = self.context.settings.tick;

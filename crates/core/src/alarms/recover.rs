@@ -27,6 +27,7 @@ impl Recover {
         let mut transaction = self.context.database.begin().await?;
         let lost: Vec<(AlarmId, jiff_sqlx::Timestamp)> = sqlx::query_as(statement!("alarms/recover"))
             .bind(BATCH)
+            .bind(self.context.presence.id())
             .fetch_all(&mut *transaction)
             .await?;
         let lost: Vec<AlarmId> = lost.into_iter().map(|(alarm, _)| alarm).collect();

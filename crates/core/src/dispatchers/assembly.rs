@@ -205,6 +205,7 @@ impl Dispatchers {
             Keep {
                 context: share(),
                 renewed_at: None,
+                gave_up: false,
             },
         );
         self.owner.spawn(bells.runs, Runs::new(share()));
@@ -248,16 +249,7 @@ impl Dispatchers {
         }
         // Nothing may be taken after the hand-over has begun.
         let _ = tokio::time::timeout(MOMENT, self.owner.ended()).await;
-        stream::iter(self.context.ownership.held())
-            .for_each_concurrent(PARALLEL, |held| async move {
-                if tokio::time::timeout(LEAVE, self.hand_over(&held)).await.is_err() {
-                    tracing::warn!(dispatcher = %held.tenure.dispatcher_id, "Could not hand over a dispatcher in time; its lease covers it");
-                }
-            })
-            .await;
-        if let Err(error) = self.deregister().await {
-            tracing::warn!(error = chain(&error), "Could not sign off from the dispatchers");
-        }
+        hand_over_all(&self.context, "its server was shut down").await;
         let _ = tokio::time::timeout(LEAVE, self.context.engine.close()).await;
     }
 
@@ -265,57 +257,72 @@ impl Dispatchers {
     pub(crate) async fn ended(&self) {
         self.watch.ended().await;
     }
+}
 
-    async fn hand_over(&self, held: &Held) {
-        let (context, tenure) = (&self.context, &held.tenure);
-        if let Some(run_id) = held.run.clone() {
-            let run = Run {
-                dispatcher_id: tenure.dispatcher_id.clone(),
-                run_id,
-            };
-            let end = context.engine.end(&run, "its server was shut down");
-            if !matches!(tokio::time::timeout(MOMENT * 2, end).await, Ok(Ok(()))) {
-                tracing::warn!(dispatcher = %tenure.dispatcher_id, "Could not end a dispatcher's run; the next owner will");
+/// Hands over every dispatcher of this server, and stands by none any more.
+pub(super) async fn hand_over_all(context: &DispatchersContext, why: &str) {
+    stream::iter(context.ownership.held())
+        .for_each_concurrent(PARALLEL, |held| async move {
+            if tokio::time::timeout(LEAVE, hand_over(context, &held, why)).await.is_err() {
+                tracing::warn!(dispatcher = %held.tenure.dispatcher_id, "Could not hand over a dispatcher in time; its lease covers it");
             }
-        }
-        let remove = context
-            .heartbeats
-            .remove(&tenure.dispatcher_id, tenure.epoch, tenure.owner);
-        if !matches!(tokio::time::timeout(MOMENT, remove).await, Ok(Ok(_))) {
-            tracing::warn!(dispatcher = %tenure.dispatcher_id, "Could not remove a heartbeat; the supervisor will");
-        }
-        let query = sqlx::query_scalar::<_, i64>(statement!("dispatchers/hand_over"))
-            .bind(&tenure.dispatcher_id)
-            .bind(tenure.epoch)
-            .bind(tenure.owner);
-        match query.maybe(&context.database).await {
-            Ok(Some(_)) => tracing::info!(dispatcher = %tenure.dispatcher_id, "Handed a dispatcher over"),
-            Ok(None) => {}
-            Err(error) => tracing::warn!(
-                error = chain(&error),
-                "Could not hand a dispatcher over; its lease covers it"
-            ),
-        }
-        context.ownership.forget(tenure);
+        })
+        .await;
+    if let Err(error) = deregister(context).await {
+        tracing::warn!(error = chain(&error), "Could not sign off from the dispatchers");
     }
+}
 
-    async fn deregister(&self) -> Result<(), db::Error> {
-        let context = &self.context;
-        let server = context.presence.id();
-        let query = sqlx::query_scalar(statement!("dispatchers/deregister")).bind(server);
-        let stood_by: Vec<DispatcherId> = query.all(&context.database).await?;
-        if context.engine.reach() == Reach::Local {
-            return Ok(());
+/// Gives one dispatcher to whoever takes it next: ends its run, removes its heartbeat, hands over its row.
+async fn hand_over(context: &DispatchersContext, held: &Held, why: &str) {
+    let tenure = &held.tenure;
+    if let Some(run_id) = held.run.clone() {
+        let run = Run {
+            dispatcher_id: tenure.dispatcher_id.clone(),
+            run_id,
+        };
+        let end = context.engine.end(&run, why);
+        if !matches!(tokio::time::timeout(MOMENT * 2, end).await, Ok(Ok(()))) {
+            tracing::warn!(dispatcher = %tenure.dispatcher_id, "Could not end a dispatcher's run; the next owner will");
         }
-        stream::iter(stood_by)
-            .for_each_concurrent(PARALLEL, |dispatcher| async move {
-                let told = tokio::time::timeout(LEAVE, context.engine.leave(&dispatcher, server)).await;
-                // A run that was not told finds out at its next check.
-                if !matches!(told, Ok(Ok(()))) {
-                    tracing::debug!(%dispatcher, "Could not tell a dispatcher that this server leaves");
-                }
-            })
-            .await;
-        Ok(())
     }
+    let remove = context
+        .heartbeats
+        .remove(&tenure.dispatcher_id, tenure.epoch, tenure.owner);
+    if !matches!(tokio::time::timeout(MOMENT, remove).await, Ok(Ok(_))) {
+        tracing::warn!(dispatcher = %tenure.dispatcher_id, "Could not remove a heartbeat; the supervisor will");
+    }
+    let query = sqlx::query_scalar::<_, i64>(statement!("dispatchers/hand_over"))
+        .bind(&tenure.dispatcher_id)
+        .bind(tenure.epoch)
+        .bind(tenure.owner);
+    match query.maybe(&context.database).await {
+        Ok(Some(_)) => tracing::info!(dispatcher = %tenure.dispatcher_id, "Handed a dispatcher over"),
+        Ok(None) => {}
+        Err(error) => tracing::warn!(
+            error = chain(&error),
+            "Could not hand a dispatcher over; its lease covers it"
+        ),
+    }
+    context.ownership.forget(tenure);
+}
+
+/// Stands by no dispatcher any more.
+async fn deregister(context: &DispatchersContext) -> Result<(), db::Error> {
+    let server = context.presence.id();
+    let query = sqlx::query_scalar(statement!("dispatchers/deregister")).bind(server);
+    let stood_by: Vec<DispatcherId> = query.all(&context.database).await?;
+    if context.engine.reach() == Reach::Local {
+        return Ok(());
+    }
+    stream::iter(stood_by)
+        .for_each_concurrent(PARALLEL, |dispatcher| async move {
+            let told = tokio::time::timeout(LEAVE, context.engine.leave(&dispatcher, server)).await;
+            // A run that was not told finds out at its next check.
+            if !matches!(told, Ok(Ok(()))) {
+                tracing::debug!(%dispatcher, "Could not tell a dispatcher that this server leaves");
+            }
+        })
+        .await;
+    Ok(())
 }

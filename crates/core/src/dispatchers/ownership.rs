@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::assembly::DispatchersContext;
+use super::assembly::{DispatchersContext, hand_over_all};
 use super::{DispatcherId, Epoch, Tenure};
 use crate::columns::Span;
 use crate::db::{self, Read as _, column, statement};
@@ -144,6 +144,8 @@ impl Ownership {
 pub(super) struct Keep {
     pub(super) context: DispatchersContext,
     pub(super) renewed_at: Option<Instant>,
+    /// Everything was handed over, because somebody wishes that this server takes no work.
+    pub(super) gave_up: bool,
 }
 
 /// What there is to do.
@@ -179,6 +181,15 @@ impl Pass for Keep {
             // A server that lapsed comes back under a new id; what it owned under the old one is not its own any more.
             return Ok(Next::After(SHORTEST_WAIT));
         };
+        if context.presence.is_draining() {
+            // Once is enough: it takes none until it is wished otherwise.
+            if !std::mem::replace(&mut self.gave_up, true) {
+                hand_over_all(context, "its server takes no more work").await;
+                context.metrics.dispatchers.active(0);
+            }
+            return Ok(Next::After(LONGEST_WAIT));
+        }
+        self.gave_up = false;
         let lease = context.settings.lease;
         if self.renewed_at.is_none_or(|at| at.elapsed() >= lease / 4) {
             self.renew(server).await?;

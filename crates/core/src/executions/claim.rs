@@ -104,7 +104,7 @@ impl Claimer {
         let Some(holder) = self.context.presence.holder() else {
             return Ok(Claimed::nothing(Duration::from_millis(50)));
         };
-        if !self.context.contact.breaker.is_closed() {
+        if !self.context.contact.breaker.is_closed() || self.context.presence.is_draining() {
             return Ok(Claimed::nothing(poll));
         }
         self.lost.give_back(&self.context).await?;

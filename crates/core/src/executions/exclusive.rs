@@ -200,7 +200,7 @@ impl Pass for Turns {
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         let poll = self.context.settings.poll_interval;
         // A server that could start nothing leaves the turn to one that can.
-        if self.context.presence.holder().is_none() || !self.context.contact.breaker.is_closed() {
+        if self.context.presence.taker().is_none() || !self.context.contact.breaker.is_closed() {
             return Ok(Next::After(poll));
         }
         let Some(lock) = self.lock.take().await? else {

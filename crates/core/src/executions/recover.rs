@@ -4,6 +4,7 @@
 //! the loss is counted; an item that was lost too often is put aside, because it may be what kills the servers. The
 //! engine does not answer: the claim is kept, with its slot, until it does.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::busy::Tries;
@@ -183,6 +184,7 @@ impl Recover {
                 return Ok(());
             }
         };
+        self.put_down(me, &orphans).await?;
         let (mut running, mut ends, mut lost) = (Vec::new(), Vec::new(), Vec::new());
         for (orphan, state) in orphans.into_iter().zip(states) {
             match state {
@@ -206,6 +208,20 @@ impl Recover {
         context.metrics.recovered(count);
         tracing::info!(items = count, requeued, "Recovered {count} stale queue items");
         context.bells.queue.ring();
+        Ok(())
+    }
+
+    /// What becomes of a server's is on its record.
+    async fn put_down(&self, me: ServerId, orphans: &[Orphan]) -> Result<(), db::Error> {
+        let mut lost: BTreeMap<ServerId, i64> = BTreeMap::new();
+        for orphan in orphans {
+            *lost.entry(orphan.lost_by).or_default() += 1;
+        }
+        let query = sqlx::query(statement!("servers/recovered"))
+            .bind(lost.keys().copied().collect::<Vec<_>>())
+            .bind(lost.values().copied().collect::<Vec<_>>())
+            .bind(me);
+        query.run(&self.context.database).await?;
         Ok(())
     }
 

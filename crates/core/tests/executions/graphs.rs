@@ -150,3 +150,86 @@ async fn a_long_chain_is_accepted_in_reasonable_time() {
     assert!(answer.is_ok(), "{answer:?} after {took:?}");
     assert!(took < Duration::from_secs(2), "took {took:?}");
 }
+
+/// A server that is there, with this engine; nothing runs behind it.
+async fn a_server_with(testbed: &Testbed, engine: &str) {
+    let row = format!(
+        "insert into stationmaster_internal.servers (id, name, version, engine, engine_up, claiming, lease_until)
+         values (stationmaster.new_id(), '{engine}', '0', '{engine}', true, true, now() + interval '1 hour')"
+    );
+    testbed.run(&row).await;
+}
+
+#[tokio::test]
+async fn nodes_that_the_only_engine_cannot_run_are_refused_by_the_program_and_by_sql_alike() {
+    let testbed = Testbed::new().await;
+    let (_, definition) = testbed.tenant(1, crate::common::NOOP).await;
+    let by_program = async |graph: &str| {
+        catalogue::add_version(&testbed.database, definition, graph)
+            .await
+            .err()
+            .map(|error| error.to_string())
+    };
+    let by_sql = async |graph: &str| {
+        let query = "insert into stationmaster.workflow_definition_versions (workflow_definition_id, workflow) values ($1, $2::jsonb)";
+        let insert = sqlx::query(query).bind(definition).bind(graph);
+        insert
+            .execute(testbed.pool())
+            .await
+            .err()
+            .map(|error| error.to_string())
+    };
+    let bad = [
+        r#"{"id": "a", "type": "htp"}"#,
+        r#"{"id": "a", "type": "Wait"}"#,
+        r#"{"id": "a", "type": "wait", "seconds": "5"}"#,
+        r#"{"id": "a", "type": "wait", "seconds": -1}"#,
+        r#"{"id": "a", "type": "wait", "seconds": 1e300}"#,
+        r#"{"id": "a", "type": "wait", "seconds": null}"#,
+        r#"{"id": "a", "type": "http"}"#,
+        r#"{"id": "a", "type": "http", "url": "shop.example"}"#,
+        r#"{"id": "a", "type": "http", "url": "https://shop.example", "method": 1}"#,
+        r#"{"id": "a", "type": "fail", "message": {}}"#,
+    ];
+    let good = [
+        r#"{"id": "a"}"#,
+        r#"{"id": "a", "type": "noop", "whatever": []}"#,
+        r#"{"id": "a", "type": "wait"}"#,
+        r#"{"id": "a", "type": "wait", "seconds": 0.5}"#,
+        r#"{"id": "a", "type": "http", "url": "HTTP://shop.example", "method": "get", "body": 1}"#,
+        r#"{"id": "a", "type": "fail"}"#,
+    ];
+    let graph = |node: &str| format!(r#"{{"nodes": [{{"id": "first"}}, {node}]}}"#);
+    // While there is no server nobody knows where it will run.
+    for node in bad {
+        assert_eq!(
+            (by_program(&graph(node)).await, by_sql(&graph(node)).await),
+            (None, None),
+            "{node}"
+        );
+    }
+    a_server_with(&testbed, "embedded").await;
+    for node in good {
+        assert_eq!(
+            (by_program(&graph(node)).await, by_sql(&graph(node)).await),
+            (None, None),
+            "{node}"
+        );
+    }
+    for node in bad {
+        for refused in [by_program(&graph(node)).await, by_sql(&graph(node)).await] {
+            assert!(
+                refused.as_ref().is_some_and(|words| words.contains("node \"a\"")),
+                "{node}: {refused:?}"
+            );
+        }
+    }
+    a_server_with(&testbed, "temporal").await;
+    for node in bad {
+        assert_eq!(
+            (by_program(&graph(node)).await, by_sql(&graph(node)).await),
+            (None, None),
+            "{node}"
+        );
+    }
+}

@@ -37,6 +37,7 @@ mod isolation;
 mod late_writes;
 mod limits;
 mod listing;
+mod minutes;
 mod names;
 mod one_owner;
 mod outage;

@@ -53,7 +53,8 @@ async fn items_of_a_paused_definition_are_parked_and_others_of_the_workspace_go_
         testbed.reaches(item, "COMPLETED").await;
     }
     assert_eq!(testbed.count("queue_pending").await, 50);
-    let waiting = inspect::waiting(&testbed.database, held[0]).await.unwrap();
+    let wait = inspect::waiting(&testbed.database, held[0]).await.unwrap();
+    let waiting = wait.and_then(|wait| wait.reasons.into_iter().next());
     assert_eq!(waiting, Some(Waiting::DefinitionPaused));
     testbed.pause_definition(paused, false).await;
     testbed.finishes(55).await;

@@ -2,7 +2,7 @@
 
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::common::Testbed;
+use crate::common::{NOOP, Testbed};
 
 /// Ten thousand workspaces, most of them full, fifty thousand waiting items, ten thousand executions under way, fifty thousand ended ones.
 const CROWD: &str = "
@@ -123,15 +123,14 @@ const HOT: &[Hot] = &[
     },
 ];
 
-/// The plan for any values, as a pooled connection ends up with.
-async fn generic_plan(connection: &mut PgConnection, hot: &Hot) -> String {
-    let values = hot.values.replace("NOBODY", NOBODY);
+/// The plan of a statement: for these values, or for any, by the session's `plan_cache_mode`.
+async fn plan_of(connection: &mut PgConnection, statement: &str, values: &str) -> String {
     let values = if values.is_empty() {
         String::new()
     } else {
         format!("({values})")
     };
-    sqlx::raw_sql(AssertSqlSafe(format!("prepare hot as {}", hot.statement)))
+    sqlx::raw_sql(AssertSqlSafe(format!("prepare hot as {statement}")))
         .execute(&mut *connection)
         .await
         .unwrap();
@@ -161,20 +160,125 @@ async fn the_hot_statements_use_the_indexes_that_their_headers_name() {
         .unwrap();
     let mut complaints = Vec::new();
     for hot in HOT {
-        let plan = generic_plan(&mut connection, hot).await;
+        let values = hot.values.replace("NOBODY", NOBODY);
+        // As a pooled connection ends up with.
+        let plan = plan_of(&mut connection, hot.statement, &values).await;
         for index in hot.indexes {
             if !plan.contains(index) {
                 complaints.push(format!("{} does not use {index}:\n{plan}", hot.name));
             }
         }
-        for table in LARGE {
-            if plan
-                .lines()
-                .any(|line| line.trim().contains(&format!("Seq Scan on {table}")))
-            {
-                complaints.push(format!("{} reads all of {table}:\n{plan}", hot.name));
-            }
-        }
+        complaints.extend(read_whole(hot.name, &plan, &LARGE));
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
+}
+
+/// A complaint for each of the tables that the plan reads from end to end.
+fn read_whole(name: &str, plan: &str, tables: &[&str]) -> Vec<String> {
+    let reads = |table: &&&str| plan.contains(&format!("Seq Scan on {table}"));
+    let complain = |table: &&str| format!("{name} reads all of {table}:\n{plan}");
+    tables.iter().filter(reads).map(complain).collect()
+}
+
+/// A bulk operation goes through thousands of pages. What a page costs must not grow with what there is.
+#[tokio::test]
+async fn a_page_of_a_bulk_operation_reads_no_table_from_end_to_end() {
+    const PAGE: i64 = 1_000;
+    let testbed = Testbed::new().await;
+    let (workspace, definition) = testbed.tenant(1, NOOP).await;
+    let fill = format!(
+        "insert into stationmaster.workflow_execution_queue (workspace_id, workflow_definition_id)
+         select '{workspace}', '{definition}' from generate_series(1, 30000);
+         insert into stationmaster_internal.executions_finished
+             (execution_id, item_id, workspace_id, workflow_definition_id, item_status, status, attempts, recoveries, finished_at, finished_by)
+         select id, id, workspace_id, workflow_definition_id, 'DISPATCHED', 'FAILED', 0, 0, now(), 'x' from stationmaster_internal.queue_items;
+         analyze stationmaster_internal.queue_items, stationmaster_internal.queue_pending, stationmaster_internal.executions_finished"
+    );
+    testbed.run(&fill).await;
+    let page = format!(
+        "select array(select id from stationmaster_internal.queue_items order by id limit {PAGE})::text"
+    );
+    let items: String = sqlx::query_scalar(AssertSqlSafe(page))
+        .fetch_one(testbed.pool())
+        .await
+        .unwrap();
+    let mut connection = testbed.connection().await;
+    sqlx::raw_sql("set plan_cache_mode = force_custom_plan")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let before = "null, null, null, null, now() + interval '1 hour'";
+    let statements = [
+        (
+            "operate/cancellable",
+            include_str!("../../sql/operate/cancellable.sql"),
+            format!("{before}, {NOBODY}, {PAGE}"),
+        ),
+        (
+            "operate/matching",
+            include_str!("../../sql/operate/matching.sql"),
+            format!("{before}, null, {NOBODY}, {PAGE}"),
+        ),
+        (
+            "operate/set_priorities",
+            include_str!("../../sql/operate/set_priorities.sql"),
+            format!("'{items}', 7, 'x'"),
+        ),
+        (
+            "operate/cancel_some",
+            include_str!("../../sql/operate/cancel_some.sql"),
+            format!("'{items}', 'x', 'x'"),
+        ),
+        (
+            "operate/retry",
+            include_str!("../../sql/operate/retry.sql"),
+            format!("'{items}', 'x'"),
+        ),
+    ];
+    let mut complaints = Vec::new();
+    for (name, statement, values) in statements {
+        let plan = plan_of(&mut connection, statement, &values).await;
+        let plan = plan.replace(&items, "…");
+        complaints.extend(read_whole(
+            name,
+            &plan,
+            &["queue_items", "queue_pending", "executions_finished"],
+        ));
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
+}
+
+/// Failures with the same trouble are one group, whatever ids, times, addresses and numbers they name.
+#[tokio::test]
+async fn what_differs_from_one_time_to_the_next_is_taken_out_of_a_message() {
+    let testbed = Testbed::new().await;
+    let messages = [
+        (
+            "Connection to 10.0.0.7:5432 refused after 1,234.5 ms",
+            "connection to # refused after # ms",
+        ),
+        (
+            "item 01a1e3c0-d745-abcd-aaaa-aacdffffaadf is gone",
+            "item # is gone",
+        ),
+        (
+            "request cdf7651916cd43dd8448eb211c80319c at 0x7ffde3",
+            "request # at #",
+        ),
+        ("late since 2026-11-16T09:48:51.743Z.", "late since #."),
+        (
+            "no row in result set (attempt 3)",
+            "no row in result set (attempt #)",
+        ),
+        ("bad face", "bad face"),
+    ];
+    for (message, folded) in messages {
+        let query = "select stationmaster_internal.fold_message($1)";
+        let got: String = sqlx::query_scalar(query)
+            .bind(message)
+            .fetch_one(testbed.pool())
+            .await
+            .unwrap();
+        assert_eq!(got, folded, "{message}");
+    }
 }

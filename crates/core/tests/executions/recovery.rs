@@ -307,7 +307,7 @@ async fn a_server_whose_lease_ran_out_comes_back_under_a_new_id() {
     eventually("it has a new id", async || server.id() != old).await;
     let item = testbed.enqueue(tenant).await;
     testbed.reaches(item, "COMPLETED").await;
-    let known = async || presence::list(&testbed.database).await.unwrap();
+    let known = async || presence::list(&testbed.database, false).await.unwrap();
     eventually("the old one is forgotten", async || {
         known().await.iter().all(|known| known.id != old)
     })

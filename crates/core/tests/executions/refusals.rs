@@ -71,7 +71,8 @@ async fn between_two_tries_the_item_waits_and_others_use_its_slot() {
     // So long that the second try never comes while the test lasts.
     let server = testbed.server(retrying_after(1_000_000_000)).await;
     testbed.reaches(item, "PENDING").await;
-    let waiting = inspect::waiting(&testbed.database, item).await.unwrap();
+    let wait = inspect::waiting(&testbed.database, item).await.unwrap();
+    let waiting = wait.and_then(|wait| wait.reasons.into_iter().next());
     assert!(
         matches!(&waiting, Some(Waiting::BackingOff { until: Some(_), error: Some(error) }) if error.contains("from-another-world")),
         "{waiting:?}"

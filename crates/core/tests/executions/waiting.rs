@@ -13,7 +13,27 @@ use uuid::Uuid;
 use crate::common::{NOOP, Testbed, UNKNOWN_TYPE, brisk, eventually, wait};
 
 async fn why(testbed: &Testbed, item: ItemId) -> Option<Waiting> {
-    inspect::waiting(&testbed.database, item).await.unwrap()
+    whole(testbed, item).await.first().cloned()
+}
+
+/// Everything that stands in its way. What a list tells of it is the first.
+async fn whole(testbed: &Testbed, item: ItemId) -> Vec<Waiting> {
+    let wait = inspect::waiting(&testbed.database, item).await.unwrap();
+    let reasons = wait.map(|wait| wait.reasons).unwrap_or_default();
+    if let Some(listed) = inspect::item(&testbed.database, item).await.unwrap() {
+        let word = |waiting| {
+            serde_json::to_value(waiting).unwrap()["reason"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        assert_eq!(
+            listed.waits_for.map(|listed| listed.to_string()),
+            reasons.first().map(word),
+            "{reasons:?}"
+        );
+    }
+    reasons
 }
 
 /// The row of a server that is alive; nothing runs behind it, so nothing is claimed.
@@ -80,7 +100,19 @@ async fn obstacles_are_told_in_the_order_in_which_they_stand_in_the_way() {
     let item = testbed.enqueue(tenant).await;
     testbed.pause(tenant.0, true).await;
     testbed.pause_definition(tenant, true).await;
-    assert_eq!(why(&testbed, item).await, Some(Waiting::WorkspacePaused));
+    let limit = Waiting::Limit {
+        limit: 0,
+        active: 0,
+        holders: Vec::new(),
+        position: 1,
+    };
+    let all = [
+        Waiting::WorkspacePaused,
+        Waiting::DefinitionPaused,
+        Waiting::NoServer,
+        limit.clone(),
+    ];
+    assert_eq!(whole(&testbed, item).await, all);
     testbed.pause(tenant.0, false).await;
     assert_eq!(why(&testbed, item).await, Some(Waiting::DefinitionPaused));
     testbed.pause_definition(tenant, false).await;
@@ -103,12 +135,6 @@ async fn obstacles_are_told_in_the_order_in_which_they_stand_in_the_way() {
         "{blind} cannot reach its engine"
     );
     server_row(&testbed, true, true).await;
-    let limit = Waiting::Limit {
-        limit: 0,
-        active: 0,
-        holders: Vec::new(),
-        position: 1,
-    };
     assert_eq!(why(&testbed, item).await, Some(limit));
     testbed.limit(tenant.0, 1).await;
     assert_eq!(why(&testbed, item).await, Some(Waiting::Queued { position: 1 }));
@@ -167,6 +193,23 @@ async fn at_the_limit_the_holders_and_the_position_are_told() {
         assert_eq!((limit, active, position), (2, 2, place));
         assert_eq!(told, holders);
     }
+    let wait = inspect::waiting(&testbed.database, items[4])
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        wait.reasons.last(),
+        Some(&Waiting::Queued { position: 3 }),
+        "others go first"
+    );
+    assert_eq!(wait.position, Some(3));
+    assert_eq!(wait.expected, None, "nothing has ended yet, so nothing is known");
+    let told: Vec<Uuid> = wait.holders.iter().map(|holder| holder.queue_item_id).collect();
+    assert_eq!(told, [items[0].0, items[1].0], "the longest first");
+    let holder = &wait.holders[0];
+    assert!(holder.workflow.is_some() && holder.server.is_some(), "{holder:?}");
+    assert!(holder.since <= Timestamp::now(), "{holder:?}");
+
     assert_eq!(why(&testbed, items[0]).await, None, "it does not wait");
     assert_eq!(why(&testbed, ItemId::new()).await, None);
     server.stop().await;
@@ -187,4 +230,47 @@ async fn a_server_whose_engine_is_away_says_so_in_its_row() {
     engine.feel(Mood::Willing);
     testbed.reaches(item, "RUNNING").await;
     server.stop().await;
+}
+
+/// Four ended, each after ten seconds with a slot; two slots.
+#[tokio::test]
+async fn a_start_is_expected_by_what_the_last_executions_took() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(2, NOOP).await;
+    let (workspace, definition) = tenant;
+    server_row(&testbed, true, true).await;
+    let items = testbed.enqueue_many(tenant, 5).await;
+    let expected = async |item| {
+        inspect::waiting(&testbed.database, item)
+            .await
+            .unwrap()
+            .unwrap()
+            .expected
+    };
+    let free = expected(items[1]).await.unwrap();
+    assert!(
+        free.at.duration_since(Timestamp::now()).abs() < SignedDuration::from_mins(1),
+        "{free:?}"
+    );
+    assert_eq!(expected(items[2]).await, None, "nothing has ended yet");
+    testbed
+        .run(&format!(
+            "insert into stationmaster_internal.executions_finished (execution_id, item_id, workspace_id, workflow_definition_id, item_status,
+                 status, attempts, recoveries, claimed_at, dispatched_at, finished_at, finished_by)
+             select id, id, '{workspace}', '{definition}', 'DISPATCHED', 'COMPLETED', 1, 0, now() - interval '1 hour 10 s', now() - interval '1 hour 9 s',
+                    now() - interval '1 hour', 'a test'
+             from (select stationmaster.new_id() as id from generate_series(1, 4)) ended"
+        ))
+        .await;
+    let begins = Timestamp::now();
+    let later = expected(items[4]).await.unwrap();
+    // Three more than there are slots, ten seconds each, two at once.
+    let wait = later.at.duration_since(begins).as_secs_f64();
+    assert!((15.0..60.0).contains(&wait), "{wait}: {later:?}");
+    assert!(
+        later.how.contains("10.0 s") && later.how.contains("last 4 executions"),
+        "{later:?}"
+    );
+    testbed.pause(workspace, true).await;
+    assert_eq!(expected(items[4]).await, None, "nobody knows when it is resumed");
 }

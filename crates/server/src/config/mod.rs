@@ -149,6 +149,8 @@ pub(crate) struct Http {
     pub(crate) event_retention: Duration,
     /// How long lines of the audit are kept.
     pub(crate) audit_retention: Duration,
+    /// How long what happened in each minute is kept.
+    pub(crate) history_retention: Duration,
     /// A change must say what it expects.
     pub(crate) require_if_match: bool,
     /// Metrics need a token.

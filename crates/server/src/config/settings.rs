@@ -175,6 +175,8 @@ pub(super) static SETTINGS: &[Setting] = &[
         "How long events are kept for listeners that come back"),
     setting("http.audit_retention", Some("400d"), Time(|c| &mut c.http.audit_retention),
         "How long lines of the audit are kept"),
+    setting("http.history_retention", Some("14d"), Time(|c| &mut c.http.history_retention),
+        "How long what happened in each minute is kept, for charts"),
     setting("http.require_if_match", Some("false"), Boolean(|c| &mut c.http.require_if_match),
         "Refuse PUT, PATCH and DELETE of what has a tag when they do not say what they expect (428)"),
     setting("http.protect_metrics", Some("false"), Boolean(|c| &mut c.http.protect_metrics),

@@ -34,6 +34,12 @@ fn judge_servers(servers: &[Server]) -> Vec<Finding> {
         let advice = "They are stopping, or their lane is switched off: see executions.enabled";
         findings.push(note("servers.claiming", "no server takes new work", advice));
     }
+    let draining = named(|server| server.draining);
+    if !draining.is_empty() {
+        let advice = "Somebody wished it; stationmaster servers resume NAME lets one take work again";
+        let seen = format!("{draining} takes no new work");
+        findings.push(note("servers.draining", seen, advice));
+    }
     let versions: BTreeSet<&str> = alive.iter().map(|server| server.version.as_str()).collect();
     if versions.len() > 1 {
         let versions: Vec<&str> = versions.into_iter().collect();
@@ -62,6 +68,12 @@ mod tests {
             started_at: now,
             seen_at: now,
             alive,
+            draining: false,
+            in_hand: 0,
+            left_at: None,
+            ended: None,
+            recovered: 0,
+            recovered_by: None,
         }
     }
 
@@ -83,5 +95,10 @@ mod tests {
             Severity::Note
         );
         assert_eq!(worst(&[server("a", true, false, "1")]), Severity::Problem);
+        let draining = Server {
+            draining: true,
+            ..server("a", true, true, "1")
+        };
+        assert_eq!(worst(&[draining, server("b", true, true, "1")]), Severity::Note);
     }
 }

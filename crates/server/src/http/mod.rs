@@ -47,6 +47,7 @@ mod failures;
 mod feed;
 mod guard;
 mod guests;
+mod history;
 mod idempotency;
 mod in_process;
 mod limits;
@@ -129,6 +130,7 @@ fn nouns() -> Routes {
         .merge(servers::routes())
         .merge(locks::routes())
         .merge(overview::routes())
+        .merge(history::routes())
         .merge(events::routes())
         .merge(tokens::routes())
         .merge(audit::routes())
@@ -177,6 +179,7 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
         database: parts.database,
         events: state.settings.event_retention,
         audit: state.settings.audit_retention,
+        history: state.settings.history_retention,
     };
     spawn(&tracker, &stop, Bell::default(), retention);
     spawn(&tracker, &stop, Bell::default(), Sweep(state.limits.clone()));

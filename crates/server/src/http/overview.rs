@@ -45,7 +45,7 @@ async fn show(
         failures: groups,
         workspaces: catalogue::workspaces(&database, None, WORKSPACES).await?,
         executions: browse::executions(&database, &newest).await?.rows,
-        servers: presence::list(&state.database).await?,
+        servers: presence::list(&state.database, false).await?,
         open: state.settings.open,
     }))
 }

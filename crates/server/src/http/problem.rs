@@ -5,6 +5,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use stationmaster_client::wire;
+use stationmaster_core::engine::embedded::nodes::{KNOWN, NodeProblem};
 use stationmaster_core::executions::operate;
 use stationmaster_core::task::chain;
 use stationmaster_core::{access, catalogue, db, locks, names};
@@ -154,6 +155,15 @@ impl Problem {
         let (field, detail) = (field.into(), detail.into());
         let words = format!("{field}: {detail}");
         Self::new(Kind::Invalid, words).with_errors(vec![wire::FieldError { field, detail }])
+    }
+
+    /// Several fields are wrong.
+    pub(super) fn fields(errors: Vec<wire::FieldError>) -> Self {
+        let words = errors
+            .iter()
+            .map(|error| format!("{}: {}", error.field, error.detail));
+        let words = words.collect::<Vec<_>>().join("; ");
+        Self::new(Kind::Invalid, words).with_errors(errors)
     }
 
     /// A field of a request, or of one of many: `at` is where they stand in the body, nothing when it is one. Without an
@@ -310,6 +320,25 @@ fn away(cause: String) -> Problem {
         .because(cause)
 }
 
+/// What is wrong with a node, and which type may have been meant.
+fn node(problem: &NodeProblem) -> wire::FieldError {
+    /// Less alike is another word.
+    const ALIKE: f64 = 0.5;
+    let alike = |known: &&str| {
+        let unknown = problem.unknown.as_deref().unwrap_or_default();
+        strsim::normalized_damerau_levenshtein(&unknown.to_lowercase(), known)
+    };
+    let best = KNOWN
+        .iter()
+        .max_by(|one, other| alike(one).total_cmp(&alike(other)));
+    let meant = best.filter(|known| problem.unknown.is_some() && alike(known) >= ALIKE);
+    let advice = meant.map(|known| format!("; did you mean {known:?}?"));
+    wire::FieldError {
+        field: format!("/workflow/nodes/{}/{}", problem.place, problem.field),
+        detail: format!("{}{}", problem.words, advice.unwrap_or_default()),
+    }
+}
+
 impl From<catalogue::Error> for Problem {
     fn from(error: catalogue::Error) -> Self {
         use catalogue::Error;
@@ -318,6 +347,7 @@ impl From<catalogue::Error> for Problem {
             Error::UnknownPlan(..) => Self::field("/plan", words),
             Error::UnknownVersion(..) => Self::field("/published_version", words),
             Error::Graph(_) => Self::field("/workflow", words),
+            Error::Nodes(problems) => Self::fields(problems.iter().map(node).collect()),
             Error::UnknownWorkspace(_) | Error::UnknownDefinition(_) => Self::not_found(words),
             Error::OtherWorkspace(_) => {
                 let advice = "a workflow never moves: make another one, with an id of its own";

@@ -83,9 +83,17 @@ async fn show(
         }
         _ => None,
     };
+    let wait = inspect::waiting(&database, ItemId(id)).await?;
+    let (reasons, position, holders, expected) = wait.map_or_else(Default::default, |wait| {
+        (wait.reasons, wait.position, wait.holders, wait.expected)
+    });
     Ok(Tagged(wire::QueueItemDetails {
-        waiting: inspect::waiting(&database, ItemId(id)).await?,
         item,
+        waiting: reasons.first().cloned(),
+        reasons,
+        position,
+        holders,
+        expected,
         obstacle,
     }))
 }

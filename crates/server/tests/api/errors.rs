@@ -300,3 +300,29 @@ async fn a_token_that_asks_too_much_is_told_when_to_come_back_and_others_are_not
     let (status, _) = answer(scene.ask(Method::GET, "/v1/plans", Some(&third))).await;
     assert_eq!(status, StatusCode::OK);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_cannot_run_are_refused_when_the_version_is_made_and_all_of_them_are_named() {
+    let scene = Scene::new().await;
+    let tenant = scene.tenant(0, ENDLESS).await;
+    let token = scene.token(Role::Admin, None).await;
+    let path = format!("/v1/workflows/{}/versions", tenant.workflow);
+    let nodes =
+        json!([{ "id": "a", "type": "htp" }, { "id": "b" }, { "id": "c", "type": "wait", "seconds": "5" }]);
+    let request = scene.ask(Method::POST, &path, Some(&token));
+    let (status, body) = answer(request.json(&json!({ "workflow": { "nodes": nodes } }))).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+    let fields: Vec<&str> = body["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| error["field"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        fields,
+        ["/workflow/nodes/0/type", "/workflow/nodes/2/seconds"],
+        "{body}"
+    );
+    let words = body["errors"][0]["detail"].as_str().unwrap();
+    assert!(words.ends_with("did you mean \"http\"?"), "{words}");
+}

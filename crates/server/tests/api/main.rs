@@ -10,6 +10,7 @@ mod errors;
 mod events;
 mod failures;
 mod fuzz;
+mod history;
 mod lane_walls;
 mod lists;
 mod matrix;

@@ -85,9 +85,13 @@ fn who_holds_the_slots_is_told_and_a_completion_frees_them() {
     eventually("the second item waits for a slot", || waiting() == at_the_limit);
     let shown = database.done(&["queue", "show", &second]);
     assert!(
-        shown.contains("1 of 1 slots are in use") && shown.contains(&holder),
+        shown.contains("1 of 1 slots are in use")
+            && shown.contains(&format!("execution {holder} of "))
+            && shown.contains(", on a-test"),
         "{shown}"
     );
+    let listed = database.json(&["queue", "list", "--status", "pending"]);
+    assert_eq!(listed[0]["waits_for"], "limit", "{listed}");
     let servers = database.json(&["servers", "list"]);
     assert_eq!(
         (&servers[0]["name"], &servers[0]["alive"]),

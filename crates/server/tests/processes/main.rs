@@ -30,6 +30,7 @@ mod pooler;
 mod postgres;
 mod reconciler;
 mod refusals;
+mod servers;
 mod shutdown;
 mod silence;
 mod storm;

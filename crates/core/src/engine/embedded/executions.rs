@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::NAME;
-use super::run::{KNOWN, Progress, Run, run_at_once};
+use super::nodes::{KNOWN, unknown};
+use super::run::{Progress, Run, run_at_once};
 use crate::db::Database;
 use crate::engine::{Close, Engine, OpenRun, Page, Reach, RunState, StartOutcome, StartRequest, Told};
 use crate::id::{ExecutionId, ServerId, Token};
@@ -78,12 +79,7 @@ impl EmbeddedEngine {
             .find(|node| !KNOWN.contains(&node.kind.as_str()))
         {
             return StartOutcome::Refused {
-                message: format!(
-                    "the embedded engine does not run nodes of type {:?} (node {:?}); it runs {}. Other types need the engine temporal",
-                    node.kind,
-                    node.id,
-                    KNOWN.join(", ")
-                ),
+                message: format!("{} (node {:?})", unknown(&node.kind), node.id),
             };
         }
         if let Some(close) = run_at_once(request) {

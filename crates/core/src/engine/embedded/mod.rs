@@ -5,6 +5,7 @@
 
 mod dispatchers;
 mod executions;
+pub mod nodes;
 mod run;
 
 pub use dispatchers::EmbeddedDispatchers;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::executions::Inner;
+use super::nodes::LONGEST_WAIT;
 use crate::db::{self, Database, Read as _, statement};
 use crate::engine::{Close, CloseStatus, StartRequest};
 use crate::graph::Node;
@@ -20,12 +21,8 @@ use crate::id::{ExecutionId, ServerId};
 use crate::wake::NamedBy;
 use crate::wake::guard::Forbidden;
 
-/// The node types that run here; others need Temporal.
-pub(super) const KNOWN: [&str; 4] = ["noop", "wait", "http", "fail"];
 /// Shorter waits are not worth a write: after a crash they are waited again.
 const REMEMBER_WAITS: Duration = Duration::from_secs(5);
-/// A hundred years. What is longer cannot be told by every clock on the way, and nobody means it.
-const LONGEST_WAIT: f64 = 3_155_760_000.0;
 /// The longest that a call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 

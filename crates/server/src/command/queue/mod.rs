@@ -143,6 +143,7 @@ impl Described for QueueItem {
             item.outcome
                 .map_or_else(|| maybe(None::<&str>), |outcome| status(&word(&outcome)))
         }),
+        in_table(column("WAITS FOR", |item| maybe(item.waits_for))),
         named("WORKSPACE", |item| (item.workspace.as_deref(), item.workspace_id)),
         named("WORKFLOW", |item| {
             (item.workflow.as_deref(), item.workflow_definition_id)

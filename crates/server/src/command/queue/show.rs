@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
-    ItemStatus, Noun, Obstacle, QueueItem, QueueQuery, Reference, Step, Waiting,
+    ExpectedStart, ItemStatus, Noun, Obstacle, QueueItem, QueueQuery, Reference, SlotHolder, Step, Waiting,
 };
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use super::super::Context;
 use super::super::inspection::history;
 use super::super::names::{self, reference};
 use crate::failure::{Kind, Refusal};
-use crate::output::{cell, details, fields, moment};
+use crate::output::{age, cell, details, fields, moment};
 
 /// Which item.
 #[derive(Debug, Args)]
@@ -56,6 +56,12 @@ struct Shown {
     item: QueueItem,
     /// Why it waits; null when it does not.
     waiting: Option<Waiting>,
+    /// Everything that stands in its way.
+    reasons: Vec<Waiting>,
+    position: Option<i64>,
+    holders: Vec<SlotHolder>,
+    /// When it is expected to start; null where that cannot be told.
+    expected: Option<ExpectedStart>,
     /// What keeps its run from going on; null when nothing does that is known.
     obstacle: Option<Obstacle>,
     history: Vec<Step>,
@@ -66,6 +72,10 @@ pub(super) async fn run(id: Uuid, client: &Client, context: &Context) -> Result<
     let shown = Shown {
         item: details.item,
         waiting: details.waiting,
+        reasons: details.reasons,
+        position: details.position,
+        holders: details.holders,
+        expected: details.expected,
         obstacle: details.obstacle,
         history: client.queue_history(id).await?.items,
     };
@@ -73,26 +83,48 @@ pub(super) async fn run(id: Uuid, client: &Client, context: &Context) -> Result<
 }
 
 fn for_people(shown: &Shown) -> String {
-    let Shown {
-        item,
-        waiting,
-        obstacle,
-        history: steps,
-    } = shown;
-    let mut rows = details(item);
-    if let Some(waiting) = waiting {
-        let why = [
-            Some(("WAITS", cell(reason(waiting, item)))),
-            position(waiting).map(|position| ("POSITION", cell(position))),
-            holders(waiting).map(|holders| ("SLOTS HELD BY", cell(holders))),
-        ];
-        // Below the status.
-        rows.splice(2..2, why.into_iter().flatten());
-    }
-    if let Some(obstacle) = obstacle {
+    let mut rows = details(&shown.item);
+    // Below the status.
+    let why = why(shown).into_iter();
+    rows.splice(2..2, why.map(|(name, words)| (name, cell(words))));
+    if let Some(obstacle) = &shown.obstacle {
         rows.insert(2, ("OBSTACLE", cell(obstacle)));
     }
-    format!("{}\n\n{}", fields(rows), history(steps))
+    format!("{}\n\n{}", fields(rows), history(&shown.history))
+}
+
+/// What stands in its way, its place, who is before it, and until when.
+fn why(shown: &Shown) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    for waiting in &shown.reasons {
+        let word = if rows.is_empty() { "WAITS" } else { "ALSO" };
+        rows.push((word, reason(waiting, &shown.item)));
+    }
+    rows.extend(shown.position.map(|place| ("POSITION", position(place))));
+    for holder in &shown.holders {
+        let word = if holder == &shown.holders[0] {
+            "SLOTS HELD BY"
+        } else {
+            ""
+        };
+        rows.push((word, told(holder)));
+    }
+    if let Some(expected) = &shown.expected {
+        let words = format!("about {} ({})", moment(expected.at), expected.how);
+        rows.push(("STARTS", words));
+    }
+    rows
+}
+
+/// Who has a slot, and since when.
+fn told(holder: &SlotHolder) -> String {
+    let workflow = name(holder.workflow.as_ref(), holder.workflow_definition_id);
+    let server = name(holder.server.as_ref(), holder.server_id);
+    let age = age(holder.since);
+    format!(
+        "execution {} of {workflow} for {age}, on {server}",
+        holder.execution_id
+    )
 }
 
 /// Why it waits, and what could be done about it.
@@ -124,10 +156,30 @@ fn reason(waiting: &Waiting, item: &QueueItem) -> String {
         }
         Waiting::NoServer => "no server takes work: stationmaster serve starts one".to_owned(),
         Waiting::EngineDown => "the engine is away; servers go on as soon as it is back".to_owned(),
-        Waiting::Limit { limit, active, .. } => {
-            format!("the workspace is at its limit: {active} of {limit} slots are in use")
+        Waiting::Limit { limit, active, .. } => full(*limit, *active),
+        Waiting::Queued { position: 1 } => "nothing is in its way: it is about to be claimed".to_owned(),
+        Waiting::Queued { position: 2 } => "1 other of its workspace goes first".to_owned(),
+        Waiting::Queued { position } if *position > 10_000 => {
+            "more than 10000 others of its workspace go first".to_owned()
         }
-        Waiting::Queued { .. } => "nothing is in its way: it is about to be claimed".to_owned(),
+        Waiting::Queued { position } => format!("{} others of its workspace go first", position - 1),
+    }
+}
+
+/// A limit may have been lowered below what runs.
+fn full(limit: i32, active: i32) -> String {
+    match (limit, active) {
+        (0, 0) => "the workspace's limit is 0: nothing starts until it is raised".to_owned(),
+        (0, _) => {
+            format!(
+                "the workspace's limit is 0: nothing starts until it is raised; {active} that began before still runs"
+            )
+        }
+        _ if active > limit => format!(
+            "the workspace is over its limit of {limit}, which was lowered while {active} ran: {} must end first",
+            active - limit + 1
+        ),
+        _ => format!("the workspace is at its limit: {active} of {limit} slots are in use"),
     }
 }
 
@@ -136,29 +188,13 @@ fn name(name: Option<&String>, id: Uuid) -> String {
     name.map_or_else(|| id.to_string(), String::clone)
 }
 
-fn position(waiting: &Waiting) -> Option<String> {
-    let (Waiting::Limit { position, .. } | Waiting::Queued { position }) = waiting else {
-        return None;
-    };
+fn position(place: i64) -> String {
     // The core stops counting there.
-    Some(if *position > 10_000 {
+    if place > 10_000 {
         "after 10000 others".to_owned()
     } else {
-        position.to_string()
-    })
-}
-
-fn holders(waiting: &Waiting) -> Option<String> {
-    let Waiting::Limit { holders, .. } = waiting else {
-        return None;
-    };
-    Some(
-        holders
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(", "),
-    )
+        place.to_string()
+    }
 }
 
 #[cfg(test)]
@@ -167,11 +203,27 @@ mod tests {
 
     #[test]
     fn a_place_far_behind_is_not_told_more_exactly_than_it_is_known() {
-        assert_eq!(position(&Waiting::Queued { position: 3 }).as_deref(), Some("3"));
+        assert_eq!(position(3), "3");
+        assert_eq!(position(10_001), "after 10000 others");
+    }
+
+    #[test]
+    fn a_limit_is_told_as_people_count() {
         assert_eq!(
-            position(&Waiting::Queued { position: 10_001 }).as_deref(),
-            Some("after 10000 others")
+            full(5, 5),
+            "the workspace is at its limit: 5 of 5 slots are in use"
         );
-        assert_eq!(position(&Waiting::NoServer), None);
+        assert_eq!(
+            full(0, 0),
+            "the workspace's limit is 0: nothing starts until it is raised"
+        );
+        assert_eq!(
+            full(1, 3),
+            "the workspace is over its limit of 1, which was lowered while 3 ran: 3 must end first"
+        );
+        assert_eq!(
+            full(0, 1),
+            "the workspace's limit is 0: nothing starts until it is raised; 1 that began before still runs"
+        );
     }
 }
