@@ -229,7 +229,19 @@ const EXAMPLES: &[Examples] = &[
         "audit list",
         &["audit list --workspace shop --action workspace.change"],
     ),
-    ("servers list", &["servers list --sort started"]),
+    (
+        "servers list",
+        &["servers list --sort started", "servers list --all"],
+    ),
+    ("servers show", &["servers show station-1"]),
+    (
+        "servers drain",
+        &[
+            "servers drain station-1 --dry-run",
+            "servers drain station-1 --exit --yes",
+        ],
+    ),
+    ("servers resume", &["servers resume station-1"]),
     ("engine show", &["engine show"]),
     ("engine change", &["engine change --dry-run"]),
     (

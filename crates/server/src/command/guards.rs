@@ -122,6 +122,14 @@ const VERBS: &[(&str, Weight)] = &[
     ("tokens revoke", Asks("the token: it opens no door any more")),
     ("audit list", Looks),
     ("servers list", Looks),
+    ("servers show", Looks),
+    (
+        "servers drain",
+        Asks(
+            "with `--exit`: the process, which does not come back by itself; else `servers resume` takes it back, without a question",
+        ),
+    ),
+    ("servers resume", Changes("`servers drain`")),
     ("engine show", Looks),
     (
         "engine change",
