@@ -57,6 +57,20 @@ async fn a_claim_that_finds_nothing_is_no_batch() {
 }
 
 #[tokio::test]
+async fn a_claim_that_takes_the_last_slots_and_leaves_nothing_is_not_counted_as_at_capacity() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(2, &crate::common::wait(600.0)).await;
+    testbed.enqueue_many(tenant, 2).await;
+    let server = testbed.server(brisk()).await;
+    eventually("both are dispatched", async || {
+        server.metric("queue_items_dispatched_total") == 2
+    })
+    .await;
+    assert_eq!(server.metric("queue_items_at_capacity_total"), 0);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_claim_that_leaves_a_full_workspace_with_more_to_do_is_counted() {
     let testbed = Testbed::new().await;
     let tenant = testbed.tenant(2, &crate::common::wait(600.0)).await;

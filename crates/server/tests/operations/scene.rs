@@ -131,7 +131,7 @@ impl Scene {
     pub(crate) async fn use_locks(&self) {
         let wish = json!({ "at_most": 60.0 }).to_string();
         let (status, _, held) = request(&self.address, "POST", "/v1/locks/nightly", &wish, &[]).await;
-        assert_eq!(status, 200, "{held}");
+        assert_eq!(status, 201, "{held}");
         let (status, _, body) = request(&self.address, "POST", "/v1/locks/nightly", &wish, &[]).await;
         assert_eq!(status, 409, "{body}");
         let token = serde_json::from_str::<Value>(&held).unwrap()["token"].clone();
