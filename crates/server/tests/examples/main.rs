@@ -41,20 +41,28 @@ pub(crate) const JAVA: Language = Language {
     programs: &["java", "javac", "mvn"],
 };
 
+impl Language {
+    /// Those of its programs that are not on this machine.
+    fn missing(self) -> Vec<&'static str> {
+        let absent = |program: &&str| !is_in_path(program);
+        self.programs.iter().copied().filter(absent).collect()
+    }
+}
+
 /// Those of these languages that can be run here. What cannot is told past the frame of the tests, which keeps what passing tests say.
 pub(crate) fn present(of: &str, languages: &[Language]) -> Vec<Language> {
     let (here, absent): (Vec<Language>, Vec<Language>) = languages
         .iter()
-        .partition(|language| language.programs.iter().all(|program| is_in_path(program)));
+        .partition(|language| language.missing().is_empty());
     for language in &absent {
+        let missing = language.missing().join(", ");
         say(&format!(
-            "LEFT OUT: {} of {of}, because not all of {} are on this machine",
-            language.name,
-            language.programs.join(", ")
+            "LEFT OUT: {} of {of:?}; not on this machine: {missing}",
+            language.name
         ));
     }
     say(&format!(
-        "{of}: {} of {} languages are here",
+        "{of:?}: {} of {} languages are here",
         here.len(),
         languages.len()
     ));
