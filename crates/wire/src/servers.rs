@@ -20,6 +20,10 @@ words! {
 }
 
 /// A server.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "a row of answers, each to a question of its own"
+)]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "rows", derive(sqlx::FromRow))]

@@ -135,14 +135,15 @@ impl Facts {
         let full = self.active >= self.max_concurrent;
         let in_line = self.stage != Stage::Later;
         let (until, position) = (self.run_at, self.position);
+        let own = match self.waits_for {
+            Some(WaitsFor::Schedule) => Waiting::Scheduled { until },
+            _ => Waiting::BackingOff {
+                until,
+                error: self.last_error,
+            },
+        };
         let obstacles = [
-            (!in_line).then(|| match self.waits_for {
-                Some(WaitsFor::Schedule) => Waiting::Scheduled { until },
-                _ => Waiting::BackingOff {
-                    until,
-                    error: self.last_error,
-                },
-            }),
+            Some(own).filter(|_| !in_line),
             self.workspace_paused.then_some(Waiting::WorkspacePaused),
             self.definition_paused.then_some(Waiting::DefinitionPaused),
             (self.servers == 0).then_some(Waiting::NoServer),
@@ -175,9 +176,10 @@ impl Facts {
         let ahead = if in_line { self.position } else { 1 };
         let free = i64::from(self.max_concurrent - self.active);
         if ahead <= free {
-            let how = match in_line {
-                true => "a slot is free for it",
-                false => "its own time; a slot is free now",
+            let how = if in_line {
+                "a slot is free for it"
+            } else {
+                "its own time; a slot is free now"
             };
             return Some(ExpectedStart {
                 at: begins,

@@ -43,20 +43,17 @@ fn problem(node: &Node) -> Option<NodeProblem> {
     };
     let unread = |field| node.setting(field).is_some() && node.text(field).is_none();
     match node.kind.as_str() {
-        "noop" => None,
         "wait" if node.setting("seconds").is_some() => match node.number("seconds") {
             Some(seconds) if (0.0..=LONGEST_WAIT).contains(&seconds) => None,
             _ => wrong("seconds", "a number of seconds, from 0 to a hundred years"),
         },
-        "wait" => None,
         "http" if node.text("url").is_none_or(|url| !is_url(&url)) => wrong(
             "url",
             "an http node needs a url that begins with http:// or https://",
         ),
         "http" if unread("method") => wrong("method", "a method of HTTP, such as GET"),
-        "http" => None,
         "fail" if unread("message") => wrong("message", "the words with which it fails, a string"),
-        "fail" => None,
+        known if KNOWN.contains(&known) => None,
         other => Some(NodeProblem {
             unknown: Some(other.to_owned()),
             ..wrong("type", &unknown(other))?
