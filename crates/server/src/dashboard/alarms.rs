@@ -1,5 +1,10 @@
 //! Alarms: when all of them fire next, how each stands, what came of its occurrences, and setting one with a look at its fires.
 
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "what is drawn or told to people needs no more digits"
+)]
+
 use axum::extract::Path;
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};

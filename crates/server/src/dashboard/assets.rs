@@ -34,11 +34,9 @@ const ASSETS: [Asset; 3] = [
 /// Each under its name with a hash in front.
 static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let name = |asset: &Asset| {
-        let hash: String = Sha256::digest(asset.text)
-            .iter()
-            .take(6)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hash = Sha256::digest(asset.text);
+        let hash = u64::from_be_bytes(std::array::from_fn(|at| hash[at]));
+        let hash = format!("{hash:016x}");
         format!("{hash}-{}", asset.name)
     };
     ASSETS.iter().map(name).collect()

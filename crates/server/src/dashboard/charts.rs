@@ -1,5 +1,10 @@
 //! Pictures of numbers over time, as SVG that the style sheet colours. Each says in words what it shows, for whoever does not see it.
 
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "what is drawn or told to people needs no more digits"
+)]
+
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -70,7 +75,7 @@ pub(super) fn bars(title: &str, unit: &str, times: &[Timestamp], layers: &[Serie
         (step * (at as f64), parts, told)
     });
     html! {
-        (figure_of(title, unit, top, times, layers, &sums, html! {
+        (figure_of(title, unit, top, times, layers, &sums, &html! {
             @for (x, parts, told) in bars {
                 g {
                     title { (told) }
@@ -119,7 +124,7 @@ pub(super) fn lines(title: &str, unit: &str, times: &[Timestamp], series: &[Seri
         times,
         series,
         &last,
-        html! {
+        &html! {
             @for line in series { path.line.(line.class) d=(path(line)) {} }
         },
     )
@@ -132,7 +137,7 @@ fn figure_of(
     times: &[Timestamp],
     series: &[Series],
     told: &[f64],
-    inside: Markup,
+    inside: &Markup,
 ) -> Markup {
     let (most, now) = (
         told.iter().copied().fold(0.0, f64::max),

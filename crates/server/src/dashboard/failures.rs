@@ -57,7 +57,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
             Filter::Text("search", "In the message"),
         ]))
         section #groups data-live {
-            p.quiet { (many(total, "failure")) " in " (many(page.items.len() as i64, "group")) @if page.next_cursor.is_some() { ", and more" } }
+            p.quiet { (many(total, "failure")) " in " (many(page.items.len(), "group")) @if page.next_cursor.is_some() { ", and more" } }
             @if page.items.is_empty() { (nothing("Nothing failed that nobody has looked at.")) }
             @else { (groups(&page.items)) }
             (pager("/failures", &fields, &KEPT, page.next_cursor.as_deref()))

@@ -108,6 +108,7 @@ const fn place(path: &'static str, word: &'static str, key: char) -> Place {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a table is made of it")]
 const fn kept(place: Place, role: Role, all: bool) -> Place {
     Place { role, all, ..place }
 }

@@ -1,5 +1,10 @@
 //! What happened over time, as charts: of everything, of a workspace, of a workflow.
 
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "what is drawn or told to people needs no more digits"
+)]
+
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 use stationmaster_client::wire::{HistoryChart, HistoryPoint, HistoryQuery, Reference};
@@ -9,12 +14,13 @@ use super::fields::{Fields, address};
 use super::frame::Trouble;
 use super::session::Visitor;
 
-/// How far back, as the address says it, in words, and in hours.
-const RANGES: [(&str, &str, i64); 4] = [
-    ("1h", "1 h", 1),
-    ("6h", "6 h", 6),
-    ("24h", "24 h", 24),
-    ("7d", "7 d", 7 * 24),
+/// How far back, as the address says it, in words, and in minutes.
+const RANGES: [(&str, &str, i64); 5] = [
+    ("15m", "15 min", 15),
+    ("1h", "1 h", 60),
+    ("6h", "6 h", 360),
+    ("24h", "24 h", 24 * 60),
+    ("7d", "7 d", 7 * 24 * 60),
 ];
 
 /// What is drawn.
@@ -30,14 +36,14 @@ pub(super) struct Drawn<'a> {
 /// The charts of a page, over the time that its address asks for.
 pub(super) async fn draw(visitor: &Visitor, fields: &Fields, drawn: Drawn<'_>) -> Result<Markup, Trouble> {
     let asked = fields.get("since").unwrap_or("1h");
-    let (range, _, hours) = RANGES
+    let (range, _, minutes) = RANGES
         .iter()
         .find(|(range, ..)| *range == asked)
-        .unwrap_or(&RANGES[0]);
+        .unwrap_or(&RANGES[1]);
     // Whole minutes, so that a page that is asked for again asks for the same.
     let to = Timestamp::from_second(Timestamp::now().as_second() / 60 * 60).unwrap_or_default();
     let query = HistoryQuery {
-        from: to.checked_sub(SignedDuration::from_hours(*hours)).ok(),
+        from: to.checked_sub(SignedDuration::from_mins(*minutes)).ok(),
         to: Some(to),
         workspace: drawn.workspace.clone(),
         workflow: drawn.workflow.clone(),

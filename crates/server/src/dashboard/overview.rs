@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 use stationmaster_client::wire::{
-    Alarm, AlarmQuery, AlarmStatus, FailureKind, Overview, OverviewQuery, Server, Workspace,
+    Alarm, AlarmQuery, AlarmStatus, FailureKind, Overview, OverviewQuery, Server, ServerEnd, Workspace,
 };
 
 use super::Answer;
@@ -129,12 +129,12 @@ fn needs(overview: &Overview, alarms: &[Alarm], not_ready: Option<&str>) -> Mark
             @if let Some(words) = not_ready { (need("bad", "/health", "This server is not ready", html! { (words) })) }
             @if !numbers.engine_up && numbers.servers > 0 { (need("bad", "/servers", "An engine does not answer", html! { "claims are held back until it does" })) }
             @for server in &lost { (need("bad", "/servers", &format!("Server {} is lost", server.name), html! { "last heard of " (time(server.seen_at)) })) }
-            @if idle > 0 { (need("warn", "/servers", &format!("{} take no new work", many(idle as i64, "server")), html! { "they finish what they have" })) }
+            @if idle > 0 { (need("warn", "/servers", &format!("{} take no new work", many(idle, "server")), html! { "they finish what they have" })) }
             @for group in groups.iter().take(6) {
                 (need("bad", &format!("/failures/{}", group.id), &format!("{} × {}", counted(group.count, 10_000), first_line(&group.message)),
                     html! { (group.kind) " · " (group.workspace.as_deref().unwrap_or("no workspace")) @if let Some(workflow) = &group.workflow { " · " (workflow) } " · last " (time(group.last_at)) }))
             }
-            @if groups.len() > 6 { (need("bad", "/failures", &many((groups.len() - 6) as i64, "more group of failures").replace("group of failuress", "groups of failures"), html! {})) }
+            @if groups.len() > 6 { (need("bad", "/failures", &many(groups.len() - 6, "more group of failures").replace("group of failuress", "groups of failures"), html! {})) }
             @if dead > 0 { (need("warn", "/signals?status=DEAD", &many(dead, "dead letter"), html! { "signals that could not be routed" })) }
             @for alarm in late.iter().take(3) { (need("bad", &format!("/alarms/{}", alarm.id), &format!("Alarm {} is late", called(alarm)), html! { "due " (maybe(alarm.next_fire_at)) })) }
             @for alarm in failing.iter().take(3) { (need("warn", &format!("/alarms/{}", alarm.id), &format!("Alarm {} fails", called(alarm)), html! { (many(alarm.failed_in_a_row, "occurrence")) " in a row" @if let Some(error) = &alarm.last_error { ": " (first_line(error)) } })) }
@@ -142,13 +142,14 @@ fn needs(overview: &Overview, alarms: &[Alarm], not_ready: Option<&str>) -> Mark
             @for workspace in paused.iter().take(3) { (need("warn", &format!("/workspaces/{}", segment(&workspace.name)), &format!("{} is paused", workspace.name), html! { (counted(workspace.ready, 10_000)) " wait" })) }
             @if quiet { li.good { span.lamp.good { "All in order" } span.quiet { (many(numbers.servers, "server")) " at work, nothing failed that nobody has looked at" } } }
             @if !full.is_empty() {
-                (need("busy", "/workspaces?full=yes", &format!("{} full", many(full.len() as i64, "workspace")),
+                (need("busy", "/workspaces?full=yes", &format!("{} full", many(full.len(), "workspace")),
                     html! { @for (at, workspace) in full.iter().take(4).enumerate() { @if at > 0 { ", " } (workspace.name) " (" (workspace.active) " of " (workspace.limit) ", " (counted(workspace.ready, 10_000)) " wait)" } }))
             }
         }
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is made for this")]
 fn need(class: &str, to: &str, words: &str, more: Markup) -> Markup {
     html! { li.(class) { a href=(to) { (lamp(class, words)) } span.quiet { (more) } } }
 }
@@ -275,6 +276,13 @@ fn newest(overview: &Overview) -> Markup {
 
 /// How a server stands, in a lamp.
 pub(super) fn server_lamp(server: &Server) -> Markup {
+    if let Some(end) = server.ended {
+        let class = if end == ServerEnd::Lost { "bad" } else { "off" };
+        return lamp(class, end.as_str());
+    }
+    if server.alive && server.draining {
+        return lamp("wait", "draining");
+    }
     match (server.alive, server.engine_up, server.claiming) {
         (false, ..) => lamp("bad", "lost"),
         (_, false, _) => lamp("bad", "engine away"),

@@ -1,5 +1,10 @@
 //! Pieces that pages are made of.
 
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "what is drawn or told to people needs no more digits"
+)]
+
 use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::value::RawValue;
@@ -207,9 +212,9 @@ pub(super) fn counted(count: i64, bound: i64) -> String {
 }
 
 /// How many of something.
-pub(super) fn many(count: impl Into<i128>, noun: &str) -> String {
-    let count = count.into();
-    let end = if count == 1 { "" } else { "s" };
+pub(super) fn many(count: impl std::fmt::Display, noun: &str) -> String {
+    let count = count.to_string();
+    let end = if count == "1" { "" } else { "s" };
     format!("{count} {noun}{end}")
 }
 

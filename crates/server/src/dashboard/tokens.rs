@@ -24,7 +24,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                 tbody { @for token in &page.items { tr data-key=(token.id) {
                     td { (token.name) " " code.quiet { "…" (token.hint) } }
                     td { (token.role) }
-                    td { @if let Some(workspaces) = &token.workspaces { (many(workspaces.len() as i64, "workspace")) } @else { "everywhere" } }
+                    td { @if let Some(workspaces) = &token.workspaces { (many(workspaces.len(), "workspace")) } @else { "everywhere" } }
                     td { @if token.revoked_at.is_some() { (lamp("off", "revoked")) } @else if token.active { (lamp("good", "active")) } @else { (lamp("off", "ended")) } }
                     td { (maybe_time(token.last_used_at)) }
                     td { (time(token.created_at)) " by " (token.created_by) }

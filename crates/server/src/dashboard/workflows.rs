@@ -1,5 +1,10 @@
 //! Workflows: the graph, its versions and what changed between them, policies, and how the last runs went.
 
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "what is drawn or told to people needs no more digits"
+)]
+
 use axum::extract::Path;
 use maud::{Markup, html};
 use stationmaster_client::wire::{

@@ -173,7 +173,7 @@ async fn an_alarm_is_set_with_a_look_at_its_fires_then_paused_fired_and_made_up_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dead_letters_locks_and_tokens_are_seen_to() {
+async fn dead_letters_locks_servers_and_tokens_are_seen_to() {
     let visit = Visit::new().await;
     let place = visit.place("acme", 0, ENDLESS).await;
     let lock = LockRequest {
@@ -194,7 +194,12 @@ async fn dead_letters_locks_and_tokens_are_seen_to() {
     };
     visit
         .client
-        .put_trigger("shop", "order.paid", &Default::default(), &trigger)
+        .put_trigger(
+            "shop",
+            "order.paid",
+            &stationmaster_client::wire::TriggerPlace::default(),
+            &trigger,
+        )
         .await
         .unwrap();
     tab.open("/signals?status=DEAD").await;
@@ -224,6 +229,15 @@ async fn dead_letters_locks_and_tokens_are_seen_to() {
     tab.press("Free…").await;
     tab.press("Free it").await;
     assert!(!visit.client.lock("nightly").await.unwrap().held);
+    tab.open("/servers").await;
+    tab.press("Drain…").await;
+    tab.press("Drain it").await;
+    let draining = async || visit.client.servers().await.unwrap()[0].draining;
+    assert!(draining().await);
+    tab.shows("draining").await;
+    tab.press("Resume…").await;
+    tab.press("Resume it").await;
+    assert!(!draining().await);
     tab.open("/tokens").await;
     tab.press("Make a token…").await;
     tab.fill("name", "night-shift").await;

@@ -1,7 +1,8 @@
 //! Every page: it shows what is there, as text, to everybody, and asks nobody else for anything.
 
 use stationmaster_client::wire::{
-    LockRequest, NewAlarm, NewSignal, SignalStatus, TriggerChange, TriggerPlace,
+    DispatcherQuery, FailureQuery, LockRequest, NewAlarm, NewSignal, SignalStatus, TriggerChange,
+    TriggerPlace,
 };
 use stationmaster_core::access::Role;
 
@@ -55,14 +56,18 @@ async fn every_page_shows_what_is_there_as_text_and_keeps_nobody_out() {
         owner: Some(HOSTILE.to_owned()),
     };
     client.acquire_lock("nightly", &lock).await.unwrap();
-    let group = client.failures(&Default::default()).await.unwrap().items;
+    let group = client.failures(&FailureQuery::default()).await.unwrap().items;
     let group = group
         .iter()
         .find(|group| group.message.contains("no such order"))
         .unwrap()
         .id
         .clone();
-    let dispatcher = client.dispatchers(&Default::default()).await.unwrap().items[0]
+    let dispatcher = client
+        .dispatchers(&DispatcherQuery::default())
+        .await
+        .unwrap()
+        .items[0]
         .id
         .clone();
 

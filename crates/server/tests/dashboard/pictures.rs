@@ -10,12 +10,12 @@ use crate::support::Launch;
 
 /// Name, path, theme, width, height.
 const PICTURES: [(&str, &str, &str, u32, u32); 8] = [
-    ("overview-light", "/", "light", 1280, 1000),
-    ("overview-dark", "/", "dark", 1280, 1000),
-    ("overview-phone", "/", "light", 390, 844),
+    ("overview-light", "/?since=15m", "light", 1280, 1000),
+    ("overview-dark", "/?since=15m", "dark", 1280, 1000),
+    ("overview-phone", "/?since=15m", "light", 390, 844),
     ("failures", "/failures", "light", 1280, 640),
     ("queue", "/queue", "dark", 1280, 640),
-    ("workspace", "/workspaces/initech", "light", 1280, 900),
+    ("workspace", "/workspaces/initech?since=15m", "light", 1280, 900),
     ("alarms", "/alarms", "light", 1280, 640),
     ("workflow", "/workflows/initech.nightly-report", "dark", 1280, 800),
 ];

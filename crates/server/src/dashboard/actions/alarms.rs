@@ -25,7 +25,7 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
         };
         let mut look = Look::new(
             "Pause alarms",
-            &format!("Pause {}", many(alarms.len() as i64, "alarm")),
+            &format!("Pause {}", many(alarms.len(), "alarm")),
             words,
         );
         for alarm in &alarms {
@@ -93,7 +93,7 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
                 .await?;
             let fires = would.items.iter().filter(|item| item.fires).count();
             let words = html! {
-                p { strong { (many(fires as i64, "occurrence")) } " would be fired:" }
+                p { strong { (many(fires, "occurrence")) } " would be fired:" }
                 div.scroll tabindex="0" { table.rows {
                     thead { tr { th { "Nominal instant" } th { "Stood" } th { "Fires" } th { "Note" } } }
                     tbody { @for item in would.items.iter().take(200) { tr { td { (time(item.scheduled_for)) } td { (item.status) } td { @if item.fires { "yes" } @else { "no" } } td { (item.note.as_deref().unwrap_or_default()) } } } }
@@ -101,7 +101,7 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
             };
             let mut look = Look::new(
                 format!("Backfill {is}"),
-                &format!("Fire {}", many(fires as i64, "occurrence")),
+                &format!("Fire {}", many(fires, "occurrence")),
                 words,
             )
             .bind("from", from)
@@ -172,7 +172,7 @@ pub(super) async fn carry(visitor: &Visitor, name: &str, fields: &Fields) -> Dee
                 )
                 .await?;
             let fired = done.items.iter().filter(|item| item.fires).count();
-            Done::said(format!("Fired {}.", many(fired as i64, "occurrence"))).at(to_it)
+            Done::said(format!("Fired {}.", many(fired, "occurrence"))).at(to_it)
         }
         _ => return Err(Trouble::not_found(name)),
     })

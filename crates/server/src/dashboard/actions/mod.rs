@@ -19,7 +19,7 @@ mod items;
 mod operations;
 
 /// What is done, by the name in its address, and who may.
-const ACTIONS: [(&str, Role); 32] = [
+const ACTIONS: [(&str, Role); 34] = [
     ("retry-failures", Role::Operator),
     ("set-failures-aside", Role::Operator),
     ("cancel-failing", Role::Operator),
@@ -52,6 +52,8 @@ const ACTIONS: [(&str, Role); 32] = [
     ("release-lock", Role::Operator),
     ("create-token", Role::Admin),
     ("revoke-token", Role::Admin),
+    ("drain-server", Role::Admin),
+    ("resume-server", Role::Admin),
 ];
 
 /// A look at what would be done.
@@ -79,6 +81,10 @@ impl Look {
         }
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "what is bound is written down on the spot"
+    )]
     pub(super) fn bind(mut self, name: &str, value: impl ToString) -> Self {
         self.bound.push((name.to_owned(), value.to_string()));
         self
@@ -111,6 +117,10 @@ pub(super) enum Kind {
 }
 
 impl Input {
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the value is written down on the spot"
+    )]
     pub(super) fn new(kind: Kind, name: &'static str, label: &'static str, value: impl ToString) -> Self {
         Self {
             name,

@@ -1,7 +1,7 @@
-//! What is done to dispatchers, signals, locks and tokens.
+//! What is done to dispatchers, signals, locks, tokens and servers.
 
 use maud::html;
-use stationmaster_client::wire::{NewToken, Reconcile, Reference, Role};
+use stationmaster_client::wire::{Drain, NewToken, Reconcile, Reference, Role};
 
 use super::super::fields::Fields;
 use super::super::frame::Trouble;
@@ -24,7 +24,7 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
                 .filter(|finding| finding.act.act.is_some())
                 .count();
             let words = html! {
-                p { (many(seen.findings.len() as i64, "finding")) ", of which " strong { (acts) } " would be acted upon." }
+                p { (many(seen.findings.len(), "finding")) ", of which " strong { (acts) } " would be acted upon." }
                 @for problem in &seen.problems { p.wrong { (problem) } }
                 div.scroll tabindex="0" { table.rows {
                     thead { tr { th { "Dispatcher" } th { "Class" } th { "Why" } th { "What is done" } } }
@@ -44,16 +44,16 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
                 .bind("id", id)
         }
         "release-lock" => {
-            let lock = client.lock(fields.need("id")?).await?;
+            let found = client.lock(fields.need("id")?).await?;
             let words = html! {
-                p { "Held by " strong { (lock.by) } " since " (maybe_time(lock.since)) ", until " (maybe_time(lock.until)) "." }
+                p { "Held by " strong { (found.by) } " since " (maybe_time(found.since)) ", until " (maybe_time(found.until)) "." }
                 p { "The holder may still be at work and learns of it only when it extends. If somebody else holds it by then, nothing is done." }
             };
-            let mut look = Look::new(format!("Free lock {}", lock.name), "Free it", words)
-                .bind("id", &lock.name)
-                .bind("holder", &lock.by)
+            let mut look = Look::new(format!("Free lock {}", found.name), "Free it", words)
+                .bind("id", &found.name)
+                .bind("holder", &found.by)
                 .for_good();
-            look.button = look.button.filter(|_| lock.held);
+            look.button = look.button.filter(|_| found.held);
             look
         }
         "create-token" => Look::new(
@@ -81,6 +81,26 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
                 .bind("id", token.id)
                 .for_good()
         }
+        "drain-server" | "resume-server" => {
+            let server = client.server(fields.need("id")?).await?;
+            let has = html! { p.quiet { (many(server.in_hand, "execution")) " in hand." } };
+            let look = if name == "drain-server" {
+                let words = html! { p { "It takes no new work; what it has in hand it brings to an end. Other servers go on." } (has) };
+                Look::new(format!("Drain {}", server.name), "Drain it", words).ask(Input::new(
+                    Kind::Choice(vec!["stay".to_owned(), "leave".to_owned()]),
+                    "then",
+                    "Then it is to",
+                    "stay",
+                ))
+            } else {
+                Look::new(
+                    format!("Resume {}", server.name),
+                    "Resume it",
+                    html! { p { "It takes work again." } (has) },
+                )
+            };
+            look.bind("id", server.id)
+        }
         _ => return Err(Trouble::not_found(name)),
     })
 }
@@ -94,7 +114,7 @@ pub(super) async fn carry(visitor: &Visitor, name: &str, fields: &Fields) -> Dee
                 legacy: fields.get("legacy").is_some(),
             };
             let done = client.reconcile_dispatchers(&how).await?;
-            Done::said(format!("Did {}.", many(done.done.len() as i64, "thing")))
+            Done::said(format!("Did {}.", many(done.done.len(), "thing")))
         }
         "replay" => {
             client
@@ -139,6 +159,15 @@ pub(super) async fn carry(visitor: &Visitor, name: &str, fields: &Fields) -> Dee
                 next: None,
                 shown: Some(shown),
             }
+        }
+        "drain-server" => {
+            let exit = fields.get("then") == Some("leave");
+            let server = client.drain_server(fields.need("id")?, &Drain { exit }).await?;
+            Done::said(format!("{} takes no new work.", server.name))
+        }
+        "resume-server" => {
+            let server = client.resume_server(fields.need("id")?).await?;
+            Done::said(format!("{} takes work again.", server.name))
         }
         "revoke-token" => {
             client.revoke_token(fields.need("id")?).await?;
