@@ -6,7 +6,8 @@
 //! What is seen of a thing, in a table or alone, are its columns ([`Described`](crate::output::Described)); lists go through
 //! `pages`, and arguments that commands share stand in `arguments`.
 //!
-//! To add a command: a module here, a variant in [`cli::Command`](crate::cli::Command), a line in [`run`].
+//! To add a command: a module here, a variant in [`cli::Command`](crate::cli::Command), a line in [`run`], an example in `examples`, and
+//! in `guards` what it does to what there is.
 
 use crate::cli::{Cli, Command};
 

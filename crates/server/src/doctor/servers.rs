@@ -36,7 +36,7 @@ fn judge_servers(servers: &[Server]) -> Vec<Finding> {
     }
     let draining = named(|server| server.draining);
     if !draining.is_empty() {
-        let advice = "Somebody wished it; stationmaster servers resume NAME lets one take work again";
+        let advice = "Somebody wished it. To let one take work again: stationmaster servers resume NAME";
         let seen = format!("{draining} takes no new work");
         findings.push(note("servers.draining", seen, advice));
     }
