@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-use crate::support::{PATIENCE, eventually, setting};
+use crate::support::{PATIENCE, setting};
 
 /// Nothing of the machine's own habits, and nobody is called home.
 const FLAGS: [&str; 12] = [
@@ -173,24 +173,30 @@ impl Tab {
 
     /// Opens a page of the server and waits until it is whole.
     pub(crate) async fn open(&self, path: &str) {
-        let loads = self.events("Page.loadEventFired").len();
+        let mark = self.mark().await;
         let url = format!("{}{path}", self.origin);
         self.call("Page.navigate", json!({ "url": url })).await;
-        self.loaded(loads).await;
-    }
-
-    async fn loaded(&self, before: usize) {
-        eventually("the page is loaded", async || {
-            self.events("Page.loadEventFired").len() > before
-        })
-        .await;
+        self.left(mark).await;
     }
 
     /// Does something that leads to another page, and waits for that.
     pub(crate) async fn and_then_a_page(&self, expression: &str) {
-        let loads = self.events("Page.loadEventFired").len();
+        let mark = self.mark().await;
         self.look(expression).await;
-        self.loaded(loads).await;
+        self.left(mark).await;
+    }
+
+    /// Marks the page that is about to be left.
+    async fn mark(&self) -> u64 {
+        let mark = self.wire.next.fetch_add(1, Ordering::Relaxed);
+        self.look(&format!("window.leftBehind = {mark}")).await;
+        mark
+    }
+
+    /// Waits until another page than the marked one is whole.
+    async fn left(&self, mark: u64) {
+        let whole = format!("window.leftBehind !== {mark} && document.readyState === 'complete'");
+        self.until("the next page is whole", &whole).await;
     }
 
     /// What a piece of JavaScript says in the page.

@@ -56,7 +56,7 @@ async fn failures_are_set_aside_and_retried_by_group_with_and_without_a_script()
     visit.failed(&place, "{}", "the disk is full").await;
     let tab = visit.person(Role::Operator, None).await;
     tab.open("/failures").await;
-    tab.look(
+    tab.and_then_a_page(
         "[...document.querySelectorAll('a.message')].find(a => a.innerText.includes('not found')).click()",
     )
     .await;

@@ -295,7 +295,10 @@ async fn keys_and_the_jump_box_lead_anywhere() {
         tab.key("Enter").await;
         tab.until(
             &format!("{text} is found"),
-            &format!("location.pathname === {}", serde_json::json!(path)),
+            &format!(
+                "location.pathname === {} && document.readyState === 'complete'",
+                serde_json::json!(path)
+            ),
         )
         .await;
     }
