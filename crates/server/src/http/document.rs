@@ -7,6 +7,8 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema as _, ToResponse};
 
+use super::examples;
+
 const DESCRIPTION: &str = "\
 Durable dispatch: every piece of work leaves once, in time, and only when there is room.
 
@@ -21,6 +23,7 @@ impl<'r> ToResponse<'r> for ProblemAnswer {
     fn response() -> (&'r str, RefOr<Response>) {
         let content = ContentBuilder::new()
             .schema(Some(Ref::from_schema_name("Problem")))
+            .example(Some(examples::problem()))
             .build();
         let response = ResponseBuilder::new()
             .description("Refused, and why")
@@ -55,6 +58,7 @@ pub(crate) fn document() -> OpenApi {
         components.schemas.extend(found.schemas);
     }
     document.components = Some(components);
+    examples::put(&mut document);
     document
 }
 
