@@ -249,9 +249,10 @@ pub struct ExecutionQuery {
     #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
     pub workflow_definition_id: Option<Reference>,
-    /// In this status. What ended badly and was followed by a retry is left out, unless `superseded` asks for it.
+    /// In this status, written in any case; the API takes several, with commas between them. What ended badly and was followed by a retry is left
+    /// out, unless `superseded` asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", param(inline))]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<Vec<ExecutionStatus>>, inline, style = Form, explode = false))]
     pub status: Option<ExecutionStatus>,
     /// With a status: what ended so and was followed by a retry too.
     #[serde(default, skip_serializing_if = "Option::is_none")]

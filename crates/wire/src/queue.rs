@@ -216,9 +216,9 @@ pub struct QueueQuery {
     #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
     pub workflow_definition_id: Option<Reference>,
-    /// In this status.
+    /// In this status, written in any case; the API takes several, with commas between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", param(inline))]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<Vec<ItemStatus>>, inline, style = Form, explode = false))]
     pub status: Option<ItemStatus>,
     /// Enqueued at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -56,6 +56,13 @@ impl<Status> Default for Filter<Status> {
 }
 
 impl<Status: Copy + Into<&'static str>> Filter<Status> {
+    fn in_status(&self, status: Status) -> Self {
+        Self {
+            status: Some(status),
+            ..self.clone()
+        }
+    }
+
     fn status(&self) -> Option<&'static str> {
         self.status.map(Into::into)
     }
@@ -101,6 +108,38 @@ pub async fn executions(
     Ok(filter
         .window()
         .page(rows, |execution: &Execution| execution.id, &ids))
+}
+
+/// Items in one of these statuses, newest first; in any, when none is named.
+pub async fn items_in(
+    database: &Database,
+    filter: &Filter<ItemStatus>,
+    statuses: &[ItemStatus],
+) -> Result<Page<QueueItem>, db::Error> {
+    if statuses.is_empty() {
+        return items(database, filter).await;
+    }
+    let mut pages = Vec::new();
+    for status in statuses {
+        pages.push(items(database, &filter.in_status(*status)).await?);
+    }
+    Ok(Page::merged(pages, filter.limit, |item| item.id))
+}
+
+/// Executions in one of these statuses, newest first; in any, when none is named.
+pub async fn executions_in(
+    database: &Database,
+    filter: &Filter<ExecutionStatus>,
+    statuses: &[ExecutionStatus],
+) -> Result<Page<Execution>, db::Error> {
+    if statuses.is_empty() {
+        return executions(database, filter).await;
+    }
+    let mut pages = Vec::new();
+    for status in statuses {
+        pages.push(executions(database, &filter.in_status(*status)).await?);
+    }
+    Ok(Page::merged(pages, filter.limit, |execution| execution.id))
 }
 
 /// What a statement of rows gives.

@@ -7,7 +7,7 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema as _, ToResponse};
 
-use super::shapes;
+use super::{examples, shapes};
 
 const DESCRIPTION: &str = "\
 Durable dispatch: every piece of work leaves once, in time, and only when there is room.
@@ -23,6 +23,7 @@ impl<'r> ToResponse<'r> for ProblemAnswer {
     fn response() -> (&'r str, RefOr<Response>) {
         let content = ContentBuilder::new()
             .schema(Some(Ref::from_schema_name("Problem")))
+            .example(Some(examples::problem()))
             .build();
         let response = ResponseBuilder::new()
             .description("Refused, and why")
@@ -58,6 +59,7 @@ pub(crate) fn document() -> OpenApi {
     }
     document.components = Some(components);
     shapes::name_all(&mut document);
+    examples::put(&mut document);
     document
 }
 

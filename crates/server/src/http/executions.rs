@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::caller::Visit;
 use super::cursor::List;
-use super::extract::{IdempotencyKey, Json, MaybeJson, Path, Query};
+use super::extract::{IdempotencyKey, InStatus, Json, MaybeJson, Path};
 use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::queue::{cancel_by_id, check_reason, ended_before, search, steps};
@@ -101,9 +101,9 @@ async fn enqueue_many(
     responses((status = 200, description = "A page of executions", body = wire::Page<wire::Execution>)))]
 async fn list(
     Visit { caller, database, .. }: Visit,
-    Query(query): Query<wire::ExecutionQuery>,
+    InStatus(query, statuses): InStatus<wire::ExecutionQuery, wire::ExecutionStatus>,
 ) -> Reply<wire::Page<wire::Execution>> {
-    let list = List::new("executions", &query)?;
+    let list = List::new(&format!("executions {statuses:?}"), &query)?;
     let (workspace, definition) = names::both(
         &database,
         &caller,
@@ -114,7 +114,7 @@ async fn list(
     let filter = browse::Filter {
         workspace,
         definition,
-        status: query.status,
+        status: None,
         after: query.completed_after,
         before: query.completed_before,
         text: search(query.search.as_deref())?,
@@ -122,7 +122,7 @@ async fn list(
         below: list.position()?,
         limit: list.limit(),
     };
-    let page = browse::executions(&database, &filter).await?;
+    let page = browse::executions_in(&database, &filter, &statuses).await?;
     Ok(list.ending_at(page.rows, page.next))
 }
 

@@ -81,11 +81,34 @@ impl<T: DeserializeOwned> FromRequestParts<State> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut request::Parts, _: &State) -> Result<Self, Problem> {
-        let text = parts.uri.query().unwrap_or_default();
-        let pairs: Vec<(String, String)> = url::form_urlencoded::parse(text.as_bytes())
-            .into_owned()
-            .collect();
-        unread::query(pairs).map(Self)
+        unread::query(pairs(parts), Vec::new()).map(Self)
+    }
+}
+
+fn pairs(parts: &request::Parts) -> Vec<(String, String)> {
+    let text = parts.uri.query().unwrap_or_default();
+    url::form_urlencoded::parse(text.as_bytes())
+        .into_owned()
+        .collect()
+}
+
+/// The query of an address, and the statuses that it asks for: several, with commas between them, or repeated.
+pub(super) struct InStatus<T, S>(pub(super) T, pub(super) Vec<S>);
+
+impl<T: DeserializeOwned, S: DeserializeOwned> FromRequestParts<State> for InStatus<T, S> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut request::Parts, _: &State) -> Result<Self, Problem> {
+        let (asked, rest): (Vec<_>, Vec<_>) =
+            pairs(parts).into_iter().partition(|(name, _)| name == "status");
+        let (mut statuses, mut errors) = (Vec::new(), Vec::new());
+        for word in asked.iter().flat_map(|(_, words)| words.split(',')) {
+            match serde_json::from_value(serde_json::Value::from(word.trim())) {
+                Ok(status) => statuses.push(status),
+                Err(error) => errors.push(wire::FieldError::new("status", unread::words(&error.to_string()))),
+            }
+        }
+        unread::query(rest, errors).map(|query| Self(query, statuses))
     }
 }
 

@@ -43,6 +43,7 @@ mod document;
 mod doors;
 mod etag;
 mod events;
+mod examples;
 mod executions;
 mod extract;
 mod failures;

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::caller::{Caller, Visit};
 use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
-use super::extract::{Json, MaybeJson, Path, Query};
+use super::extract::{InStatus, Json, MaybeJson, Path};
 use super::names;
 use super::problem::{Kind, Problem, Reply, Result};
 use super::routes::{Routes, conditional, long, tagged};
@@ -39,9 +39,9 @@ pub(super) fn routes() -> Routes {
     responses((status = 200, description = "A page of items", body = wire::Page<wire::QueueItem>)))]
 async fn list(
     Visit { caller, database, .. }: Visit,
-    Query(query): Query<wire::QueueQuery>,
+    InStatus(query, statuses): InStatus<wire::QueueQuery, wire::ItemStatus>,
 ) -> Reply<wire::Page<wire::QueueItem>> {
-    let list = List::new("queue", &query)?;
+    let list = List::new(&format!("queue {statuses:?}"), &query)?;
     let (workspace, definition) = names::both(
         &database,
         &caller,
@@ -52,7 +52,7 @@ async fn list(
     let filter = browse::Filter {
         workspace,
         definition,
-        status: query.status,
+        status: None,
         after: query.created_after,
         before: query.created_before,
         text: search(query.search.as_deref())?,
@@ -60,7 +60,7 @@ async fn list(
         below: list.position()?,
         limit: list.limit(),
     };
-    let page = browse::items(&database, &filter).await?;
+    let page = browse::items_in(&database, &filter, &statuses).await?;
     Ok(list.ending_at(page.rows, page.next))
 }
 

@@ -37,9 +37,11 @@ pub(super) fn body<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     }
 }
 
-/// Reads the query of an address.
-pub(super) fn query<T: DeserializeOwned>(mut pairs: Vec<(String, String)>) -> Result<T, Problem> {
-    let mut errors = Vec::new();
+/// Reads the query of an address, of which some is known to be wrong already.
+pub(super) fn query<T: DeserializeOwned>(
+    mut pairs: Vec<(String, String)>,
+    mut errors: Vec<FieldError>,
+) -> Result<T, Problem> {
     loop {
         let text = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(&pairs)
@@ -91,14 +93,18 @@ fn all<T: DeserializeOwned>(body: &[u8], first: Wrong) -> Vec<FieldError> {
         return errors;
     };
     let mut wrong = first;
-    while errors.len() < MOST && mend::<T>(&mut copy, &wrong) {
-        match again::<T>(&copy) {
-            Some(next) => {
-                errors.push(told(&next));
-                wrong = next;
-            }
-            None => break,
+    // What was taken out because it was wrong may be missing then.
+    for _ in 0..2 * MOST {
+        if errors.len() >= MOST || !mend::<T>(&mut copy, &wrong) {
+            break;
         }
+        let Some(next) = again::<T>(&copy) else {
+            break;
+        };
+        if !errors.iter().any(|error| error.field == next.pointer) {
+            errors.push(told(&next));
+        }
+        wrong = next;
     }
     errors
 }
@@ -180,7 +186,7 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
 }
 
 /// What the reader says, in words for people.
-fn words(message: &str) -> String {
+pub(super) fn words(message: &str) -> String {
     let message = message.split(" at line ").next().unwrap_or(message);
     if message.starts_with("missing field") {
         return "it is missing".to_owned();
@@ -210,6 +216,7 @@ fn words(message: &str) -> String {
         None if message.starts_with("UUID parsing failed") => {
             "a UUID is expected, such as 0190a1b2-0000-7000-8000-000000000000".to_owned()
         }
+        None if message.starts_with("invalid digit") => "a whole number is expected".to_owned(),
         None => message.to_owned(),
     }
 }
@@ -301,7 +308,7 @@ mod tests {
         let errors = all::<Order>(text.as_bytes(), wrong.unwrap());
         errors
             .into_iter()
-            .map(|error| (error.pointer.unwrap(), error.detail))
+            .map(|error| (error.field, error.detail))
             .collect()
     }
 
@@ -343,11 +350,14 @@ mod tests {
     #[test]
     fn a_body_that_is_no_object_is_told_as_such() {
         assert_eq!(problems("[]").len(), 1, "{:?}", problems("[]"));
-        let query = query::<wire::QueueQuery>(vec![
-            ("limit".to_owned(), "many".to_owned()),
-            ("status".to_owned(), "pending".to_owned()),
-            ("colour".to_owned(), "red".to_owned()),
-        ]);
+        let query = query::<wire::QueueQuery>(
+            vec![
+                ("limit".to_owned(), "many".to_owned()),
+                ("status".to_owned(), "pending".to_owned()),
+                ("colour".to_owned(), "red".to_owned()),
+            ],
+            Vec::new(),
+        );
         assert!(query.is_err());
     }
 }

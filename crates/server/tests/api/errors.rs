@@ -186,7 +186,7 @@ async fn a_wrong_field_is_named_and_a_wrong_method_tells_the_right_ones() {
         .iter()
         .map(|error| error["field"].as_str().unwrap())
         .collect();
-    assert_eq!(fields, ["limit", "status", "colour"], "{body}");
+    assert_eq!(fields, ["status", "limit", "colour"], "{body}");
     for filter in ["status=pending", "status=Pending", "status=PENDING"] {
         let (status, body) =
             answer(scene.ask(Method::GET, &format!("/v1/queue?{filter}"), Some(&token))).await;

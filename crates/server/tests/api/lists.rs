@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use reqwest::{Method, StatusCode};
 use serde_json::value::RawValue;
 use stationmaster_client::wire::{
-    Enqueue, ExecutionQuery, ExecutionStatus, ItemStatus, PageQuery, QueueQuery,
+    Cancel, Enqueue, ExecutionQuery, ExecutionStatus, ItemStatus, PageQuery, QueueQuery,
 };
 use stationmaster_core::access::Role;
 use uuid::Uuid;
@@ -395,4 +395,57 @@ async fn a_list_looks_at_so_many_rows_for_a_page_and_says_where_to_go_on() {
         }
         assert_eq!(seen.len(), count, "{path}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_takes_several_statuses_and_goes_through_all_of_them_page_by_page() {
+    let scene = Scene::with(&[("HTTP__RATE_LIMIT", "100000")]).await;
+    let client = scene.admin().await;
+    let (waiting, running) = (scene.tenant(0, ENDLESS).await, scene.tenant(50, ENDLESS).await);
+    let mut wanted = HashSet::new();
+    for place in 0..12 {
+        let item = scene.item(if place % 2 == 0 { waiting } else { running }).await;
+        if place % 4 == 0 {
+            client.cancel(item, &Cancel::default()).await.unwrap();
+        }
+        if place % 4 != 2 {
+            wanted.insert(item);
+        }
+    }
+    let token = scene.token(Role::Viewer, None).await;
+    let running = [
+        "/v1/executions?status=STARTING,running",
+        "/v1/executions?status=starting&status=RUNNING",
+    ];
+    for path in running {
+        eventually("they run", async || {
+            let (_, page) = answer(scene.ask(Method::GET, path, Some(&token))).await;
+            page["items"].as_array().unwrap().len() == 6
+        })
+        .await;
+    }
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let path = format!("/v1/queue?status=Cancelled,%20dispatched,CLAIMED&limit=4{cursor}");
+        let (status, page) = answer(scene.ask(Method::GET, &path, Some(&token))).await;
+        assert_eq!(status, StatusCode::OK, "{page}");
+        let ids = page["items"].as_array().unwrap().iter();
+        seen.extend(ids.map(|item| item["id"].as_str().unwrap().parse::<Uuid>().unwrap()));
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert!(
+        seen.is_sorted_by(|one, other| one > other),
+        "newest first: {seen:?}"
+    );
+    assert_eq!(seen.iter().copied().collect::<HashSet<_>>(), wanted);
+    let (status, body) = answer(scene.ask(Method::GET, "/v1/queue?status=PENDING,lost", Some(&token))).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(
+        (body["errors"].as_array().unwrap().len(), problem(&body)),
+        (1, "invalid"),
+        "{body}"
+    );
 }

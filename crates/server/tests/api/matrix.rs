@@ -569,3 +569,37 @@ async fn snapshot(scene: &Scene, things: &Things) -> Vec<String> {
         .map(Option::unwrap_or_default)
         .collect()
 }
+
+/// What the document shows can be read: whatever becomes of it, it is refused for no field.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_of_the_document_can_be_read() {
+    let scene = Scene::with(&[("HTTP__RATE_LIMIT", "100000")]).await;
+    let token = scene.token(Role::Admin, None).await;
+    let (_, document) = answer(scene.ask(Method::GET, "/v1/openapi.json", None)).await;
+    let nothings = nothings();
+    let mut asked = 0;
+    for operation in operations(&scene)
+        .await
+        .iter()
+        .filter(|operation| operation.has_body)
+    {
+        let method = operation.method.as_str().to_lowercase();
+        let described = &document["paths"][&operation.path][method]["requestBody"];
+        let example = &described["content"]["application/json"]["example"];
+        assert!(example.is_object(), "{} has no example", operation.id);
+        let request = scene.ask(
+            operation.method.clone(),
+            &nothings.address(operation),
+            Some(&token),
+        );
+        let (status, body) = answer(request.json(example)).await;
+        assert!(
+            ![StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY].contains(&status)
+                && !status.is_server_error(),
+            "{}: {status} {body}",
+            operation.id
+        );
+        asked += 1;
+    }
+    assert!(asked > 20, "{asked}");
+}
