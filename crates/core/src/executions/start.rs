@@ -32,7 +32,7 @@ pub(crate) async fn start(context: &ExecutionsContext, claim: Claim) -> Settleme
             match reason {
                 EndReason::WorkspaceGone => tracing::warn!(%workspace, %item, "Workspace not found"),
                 EndReason::DefinitionGone => {
-                    tracing::warn!(%workspace, %item, "Workflow definition not found")
+                    tracing::warn!(%workspace, %item, "Workflow definition not found");
                 }
                 _ => tracing::warn!(%workspace, %item, "Version of the workflow definition not found"),
             }

@@ -1,4 +1,4 @@
-//! The two formats in which metrics are told. The library writes OpenMetrics; what Prometheus has always read differs in the names that
+//! The two formats in which metrics are told. The library writes `OpenMetrics`; what Prometheus has always read differs in the names that
 //! stand above counters, and knows neither units, nor exemplars, nor an end.
 
 /// How to write metrics down.
@@ -6,12 +6,12 @@
 pub enum Format {
     /// Prometheus' own text, version 0.0.4.
     Text,
-    /// OpenMetrics 1.0.0, with exemplars.
+    /// `OpenMetrics` 1.0.0, with exemplars.
     OpenMetrics,
 }
 
 impl Format {
-    /// The one that a header `Accept` asks for: OpenMetrics only when it is named.
+    /// The one that a header `Accept` asks for: `OpenMetrics` only when it is named.
     #[must_use]
     pub fn accepted(accept: Option<&str>) -> Self {
         let named = |one: &str| one.trim_start().starts_with("application/openmetrics-text");
@@ -31,11 +31,13 @@ impl Format {
     }
 }
 
-/// OpenMetrics as Prometheus' text.
+/// `OpenMetrics` as Prometheus' text.
 pub(super) fn plain(open: &str) -> String {
     let mut text = String::with_capacity(open.len());
     let mut line = |words: &[&str]| {
-        words.iter().for_each(|word| text.push_str(word));
+        for word in words {
+            text.push_str(word);
+        }
         text.push('\n');
     };
     let mut help = None;

@@ -131,7 +131,7 @@ async fn each_documented_metric_moves_and_none_is_undocumented() {
                 && at(values, "stationmaster_queue_oldest_age_seconds") > 0.0
                 && at(values, "stationmaster_queue_runnable_age_seconds") < 0.5
                 && is(values, "dispatcher_stale", 0.0)
-                && sum(values, r#"stationmaster_supervisor_looks_total"#) > 0.5
+                && sum(values, "stationmaster_supervisor_looks_total") > 0.5
                 && is(values, r#"stationmaster_http_requests_total{route="/v1/locks/{name}",method="POST",status="409"}"#, 1.0)
         })
         .await;

@@ -171,10 +171,11 @@ pub(crate) async fn request(
     headers: &[(&str, &str)],
 ) -> (u16, String, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let headers: String = headers
+    let headers: Vec<String> = headers
         .iter()
         .map(|(name, value)| format!("{name}: {value}\r\n"))
         .collect();
+    let headers = headers.concat();
     // By the older version nobody answers in chunks.
     let request = format!(
         "{method} {path} HTTP/1.0\r\nhost: {address}\r\n{headers}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
