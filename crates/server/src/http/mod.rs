@@ -194,15 +194,15 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
         certificate.tell(state.metrics.clone());
         tracker.spawn(certificate.follow(stop.clone()));
     }
-    listener::serve(listener, tls, router(state, parts.station), most, stop).await;
+    listener::serve(listener, tls, router(state, &parts.station), most, stop).await;
     tracker.close();
     tracker.wait().await;
 }
 
 /// The API, the doors beside it, and the pages, which ask the API like everybody else.
-fn router(state: State, station: Arc<Station>) -> Router {
+fn router(state: State, station: &Arc<Station>) -> Router {
     let document = document();
-    let doors = || doors::routes(&document, Arc::clone(&station));
+    let doors = || doors::routes(&document, Arc::clone(station));
     let inside = guarded(state.clone(), |api| api.merge(doors()));
     let desk = Desk {
         clients: Arc::new(move |request, token| in_process::for_whoever(&inside, request, token)),
