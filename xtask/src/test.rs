@@ -214,7 +214,7 @@ mod tests {
     fn without_a_choice_everything_is_tested_and_each_suite_once() {
         for arguments in [&[][..], &["a_name", "--", "--test"]] {
             let [busy, waiting, documentation] = <[String; 3]>::try_from(typed(arguments)).unwrap();
-            let given: String = arguments.iter().map(|argument| format!(" {argument}")).collect();
+            let given: String = arguments.iter().flat_map(|argument| [" ", argument]).collect();
             let suites = busy
                 .strip_prefix("test --no-fail-fast --workspace --lib --bins --examples --benches ")
                 .unwrap();

@@ -57,7 +57,9 @@ fn of_request(operation: &str) -> Option<Value> {
         }
         "change_queue_item" => json!({ "priority": 7 }),
         "prioritise_queue" => json!({ "workspace_id": "shop", "priority": 7, "dry_run": true }),
-        "retry_queue" | "cancel_queue" => json!({ "workspace_id": "shop", "dry_run": true }),
+        "retry_queue" | "cancel_queue" | "replay_signals" => {
+            json!({ "workspace_id": "shop", "dry_run": true })
+        }
         "retry_failures" => json!({ "group": "3f9a1c2b7d", "dry_run": true }),
         "set_failures_aside" | "cancel_failures" => {
             json!({ "group": "3f9a1c2b7d", "note": "known, and mended" })
@@ -82,7 +84,6 @@ fn of_request(operation: &str) -> Option<Value> {
         "send_signals" => {
             json!({ "items": [{ "project": "shop", "name": "order.paid", "payload": { "order": 17 } }] })
         }
-        "replay_signals" => json!({ "workspace_id": "shop", "dry_run": true }),
         "put_trigger" => json!({ "workflow_definition_id": "shop.import", "priority": 3 }),
         "reconcile_dispatchers" => json!({ "dry_run": true }),
         "drain_server" => json!({ "exit": false }),
