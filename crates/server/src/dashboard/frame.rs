@@ -356,7 +356,7 @@ pub(super) fn alone(look: Look, trouble: &Trouble) -> Response {
 pub(super) fn door(look: Look, next: &str, wrong: Option<&str>) -> Response {
     let body = html! {
         h1 { "Sign in" }
-        p.quiet { "This server asks for a token. " code { "stationmaster tokens create" } " makes one." }
+        p.quiet { "This server asks for a token. To make one: " code { "stationmaster tokens create NAME --role operator" } }
         @if let Some(wrong) = wrong { p.wrong role="alert" { (wrong) } }
         form.door method="post" action="/sign-in" {
             input type="hidden" name="next" value=(next);

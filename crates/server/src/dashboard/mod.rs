@@ -81,7 +81,8 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(desk: Desk) -> Router<S> 
         .route("/complete", get(jump::complete))
         .route("/act/{name}", get(actions::look).post(actions::carry_out))
         .route("/live", get(live::listen))
-        .layer(from_fn_with_state(desk.clone(), session::enter));
+        // Not for what is no page: that is the API's to refuse.
+        .route_layer(from_fn_with_state(desk.clone(), session::enter));
     Router::new()
         .route("/sign-in", get(session::ask).post(session::sign_in))
         .route("/sign-out", axum::routing::post(session::sign_out))

@@ -209,7 +209,7 @@ fn workspaces(all: &[Workspace]) -> Markup {
     let mut shown: Vec<&Workspace> = all.iter().collect();
     shown.sort_by_key(|workspace| (-workspace.ready.min(1), -workspace.active, workspace.name.clone()));
     html! {
-        @if shown.is_empty() { (nothing("There is no workspace yet: stationmaster workspaces create makes one.")) }
+        @if shown.is_empty() { (nothing("There is no workspace yet. To make one: stationmaster workspaces create NAME")) }
         @else {
             table.rows {
                 thead { tr { th { "Workspace" } th { "Slots" } th.number { "In use" } th.number { "Waiting" } } }

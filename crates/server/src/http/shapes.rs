@@ -121,21 +121,32 @@ fn simplify_parameters(operation: &mut Operation, words: &[(Vec<serde_json::Valu
         let RefOr::T(parameter) = parameter else {
             continue;
         };
-        let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema else {
-            continue;
-        };
-        if let SchemaType::Array(types) = &mut schema.schema_type {
-            types.retain(|kind| *kind != Type::Null);
-            if let [only] = types.as_slice() {
-                schema.schema_type = SchemaType::Type(only.clone());
+        match &mut parameter.schema {
+            // One that takes several.
+            Some(RefOr::T(Schema::Array(array))) => {
+                if let ArrayItems::RefOrSchema(items) = &mut array.items {
+                    simplify_value(items, words);
+                }
             }
+            Some(value) => simplify_value(value, words),
+            None => {}
         }
-        let name = words
-            .iter()
-            .find(|(list, _)| Some(list) == schema.enum_values.as_ref());
-        if let Some((_, name)) = name {
-            parameter.schema = Some(Ref::from_schema_name(name).into());
+    }
+}
+
+fn simplify_value(value: &mut RefOr<Schema>, words: &[(Vec<serde_json::Value>, String)]) {
+    let RefOr::T(Schema::Object(schema)) = value else {
+        return;
+    };
+    if let SchemaType::Array(types) = &mut schema.schema_type {
+        types.retain(|kind| *kind != Type::Null);
+        if let [only] = types.as_slice() {
+            schema.schema_type = SchemaType::Type(only.clone());
         }
+    }
+    let named = |(list, _): &&(Vec<serde_json::Value>, String)| Some(list) == schema.enum_values.as_ref();
+    if let Some((_, name)) = words.iter().find(named) {
+        *value = Ref::from_schema_name(name).into();
     }
 }
 
@@ -237,7 +248,7 @@ mod tests {
             .iter()
             .find(|one| one["name"] == "status");
         assert_eq!(
-            status.unwrap()["schema"],
+            status.unwrap()["schema"]["items"],
             json!({"$ref": "#/components/schemas/ItemStatus"})
         );
     }

@@ -144,7 +144,7 @@ async fn the_first_token_is_made_on_the_database_and_opens_the_door() {
         (&json!("first"), &json!(true))
     );
     assert!(listed[0].get("secret").is_none() && !listed.to_string().contains(&secret[4..60]));
-    command(&scene.database, &["tokens", "revoke", "first"]);
+    command(&scene.database, &["tokens", "revoke", "first", "--yes"]);
     eventually("it opens the door no more", async || {
         client.plans().await.is_err()
     })

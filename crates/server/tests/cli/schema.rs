@@ -108,7 +108,11 @@ fn things_are_as_the_document_of_the_api_says() {
     let shown = database.json(&["queue", "show", &item]);
     is(&shown["history"], "Step");
     is(&shown["waiting"], "Waiting");
-    is(&without(shown, &["history", "waiting", "obstacle"]), "QueueItem");
+    is(&shown["reasons"], "Waiting");
+    let told = [
+        "history", "waiting", "reasons", "position", "holders", "expected", "obstacle",
+    ];
+    is(&without(shown, &told), "QueueItem");
     is(&database.json(&["queue", "cancel", &item, "--yes"]), "Cancelled");
     is(&database.json(&["audit", "list"]), "AuditEntry");
     is(

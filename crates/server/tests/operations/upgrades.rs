@@ -33,7 +33,7 @@ async fn tables_of_a_newer_version_are_refused_in_one_sentence_with_exit_code_5(
             panic!("{command}: {said}");
         };
         assert!(
-            error.contains("of a newer version (9000) than this program knows"),
+            error.contains("at version 9000, and this program knows them up to version"),
             "{error}"
         );
         assert!(

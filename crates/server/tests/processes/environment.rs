@@ -355,7 +355,7 @@ impl Bent {
         }
         let library = setting("STATIONMASTER_TEST_FAKETIME");
         let script = format!(
-            "#!/bin/sh\nFAKETIME_TIMESTAMP_FILE={} FAKETIME_CACHE_DURATION=1 DONT_FAKE_MONOTONIC=1 LD_PRELOAD={library} \
+            "#!/bin/sh\nFAKETIME_TIMESTAMP_FILE={} FAKETIME_NO_CACHE=1 DONT_FAKE_MONOTONIC=1 LD_PRELOAD={library} \
              exec {}/postgres \"$@\"\n",
             offset.display(),
             real.display(),
@@ -371,8 +371,12 @@ impl Bent {
         bent
     }
 
+    /// For all of PostgreSQL's processes in the same instant: two that differ by a minute would each be right to take the other's
+    /// servers for dead.
     fn by(&self, seconds: i32) {
-        std::fs::write(&self.offset, format!("{seconds:+}\n")).unwrap();
+        let next = self.offset.with_extension("next");
+        std::fs::write(&next, format!("{seconds:+}\n")).unwrap();
+        std::fs::rename(&next, &self.offset).unwrap();
     }
 }
 

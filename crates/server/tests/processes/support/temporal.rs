@@ -26,7 +26,8 @@ use super::{PATIENCE, eventually, setting};
 /// Namespaces that every dev server is born with, so that each test can have its own.
 const NAMESPACES: usize = 32;
 
-static SHARED: Mutex<Weak<DevServer>> = Mutex::new(Weak::new());
+/// The server of all tests, and how many of its namespaces were given out.
+static SHARED: Mutex<(Weak<DevServer>, usize)> = Mutex::new((Weak::new(), 0));
 static NEXT_NAMESPACE: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) struct DevServer {
@@ -35,15 +36,18 @@ pub(crate) struct DevServer {
 }
 
 impl DevServer {
-    /// The server of all tests that do not harm it. It lives while any of them does.
-    fn shared() -> Arc<Self> {
+    /// The server of all tests that do not harm it, and the number of a namespace that nobody had. It lives while any of them does; when
+    /// its namespaces are used up, the next test gets a new one.
+    fn shared() -> (Arc<Self>, usize) {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(server) = shared.upgrade() {
-            return server;
+        let (server, given) = &mut *shared;
+        if let Some(server) = server.upgrade().filter(|_| *given < NAMESPACES) {
+            *given += 1;
+            return (server, *given - 1);
         }
         let server = Arc::new(Self::start(free_port(), None));
-        *shared = Arc::downgrade(&server);
-        server
+        *shared = (Arc::downgrade(&server), 1);
+        (server, 0)
     }
 
     /// A server of one's own; without a file it forgets everything when it ends.
@@ -123,25 +127,21 @@ pub(crate) struct Temporal {
 impl Temporal {
     /// A namespace of the shared server that no other test uses.
     pub(crate) async fn shared() -> Self {
-        let server = tokio::task::spawn_blocking(DevServer::shared).await.unwrap();
+        let (server, number) = tokio::task::spawn_blocking(DevServer::shared).await.unwrap();
         let address = server.address.clone();
-        Self::connect(&address, Some(server)).await
+        Self::connect_to(&address, namespace(number), Some(server)).await
     }
 
     /// A namespace of a server of the test's own.
     pub(crate) async fn of(server: &DevServer) -> Self {
-        Self::connect(&server.address, None).await
+        let number = NEXT_NAMESPACE.fetch_add(1, Ordering::Relaxed) % NAMESPACES;
+        Self::connect_to(&server.address, namespace(number), None).await
     }
 
     /// This namespace of whatever server is at this address.
     #[allow(dead_code, reason = "each test program uses its own part of this")]
     pub(crate) async fn named(address: &str, namespace: &str) -> Self {
         Self::connect_to(address, namespace.to_owned(), None).await
-    }
-
-    async fn connect(address: &str, server: Option<Arc<DevServer>>) -> Self {
-        let number = NEXT_NAMESPACE.fetch_add(1, Ordering::Relaxed) % NAMESPACES;
-        Self::connect_to(address, namespace(number), server).await
     }
 
     async fn connect_to(address: &str, namespace: String, server: Option<Arc<DevServer>>) -> Self {
