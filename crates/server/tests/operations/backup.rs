@@ -37,8 +37,9 @@ async fn what_was_started_after_a_backup_is_not_started_again_when_it_is_restore
         .unwrap();
     database.until_count("RUNNING", 8).await;
     before.kill();
+    // Temporal lists a run a moment after it has started.
+    eventually("all runs are listed", async || temporal.runs().await.len() == 8).await;
     let runs = temporal.runs().await;
-    assert_eq!(runs.len(), 8);
 
     let admin: Url = setting("STATIONMASTER_TEST_DATABASE_URL").parse().unwrap();
     let name = format!("restored_{}", Uuid::now_v7().simple());

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::support::receiver::Reply;
-use crate::support::{Alarms, ENDLESS, Launch, Process, SHORT, TestDatabase, eventually};
+use crate::support::{Alarms, ENDLESS, Launch, PATIENCE, Process, SHORT, TestDatabase, eventually};
 
 /// A node that only Temporal could run: the embedded engine refuses to start it.
 const UNKNOWN: &str = r#"{"nodes": [{"id": "a", "type": "unheard_of"}]}"#;
@@ -76,6 +77,25 @@ impl Scene {
         eventually(what, async || is_so(&self.values().await)).await;
     }
 
+    /// Waits until these metrics have these values; says which do not.
+    pub(crate) async fn reads(&self, wanted: &[(&str, f64)]) {
+        let begun = Instant::now();
+        loop {
+            let values = self.values().await;
+            let told = |name| values.get(name).copied().unwrap_or(f64::NAN);
+            let off: Vec<_> = wanted
+                .iter()
+                .filter(|(name, many)| !((told(*name) - many).abs() < 0.5))
+                .map(|(name, many)| format!("{name} is {}, not {many}", told(*name)))
+                .collect();
+            if off.is_empty() {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{}", off.join("\n"));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     /// A workflow of a kind that is refused when it is made, so that nobody has it but by way of an engine that was left behind.
     async fn unknown(&self) -> (uuid::Uuid, uuid::Uuid) {
         let workflow = self.database().workflow(20, SHORT).await;
@@ -102,7 +122,12 @@ impl Scene {
         database.enqueue(self.unknown().await, 2).await;
         let gone = database.workflow(1, ENDLESS).await;
         database.enqueue(gone, 2).await;
-        database.until_count("RUNNING", 3).await;
+        let running = "select count(*) from stationmaster.workflow_executions where workspace_id = $1 and status = 'RUNNING'";
+        eventually("the first of the two runs", async || {
+            let query = sqlx::query_scalar::<_, i64>(running).bind(gone.0);
+            query.fetch_one(&database.pool).await.unwrap() == 1
+        })
+        .await;
         // One of the two runs and fills its workspace; the other one has lost its workflow when its turn comes.
         self.alarms
             .run(&format!(
