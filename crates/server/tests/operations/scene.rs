@@ -82,10 +82,10 @@ impl Scene {
         let begun = Instant::now();
         loop {
             let values = self.values().await;
-            let told = |name| values.get(name).copied().unwrap_or(f64::NAN);
+            let told = |name| values.get(name).copied().unwrap_or(f64::INFINITY);
             let off: Vec<_> = wanted
                 .iter()
-                .filter(|(name, many)| !((told(*name) - many).abs() < 0.5))
+                .filter(|(name, many)| (told(*name) - many).abs() >= 0.5)
                 .map(|(name, many)| format!("{name} is {}, not {many}", told(*name)))
                 .collect();
             if off.is_empty() {
