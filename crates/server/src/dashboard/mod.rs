@@ -9,7 +9,7 @@
 //! A page knows the client and nothing behind it: what a person sees and does here is what the API shows to that person's token and
 //! does for it, and histories name the person. Pages are whole without their script, which only refreshes, completes and jumps.
 //!
-//! To add a page: a file with a handler that answers a [`Page`], a line in [`routes`], a line in `frame::PLACES`.
+//! To add a page: a file with a handler that answers a [`Page`](frame::Page), a line in [`routes`], a line in `frame::PLACES`.
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;

@@ -1,8 +1,9 @@
 //! Examples in the document: one for the body of each request, and for answers that people meet first. A test asks for each of them.
 
 use serde_json::{Value, json};
-use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::{Content, OpenApi, RefOr};
+
+use super::routes::operations;
 
 const ID: &str = "0190a1b2-7c3d-7000-8000-5e6f70819203";
 const TIME: &str = "2026-03-01T10:00:00Z";
@@ -31,18 +32,6 @@ fn show<'a>(contents: impl Iterator<Item = &'a mut RefOr<Content>>, example: Opt
             content.example = example.cloned();
         }
     }
-}
-
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    let PathItem {
-        get,
-        put,
-        post,
-        delete,
-        patch,
-        ..
-    } = item;
-    [get, put, post, delete, patch].into_iter().flatten()
 }
 
 /// A body that the operation takes.

@@ -171,7 +171,8 @@ async fn require(role: Role, caller: &Caller, request: Request, next: Next) -> R
     Problem::new(Kind::Forbidden, words).into_response()
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+/// The operations of a path.
+pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     let PathItem {
         get,
         put,

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{ArrayItems, Discriminator, Object, Schema, SchemaType, Type};
-use utoipa::openapi::{OpenApi, PathItem, Ref, RefOr};
+use utoipa::openapi::{OpenApi, Ref, RefOr};
+
+use super::routes::operations;
 
 type Schemas = BTreeMap<String, RefOr<Schema>>;
 
@@ -166,18 +168,6 @@ fn simplify_body(operation: &mut Operation) {
             content.schema = Some(reference.clone());
         }
     }
-}
-
-fn operations(path: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    let PathItem {
-        get,
-        put,
-        post,
-        delete,
-        patch,
-        ..
-    } = path;
-    [get, put, post, delete, patch].into_iter().flatten()
 }
 
 #[cfg(test)]
