@@ -20,9 +20,11 @@ pub struct HistoryQuery {
     pub to: Option<Timestamp>,
     /// Only of this workspace: its id or its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
     pub workspace: Option<Reference>,
     /// Only of this workflow: its id or its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
     pub workflow: Option<Reference>,
     /// How much time one point stands for, whole minutes, as in `1m`, `15m`, `1h` or `1d`; when left out, as little as makes at most 300 points.
     #[serde(default, skip_serializing_if = "Option::is_none")]

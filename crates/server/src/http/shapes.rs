@@ -208,6 +208,29 @@ mod tests {
         assert!(schemas["ObstacleNoWorker"]["properties"].is_object());
     }
 
+    /// Where the document refers to what it does not hold.
+    fn lost(document: &Value, value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                if let Some(reference) = fields.get("$ref").and_then(Value::as_str)
+                    && document.pointer(&reference[1..]).is_none()
+                {
+                    found.push(reference.to_owned());
+                }
+                fields.values().for_each(|value| lost(document, value, found));
+            }
+            Value::Array(values) => values.iter().for_each(|value| lost(document, value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn whatever_the_document_refers_to_is_in_it() {
+        let (document, mut found) = (document(), Vec::new());
+        lost(&document, &document, &mut found);
+        assert!(found.is_empty(), "{found:?}");
+    }
+
     #[test]
     fn parameters_and_bodies_are_there_or_left_out_and_never_null() {
         let document = document();

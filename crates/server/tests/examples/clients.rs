@@ -14,7 +14,7 @@ async fn clients_made_from_the_document_enqueue_list_listen_and_hear_of_problems
     let port = free_port().to_string();
     let [dev, prepare] = guide.blocks("A server");
     let mut dev = desk.start(&dev.replace("7373", &port));
-    dev.says("live page").await;
+    dev.says("dashboard").await;
     // Made once; the terminals that follow are told what came of it.
     let prepared = prepare.replace("7373", &port);
     let token = desk.done(&format!("{prepared}\necho \"$STATIONMASTER_TOKEN\""));

@@ -88,7 +88,7 @@ impl Shop {
         let mut temporal = desk.start(&headless);
         temporal.says("Temporal Server:").await;
         let mut dev = desk.start(&ports.put_into(&dev));
-        dev.says("live page").await;
+        dev.says("dashboard").await;
         let said = dev.log();
         let database = said
             .split_whitespace()
