@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::repository::{Repository, code_of, run as run_program};
-use crate::{examples, interop, test, tidy};
+use crate::{examples, interop, release, test, tidy};
 
 /// A step: its name and what it does.
 type Step = (&'static str, fn(&Repository) -> Result<ExitCode>);
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     ("format", |repository| {
         cargo(repository, &["fmt", "--all", "--check"])
     }),
@@ -23,6 +23,7 @@ const STEPS: [Step; 7] = [
     }),
     ("documentation", document),
     ("tidy", tidy::run),
+    ("packages", release::check),
     ("test", |repository| {
         eprintln!("  this is `cargo xtask test`");
         test::run(repository, &[])

@@ -1,6 +1,7 @@
 //! The project's own commands, as `cargo xtask <command>`: they need a Rust toolchain and nothing else, and bring the
 //! rest themselves. This module reads the arguments; each command has a module, and none knows how the product works.
 
+mod alerts;
 mod apt;
 mod check;
 mod components;
@@ -11,6 +12,7 @@ mod interop;
 mod launch;
 mod mutants;
 mod peer;
+mod release;
 mod repository;
 mod storm;
 mod test;
@@ -35,14 +37,24 @@ cargo xtask <command>
   interop NAME    our binary beside Java programs: shedlock, its own library (needs Java and Maven)
   peer river [n]  n jobs that do nothing (200000) through River and through us, on one PostgreSQL (needs Go)
   fuzz-api [n]    fuzz the HTTP API with n examples for each operation (500); `test` does so with a few
-  pictures        pictures of the dashboard's main pages into docs/pictures, of a server with the example; takes some minutes
+  pictures [dir]  pictures of the dashboard's main pages into docs/pictures, of a server with the example; takes some minutes.
+                  With a folder: of every page, whole, in light and dark and on a phone, into that folder
+  pages [flags]   times every page of the dashboard with 100,000 items in 1,000 workspaces; --binary PATH for another binary than the
+                  one of this build; --open N keeps every page open for N minutes instead and tells what it holds
   storm [flags]   all lanes of real servers under kills, stops, crashes and cuts, by a seed, and a check of every promise;
                   --minutes N (5), --seed N, --servers N (4), --engine embedded|temporal, --json
+  flood [flags]   signals to one project beside work that has to keep its pace, and what became of each; --signals N (1000000)
+  alerts          every alert for real: causes its fault, sees it fire, mends it, sees it clear; prints a table (some minutes)
+  upgrade         migrations of each kind on five million rows while work goes on, and what had to wait; --rows N for another number;
+                  --from BINARY has a server of another version work beside one of this one while the tables move on;
+                  --keep VERSION keeps a dump of the tables of a version, which then has to go through every migration
   twins           takes one guard out at a time, in a scratch copy, and asks the test that should notice; --only NAME for some
   mutants [names] changes the pure modules one bit at a time and counts what tests notice; --part K/N for a share of it
   tidy            the house rules that compilers do not know
   dev [args]      find or install PostgreSQL, build, and run `stationmaster dev`
   dist            the release binary, small, and beside it what debuggers need to read it
+  release VERSION everything that is handed out, made and tried: binary, tarball, Debian package, list of parts, checksums, notes;
+                  --dry-run of whatever lies in the tree, --offline with what is on the machine
   bench [args]    build and run `stationmaster bench` with a private PostgreSQL
   help            this text
 ";
@@ -64,19 +76,24 @@ fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
     match command {
         "setup" => components::set_up(&repository),
         "test" => test::run(&repository, arguments),
-        "pictures" => test::pictures(&repository),
+        "pictures" => test::pictures(&repository, arguments),
+        "pages" => test::pages(&repository, arguments),
         "fuzz-api" => test::fuzz_api(&repository, arguments),
         "check" => check::run(&repository),
+        "upgrade" => test::upgrade(&repository, arguments),
         "dst" => dst::run(&repository),
         "examples" => examples::run(&repository),
         "interop" => interop::run(&repository, arguments),
         "peer" => peer::run(&repository, arguments),
         "storm" => storm::run(&repository, arguments),
+        "flood" => test::flood(&repository, arguments),
+        "alerts" => alerts::run(&repository),
         "twins" => twins::run(&repository, arguments),
         "mutants" => mutants::run(&repository, arguments),
         "tidy" => tidy::run(&repository),
         "dev" => launch::dev(&repository, arguments),
         "dist" => dist::run(&repository, arguments),
+        "release" => release::run(&repository, arguments),
         "bench" => launch::bench(&repository, arguments),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -5,8 +5,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use stationmaster_postgres::{Binaries, Server, Settings};
 
 use crate::components::{
@@ -19,9 +20,11 @@ use crate::repository::{self, Repository, code_of};
 /// Tests run at the same time, and each has pools of its own.
 const MAX_CONNECTIONS: u16 = 400;
 
-/// The suite whose tests mostly wait, for leases to run out and for processes to start: more of them run at once than there are cores.
-const WAITING: &str = "processes";
-const WAITING_ABREAST: &str = "4";
+/// The suites whose tests mostly wait, for leases to run out, for processes to start and for alerts to fire, and how many of their tests run
+/// at once; and how many of the others do, which wait too, for the database. Both are made for two cores.
+const WAITING: [&str; 4] = ["alerts", "dispatchers", "operations", "processes"];
+const WAITING_ABREAST: usize = 4;
+const BUSY_ABREAST: usize = 3;
 
 /// Arguments by which a caller chooses kinds of targets; then we must not choose all of them.
 const TARGET_CHOICES: [&str; 10] = [
@@ -115,19 +118,123 @@ pub(crate) fn fuzz_api(repository: &Repository, arguments: &[String]) -> Result<
     run(repository, &arguments.map(str::to_owned))
 }
 
-/// Makes pictures of the dashboard, for the documents.
-pub(crate) fn pictures(repository: &Repository) -> Result<ExitCode> {
-    let folder = repository.root.join("docs/pictures");
+/// Migrates large tables while work goes on, and tells what had to wait.
+pub(crate) fn upgrade(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
+    let rows = match arguments {
+        [flag, version] if flag == "--keep" => return keep_dump(repository, version),
+        [flag, binary] if flag == "--from" => return side_by_side(repository, binary),
+        [] => "5000000",
+        [flag, rows] if flag == "--rows" && rows.parse::<u64>().is_ok() => rows,
+        _ => bail!("cargo xtask upgrade [--rows N | --from BINARY | --keep VERSION]"),
+    };
+    let arguments = [
+        "--package=stationmaster",
+        "--test=operations",
+        &format!("--config=env.STATIONMASTER_TEST_UPGRADE_ROWS=\"{rows}\""),
+        "migrations_of_each_kind",
+        "--",
+        "--nocapture",
+    ];
+    run(repository, &arguments.map(str::to_owned))
+}
+
+/// Runs the test that sends signals to one project beside work that keeps its pace, with as many as are asked for.
+pub(crate) fn flood(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
+    let signals: u64 = match arguments {
+        [] => 1_000_000,
+        [flag, count] if flag == "--signals" => count
+            .parse()
+            .with_context(|| format!("--signals cannot be {count}"))?,
+        _ => bail!("cargo xtask flood [--signals N]"),
+    };
+    let arguments = [
+        "--package=stationmaster",
+        "--test=processes",
+        &format!("--config=env.STATIONMASTER_FLOOD_SIGNALS=\"{signals}\""),
+        "--",
+        "crowds::the_flood_of_signals_that_was_asked_for",
+        "--exact",
+        "--ignored",
+        "--nocapture",
+    ];
+    run(repository, &arguments.map(str::to_owned))
+}
+
+/// A server of another version, by its binary, and one of this version work on the same tables while they move on.
+fn side_by_side(repository: &Repository, binary: &str) -> Result<ExitCode> {
+    let binary = std::path::absolute(binary)?;
+    let arguments = [
+        "--package=stationmaster",
+        "--test=operations",
+        &format!(
+            "--config=env.STATIONMASTER_TEST_BINARY_BEFORE=\"{}\"",
+            binary.display()
+        ),
+        "--",
+        "upgrades::servers_of_the_version_before_and_of_this_one_work_side_by_side",
+        "--exact",
+        "--ignored",
+        "--nocapture",
+    ];
+    run(repository, &arguments.map(str::to_owned))
+}
+
+/// Keeps a dump of the tables as this version makes them, with something in each: from then on it has to go through every migration.
+fn keep_dump(repository: &Repository, version: &str) -> Result<ExitCode> {
+    let arguments = [
+        "--package=stationmaster",
+        "--test=operations",
+        &format!("--config=env.STATIONMASTER_TEST_KEEP_DUMP=\"{version}\""),
+        "a_dump_of_each_version",
+    ];
+    run(repository, &arguments.map(str::to_owned))
+}
+
+/// Makes pictures of the dashboard, for the documents; or of every page, for whoever wants to look at them, into a folder.
+pub(crate) fn pictures(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
+    let (folder, test) = match arguments.first() {
+        Some(folder) => (PathBuf::from(folder), "every_page_is_pictured_whole"),
+        None => (
+            repository.root.join("docs/pictures"),
+            "pictures_of_the_main_pages",
+        ),
+    };
     let arguments = [
         "--package=stationmaster",
         "--test=dashboard",
         &format!("--config=env.STATIONMASTER_PICTURES=\"{}\"", folder.display()),
-        "pictures",
+        test,
         "--",
         "--ignored",
         "--nocapture",
     ];
     run(repository, &arguments.map(str::to_owned))
+}
+
+/// Times every page of the dashboard where there is very much (with `--binary PATH`, of that binary), or keeps the pages open for so many
+/// minutes and tells what they hold (`--open MINUTES`).
+pub(crate) fn pages(repository: &Repository, arguments: &[String]) -> Result<ExitCode> {
+    let mut settings = Vec::new();
+    let mut test = "every_page_is_timed_where_there_is_very_much";
+    for pair in arguments.chunks(2) {
+        let [name, value] = pair else {
+            bail!("{} needs a value", pair[0]);
+        };
+        match name.as_str() {
+            "--binary" => settings.push(format!("--config=env.STATIONMASTER_TEST_BINARY=\"{value}\"")),
+            "--open" => {
+                test = "pages_left_open_hold_no_more_than_at_first";
+                settings.push(format!("--config=env.STATIONMASTER_PAGES_OPEN=\"{value}\""));
+            }
+            _ => bail!("there is no flag {name}: --binary PATH, --open MINUTES"),
+        }
+    }
+    let mut all: Vec<String> = ["--package=stationmaster", "--test=dashboard"]
+        .map(str::to_owned)
+        .into();
+    all.extend(settings);
+    all.extend([test, "--", "--ignored", "--nocapture"].map(str::to_owned));
+    run(repository, &all)
 }
 
 /// One run for the targets, one for those that mostly wait, and one for the examples in the documentation, which cargo cannot
@@ -153,13 +260,24 @@ fn commands(repository: &Repository, arguments: &[String]) -> Result<Vec<Command
     }
     let mut busy = owned(&["--lib", "--bins", "--examples", "--benches"]);
     for name in suites(repository)? {
-        if name != WAITING {
+        if !WAITING.contains(&name.as_str()) {
             busy.extend(["--test".to_owned(), name]);
         }
     }
-    let mut waiting = command(&owned(&["--test", WAITING]));
-    waiting.env("RUST_TEST_THREADS", WAITING_ABREAST);
-    Ok(vec![command(&busy), waiting, documentation])
+    let abreast = |kind: &[String], at_least: usize| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let mut command = command(kind);
+        command.env("RUST_TEST_THREADS", at_least.max(cores).to_string());
+        command
+    };
+    Ok(vec![
+        abreast(&busy, BUSY_ABREAST),
+        abreast(
+            &owned(&WAITING.map(|name| ["--test", name]).concat()),
+            WAITING_ABREAST,
+        ),
+        documentation,
+    ])
 }
 
 /// The names of all suites of integration tests, each once.
@@ -222,11 +340,9 @@ mod tests {
             for suite in ["api", "cli", "executions", "idle"] {
                 assert_eq!(times(suite), 1, "{suite}: {suites}");
             }
-            assert_eq!(times(WAITING), 0, "{suites}");
-            assert_eq!(
-                waiting,
-                format!("test --no-fail-fast --workspace --test processes{given}")
-            );
+            assert_eq!(WAITING.map(times), [0; 4], "{suites}");
+            let names = "--test alerts --test dispatchers --test operations --test processes";
+            assert_eq!(waiting, format!("test --no-fail-fast --workspace {names}{given}"));
             assert_eq!(
                 documentation,
                 format!("test --no-fail-fast --workspace --doc{given}")

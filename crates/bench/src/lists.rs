@@ -63,8 +63,7 @@ pub async fn make(database: &Database, rows: i64, mut progress: impl FnMut(i64))
     sqlx::raw_sql(
         "insert into stationmaster.workflow_definitions (workspace_id, name) select id, 'bench' from stationmaster.workspaces;
          insert into stationmaster.workflow_definition_versions (workflow_definition_id, workflow)
-         select id, '{\"nodes\": [{\"id\": \"a\", \"type\": \"noop\"}]}' from stationmaster.workflow_definitions;
-         alter table stationmaster_internal.queue_items disable trigger accept_items",
+         select id, '{\"nodes\": [{\"id\": \"a\", \"type\": \"noop\"}]}' from stationmaster.workflow_definitions",
     )
     .execute(pool)
     .await?;
@@ -81,9 +80,6 @@ pub async fn make(database: &Database, rows: i64, mut progress: impl FnMut(i64))
         done = up_to;
         progress(done);
     }
-    sqlx::raw_sql("alter table stationmaster_internal.queue_items enable trigger accept_items")
-        .execute(pool)
-        .await?;
     sqlx::query(BACKLOG)
         .bind(rows - ended)
         .bind(WORKSPACES)

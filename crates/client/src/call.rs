@@ -20,6 +20,9 @@ use crate::wire::Problem;
 /// Names a request, so that a repeat is answered and not done again.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
+/// How a request is rather answered.
+pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
+
 /// What a repeat could do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Safety {

@@ -141,18 +141,22 @@ impl ClientBuilder {
         let provider = rustls::crypto::ring::default_provider();
         // Somebody else may have chosen one before; whichever is there serves.
         let _ = provider.install_default();
-        let mut http = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            // What is repeated, and when, is told by our own rules alone.
-            .retry(reqwest::retry::never())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .user_agent(self.user_agent.as_deref().unwrap_or(USER_AGENT));
-        if let Some(pem) = &self.authority {
-            let certificate = reqwest::Certificate::from_pem(pem)
-                .map_err(|_| Error::Settings("the authority is no certificate in PEM".to_owned()))?;
-            http = http.tls_certs_merge([certificate]);
-        }
-        http.build()
+        let http = || {
+            reqwest::Client::builder()
+                .redirect(reqwest::redirect::Policy::none())
+                // What is repeated, and when, is told by our own rules alone.
+                .retry(reqwest::retry::never())
+                .connect_timeout(CONNECT_TIMEOUT)
+                .user_agent(self.user_agent.as_deref().unwrap_or(USER_AGENT))
+        };
+        let authority = self.authority.as_deref().map(reqwest::Certificate::from_pem);
+        let authority = authority
+            .transpose()
+            .map_err(|_| Error::Settings("the authority is no certificate in PEM".to_owned()))?;
+        let known = http().tls_certs_merge(authority.clone()).build();
+        // A machine that knows no authorities trusts the one that was named, and otherwise nobody.
+        known
+            .or_else(|_| http().tls_certs_only(authority).build())
             .map_err(|error| Error::Settings(format!("the client cannot be made: {error}")))
     }
 }

@@ -48,7 +48,7 @@ pub enum Error {
         retry_after: Option<Duration>,
     },
     /// The server could not be reached, or its answer was cut off: whether the request was carried out is not known.
-    #[error("the server could not be reached: {}", causes(.0))]
+    #[error("{}", unanswered(.0))]
     Transport(#[source] reqwest::Error),
     /// An answer that is none of ours.
     #[error("the answer could not be understood: {0}")]
@@ -70,6 +70,14 @@ fn told(problem: &Problem) -> String {
     } else {
         format!("{words} ({})", fields.join("; "))
     }
+}
+
+/// Whoever was reached and did not answer is there.
+fn unanswered(error: &reqwest::Error) -> String {
+    if error.is_timeout() && !error.is_connect() {
+        return "the server did not answer in time".to_owned();
+    }
+    format!("the server could not be reached: {}", causes(error))
 }
 
 /// The innermost cause says what happened: a name that is not known, a connection that was refused.

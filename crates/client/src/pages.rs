@@ -6,8 +6,8 @@ use crate::Client;
 use crate::error::{Error, Result};
 use crate::wire::{
     Alarm, AlarmQuery, AuditEntry, AuditQuery, Dispatcher, DispatcherQuery, Execution, ExecutionQuery,
-    FailureQuery, OccurrenceQuery, Page, PageQuery, QueueItem, QueueQuery, Signal, SignalQuery, Token,
-    Trigger, TriggerQuery, Version, Workflow, WorkflowQuery, Workspace,
+    FailureQuery, OccurrenceQuery, OperationQuery, Page, PageQuery, QueueItem, QueueQuery, Signal,
+    SignalQuery, Token, Trigger, TriggerQuery, Version, Workflow, WorkflowQuery, Workspace,
 };
 
 /// Things on a page when we choose.
@@ -35,7 +35,7 @@ macro_rules! paged {
     };
 }
 
-paged!(AlarmQuery AuditQuery DispatcherQuery ExecutionQuery FailureQuery OccurrenceQuery PageQuery QueueQuery SignalQuery TriggerQuery WorkflowQuery);
+paged!(AlarmQuery AuditQuery DispatcherQuery ExecutionQuery FailureQuery OccurrenceQuery OperationQuery PageQuery QueueQuery SignalQuery TriggerQuery WorkflowQuery);
 
 /// Reads page after page. An error ends it.
 fn all<'a, Q, T>(

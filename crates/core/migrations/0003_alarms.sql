@@ -71,7 +71,8 @@ create table stationmaster_internal.alarm_definitions (
     constraint max_failures_is_a_number_from_1_to_100 check (max_failures between 1 and 100),
     constraint pause_after_is_a_number_from_1_to_1000 check (pause_after between 1 and 1000),
     constraint the_idempotency_key_has_1_to_256_characters check (length(idempotency_key) between 1 and 256),
-    constraint the_trace_context_has_at_most_256_characters check (length(traceparent) <= 256)
+    constraint the_trace_context_is_one_of_the_w3c
+        check (traceparent ~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$')
 );
 create unique index alarm_definitions_by_name on stationmaster_internal.alarm_definitions (name, workspace_id) where name is not null;
 create unique index alarm_definitions_idempotency on stationmaster_internal.alarm_definitions (workspace_id, idempotency_key)

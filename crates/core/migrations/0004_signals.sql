@@ -8,9 +8,10 @@
 --
 -- A dispatcher is a lease like everything exclusive: owner, epoch, expiry.
 
--- The id of a dispatcher: `dispatcher-<project>-<task-queue>`. Names that are no slugs, are too long, or would make the id
--- ambiguous (a project with a dash) get a suffix from a hash of both, behind a dot that no slug holds: two pairs never share
--- an id. The same function exists in Rust (dispatchers::id), and a test compares them.
+-- The id of a dispatcher: `dispatcher-<project>-<task-queue>`, with the dashes of the project doubled, so that the first odd run of
+-- dashes ends the project. Names that are no slugs or are too long, and task queues that begin with a dash, get a suffix from a hash
+-- of both instead, behind a dot that no slug holds: two pairs never share an id. The same function exists in Rust (id::dispatcher),
+-- and a test compares them.
 create function stationmaster.dispatcher_id(project text, task_queue text) returns text
 language sql immutable strict parallel safe as $$
     with slugs as (
@@ -19,9 +20,10 @@ language sql immutable strict parallel safe as $$
                left(regexp_replace(translate(task_queue, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz') collate "C",
                                    '[^a-z0-9_-]', '-', 'g'), 40) as q
     )
-    select 'dispatcher-' || p || '-' || q
-        || case when p = project and q = task_queue and position('-' in p) = 0 then ''
-                else '.' || left(encode(sha256(convert_to(length(project) || ':' || project || ':' || task_queue, 'UTF8')), 'hex'), 16)
+    select 'dispatcher-'
+        || case when p = project and q = task_queue and left(q, 1) <> '-' then replace(p, '-', '--') || '-' || q
+                else p || '-' || q || '.'
+                     || left(encode(sha256(convert_to(length(project) || ':' || project || ':' || task_queue, 'UTF8')), 'hex'), 16)
            end
     from slugs
 $$;
@@ -72,7 +74,8 @@ create table stationmaster.dispatcher_events (
     run_id        text,
     actor         text not null,
     detail        jsonb not null default '{}',
-    told_at       timestamptz
+    told_at       timestamptz,
+    traceparent   text
 );
 create index dispatcher_events_by_dispatcher on stationmaster.dispatcher_events (dispatcher_id, id);
 create index dispatcher_events_untold on stationmaster.dispatcher_events (id) where told_at is null;
@@ -116,9 +119,11 @@ create table stationmaster_internal.signals_inbox (
     dispatcher_id  text not null generated always as (stationmaster.dispatcher_id(project, task_queue)) stored,
     payload        jsonb not null default '{}',
     correlation_id text check (correlation_id <> '' and length(correlation_id) <= 256),
-    traceparent    text check (length(traceparent) <= 256),
+    traceparent    text,
     sent_by        text not null default session_user,
     received_at    timestamptz not null default now(),
+    constraint the_trace_context_is_one_of_the_w3c
+        check (traceparent ~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$'),
     constraint payload_is_at_most_256_kib check (
         octet_length(payload::text) <= 262144
         or octet_length(replace(replace(payload::text, ', ', ','), '": ', '":')) <= 262144)

@@ -40,29 +40,15 @@ create table stationmaster.audit (
 create index audit_at on stationmaster.audit using brin (at) with (autosummarize = on);
 create index audit_by_workspace on stationmaster.audit (workspace_id, id);
 
--- Requests run as the role stationmaster_api, behind row-level security. Where the role cannot be made, the servers say so; it can be
--- made later (see stationmaster.grant_api).
-do $$
-begin
-    if not exists (select from pg_roles where rolname = 'stationmaster_api') then
-        create role stationmaster_api nologin nosuperuser nobypassrls;
-    end if;
-exception
-    when duplicate_object or unique_violation then
-        null;
-    when insufficient_privilege then
-        raise warning 'the role stationmaster_api could not be made: row-level security will not stand behind the API';
-end
-$$;
-
-do $$
-begin
-    if exists (select from pg_roles where rolname = 'stationmaster_api')
-       and not pg_has_role(current_user, 'stationmaster_api', 'member') then
-        execute format('grant stationmaster_api to %I', current_user);
-    end if;
-exception
-    when insufficient_privilege then
-        raise warning '% may not act as stationmaster_api: row-level security will not stand behind the API', current_user;
-end
-$$;
+-- Addresses of lists that people keep. The owner is a token by its name, so that another secret under the same name finds them again.
+create table stationmaster_internal.views (
+    id         uuid primary key default stationmaster.new_id(),
+    owner      text not null check (owner <> ''),
+    name       text not null check (length(name) between 1 and 100),
+    path       text not null check (path like '/%' and length(path) <= 2000),
+    shared     boolean not null default false,
+    made_by    text not null,
+    created_at timestamptz not null default now()
+);
+create unique index views_by_owner on stationmaster_internal.views (owner, name);
+create index views_shared on stationmaster_internal.views (name) where shared;

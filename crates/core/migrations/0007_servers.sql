@@ -135,3 +135,22 @@ create table stationmaster_internal.history_minutes (
     primary key (workspace_id, minute, workflow_definition_id)
 );
 create index history_minutes_at on stationmaster_internal.history_minutes using brin (minute) with (autosummarize = on);
+
+-- The same by the server that held what started and ended; of what no server ever held there is none.
+create table stationmaster_internal.history_servers (
+    server_id   uuid not null,
+    minute      timestamptz not null,
+    moved       bigint not null,
+    started     bigint not null,
+    completed   bigint not null,
+    failed      bigint not null,
+    cancelled   bigint not null,
+    terminated  bigint not null,
+    timed_out   bigint not null,
+    active      bigint,
+    run_seconds double precision not null,
+    run_longest double precision not null,
+    runs        integer[],
+    primary key (server_id, minute)
+);
+create index history_servers_at on stationmaster_internal.history_servers using brin (minute) with (autosummarize = on);

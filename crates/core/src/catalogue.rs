@@ -205,6 +205,15 @@ pub async fn workspaces(
     Ok(query.all(database).await?)
 }
 
+/// Workspaces in scope: those in which work waits and cannot run first, then those with the most slots in use.
+pub async fn busiest_workspaces(database: &Database, limit: i64) -> Result<Vec<Workspace>, Error> {
+    let query = sqlx::query_as(statement!("catalogue/busiest_workspaces"))
+        .bind(database.among(None))
+        .bind(limit)
+        .persistent(false);
+    Ok(query.all(database).await?)
+}
+
 /// Deletes a workspace and its definitions. Its waiting items fail, its running executions run to their end.
 /// Only if it is as expected.
 pub async fn delete_workspace(
@@ -336,6 +345,28 @@ pub async fn delete_definition(
     }
 }
 
+/// Looks at a graph as [`add_version`] does, and makes nothing. Answers its nodes in the order in which they run.
+pub async fn check_graph(database: &Database, graph: &str) -> Result<Vec<String>, Error> {
+    let graph = Graph::parse(graph)?;
+    let mut session = database.session().await?;
+    check_nodes(&mut session, &graph).await?;
+    session.finish().await?;
+    Ok(graph.node_ids().map(str::to_owned).collect())
+}
+
+/// Nodes that the embedded engine could not run are refused while there is no other.
+async fn check_nodes(session: &mut Session, graph: &Graph) -> Result<(), Error> {
+    let problems = nodes::problems(graph);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let only = sqlx::query_scalar("select stationmaster_internal.runs_embedded_only()");
+    if within(only.fetch_one(&mut **session)).await? {
+        return Err(Error::Nodes(problems));
+    }
+    Ok(())
+}
+
 /// Adds a version. A graph that cannot run is refused, with the reason; while all servers have the embedded engine, also one with nodes
 /// that it does not know.
 pub async fn add_version(
@@ -343,17 +374,12 @@ pub async fn add_version(
     definition: DefinitionId,
     graph: &str,
 ) -> Result<VersionMade, Error> {
-    let problems = nodes::problems(&Graph::parse(graph)?);
+    let parsed = Graph::parse(graph)?;
     let query = sqlx::query_as(statement!("catalogue/add_version"))
         .bind(definition)
         .bind(graph);
     let mut session = database.session().await?;
-    if !problems.is_empty() {
-        let only = sqlx::query_scalar("select stationmaster_internal.runs_embedded_only()");
-        if within(only.fetch_one(&mut *session)).await? {
-            return Err(Error::Nodes(problems));
-        }
-    }
+    check_nodes(&mut session, &parsed).await?;
     match within(query.fetch_one(&mut *session)).await {
         Ok(row) => {
             session.finish().await?;

@@ -57,6 +57,9 @@ const BOUNDS: [(&str, &str); 2] = [
     ("idle_in_transaction_session_timeout", "4s"),
     ("statement_timeout", "60s"),
 ];
+/// Of what keeps leases alive, and of what is told to whoever scrapes: an answer that comes later is of no use to anybody, and callers that gave up
+/// must not pile up behind a table that somebody keeps locked.
+const KEEPERS_BOUND: [(&str, &str); 1] = [("statement_timeout", "5s")];
 /// The same where a pooler lets no parameter of a session pass.
 const BEGIN_BEHIND_POOLER: &str = "begin; set local idle_in_transaction_session_timeout = '4s'; \
                                    set local statement_timeout = '60s'; set local lock_timeout = 0; \
@@ -65,6 +68,10 @@ const BEGIN_BEHIND_POOLER: &str = "begin; set local idle_in_transaction_session_
 const BEGIN_UNPREPARED: &str = "begin; set local idle_in_transaction_session_timeout = '4s'; \
                                 set local statement_timeout = '60s'; set local lock_timeout = 0; \
                                 set transaction isolation level read committed read write; deallocate all";
+/// How long a connection of a pool is waited for.
+const POOL_WAIT: Duration = Duration::from_secs(10);
+/// Whoever asks a server is told sooner that all of them are in use: a command gives up after ten seconds, and tries again before.
+const REQUESTS_WAIT: Duration = Duration::from_secs(4);
 /// Connections that a server opens beside its pools: for what keeps leases alive, for the watch, and for notifications.
 pub const BESIDE_POOLS: u32 = KEEPERS + 2;
 
@@ -106,6 +113,9 @@ pub enum Error {
     /// Of several hosts none will do.
     #[error("no host of the database takes writes: {0}")]
     NoHost(String),
+    /// It answers, and all our connections to it are in use.
+    #[error("all connections to the database are in use")]
+    Busy,
     /// It has gone silent: what was sent is not answered, and never will be.
     #[error("the database has gone silent")]
     Silent,
@@ -193,12 +203,22 @@ impl Error {
         match self {
             Self::Shared(error) => error.is_away(),
             Self::Timeout(_)
+            | Self::Busy
             | Self::Silent
             | Self::NoHost(_)
             | Self::Untrusted(_)
             | Self::Sql(Io(_) | Tls(_) | PoolTimedOut | PoolClosed) => true,
             // The last is a replica, before another host is chosen.
             _ => self.is_of(&["08", "28", "3D000", "53", "57", "25006"]),
+        }
+    }
+
+    /// It answers, and others have all the connections that we have to it.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        match self {
+            Self::Shared(error) => error.is_busy(),
+            error => matches!(error, Self::Busy),
         }
     }
 
@@ -217,6 +237,10 @@ impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         if let Some(words) = tls::explain(&error, &tls::POSTGRES) {
             return Self::Untrusted(words);
+        }
+        // Nobody got a connection in time: either none can be made, or others have them all.
+        if matches!(error, sqlx::Error::PoolTimedOut) && answers() {
+            return Self::Busy;
         }
         let error = Self::Sql(error);
         if error.is_of(&["53100"]) {
@@ -239,6 +263,22 @@ pub(crate) fn no_room() -> Option<String> {
         .clone()
         .filter(|(at, _)| at.elapsed() < NO_ROOM_FOR);
     lately.map(|(_, words)| format!("the database has no room to write: {words}"))
+}
+
+/// When the watch last heard from the database of this process.
+static HEARD_AT: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// The watch looks every second, and is patient for another.
+const HEARD_FOR: Duration = Duration::from_secs(5);
+
+/// Notes that the database answers whoever has a connection to it.
+pub(crate) fn heard() {
+    *HEARD_AT.lock() = Some(Instant::now());
+}
+
+/// Does the database answer, as far as was seen lately?
+fn answers() -> bool {
+    HEARD_AT.lock().is_some_and(|at| at.elapsed() < HEARD_FOR)
 }
 
 /// When a call of this process was last left before its answer came.
@@ -327,9 +367,9 @@ impl Database {
     pub fn new(url: &str, max_connections: u32) -> Result<Self, Error> {
         let hosts = Arc::new(Hosts::read(url)?);
         let options = hosts.options().clone().options(SESSION).options(BOUNDS);
-        let pool = Pool::new(&options, max_connections);
+        let pool = Pool::new(&options, max_connections, POOL_WAIT);
         Ok(Self {
-            keepers: Pool::new(&options, KEEPERS),
+            keepers: Pool::new(&options.clone().options(KEEPERS_BOUND), KEEPERS, POOL_WAIT),
             requests: pool.clone(),
             pool,
             direct: Arc::clone(&hosts),
@@ -344,7 +384,7 @@ impl Database {
     #[must_use]
     pub fn with_requests(mut self, max_connections: u32) -> Self {
         let options = self.pool.get().connect_options();
-        self.requests = Pool::new(&options, max_connections);
+        self.requests = Pool::new(&options, max_connections, REQUESTS_WAIT);
         self
     }
 
@@ -374,7 +414,8 @@ impl Database {
         self
     }
 
-    fn is_pooled(&self) -> bool {
+    /// Is there a pooler on the way, and another way past it?
+    pub(crate) fn is_pooled(&self) -> bool {
         !Arc::ptr_eq(&self.hosts, &self.direct)
     }
 
@@ -390,9 +431,15 @@ impl Database {
         if self.unprepared {
             options = options.statement_cache_capacity(0);
         }
-        for pool in [&self.pool, &self.keepers, &self.requests] {
+        for pool in [&self.pool, &self.requests] {
             pool.get().set_connect_options(options.clone());
         }
+        let keepers = if self.is_pooled() {
+            options
+        } else {
+            options.options(KEEPERS_BOUND)
+        };
+        self.keepers.get().set_connect_options(keepers);
     }
 
     /// Begins a transaction, as ourselves.
@@ -504,10 +551,10 @@ impl Database {
 pub(crate) struct Pool(Arc<RwLock<PgPool>>);
 
 impl Pool {
-    fn new(options: &PgConnectOptions, max_connections: u32) -> Self {
+    fn new(options: &PgConnectOptions, max_connections: u32, wait: Duration) -> Self {
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
-            .acquire_timeout(Duration::from_secs(10))
+            .acquire_timeout(wait)
             .test_before_acquire(false)
             .after_release(|connection, _| {
                 let is_suspect = LEFT_AT.lock().is_some_and(|left| left.elapsed() < SUSPECT);

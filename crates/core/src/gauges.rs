@@ -69,9 +69,10 @@ async fn look_around(database: &Database) -> Result<Standing, db::Error> {
         .one(database)
         .await?;
     let slots = sqlx::query_as(statement!("gauges/slots")).all(database).await?;
-    let (oldest, horizon, waits, wal): (f64, f64, f64, f64) = sqlx::query_as(statement!("gauges/database"))
-        .one(database)
-        .await?;
+    let (oldest, horizon, waits, wal, sessions, most): (f64, f64, f64, f64, f64, f64) =
+        sqlx::query_as(statement!("gauges/database"))
+            .one(database)
+            .await?;
     Ok(Standing {
         skew,
         servers: [live, lost],
@@ -79,6 +80,7 @@ async fn look_around(database: &Database) -> Result<Standing, db::Error> {
         workspaces: [full, overdrawn],
         slots,
         database: [oldest, horizon, waits, wal],
+        sessions: [sessions, most],
         dead_rows: sqlx::query_as(statement!("gauges/dead_rows"))
             .all(database)
             .await?,

@@ -184,3 +184,21 @@ pub async fn standstill(database: &Database) -> Result<Vec<Standstill>, db::Erro
         .all(database)
         .await
 }
+
+/// An alarm that can never fire.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct DeadAlarm {
+    /// Its name, its label, or its id.
+    pub name: String,
+    /// Whose it is.
+    pub workspace: Option<String>,
+    /// The reason.
+    pub why: String,
+}
+
+/// Alarms that can never fire, at most a hundred.
+pub async fn dead_alarms(database: &Database) -> Result<Vec<DeadAlarm>, db::Error> {
+    sqlx::query_as(statement!("health/dead_alarms"))
+        .all(database)
+        .await
+}

@@ -13,7 +13,7 @@ use stationmaster_wire::{HistoryChart, HistoryPoint, Spread};
 use crate::columns::At;
 use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::duty;
-use crate::id::{DefinitionId, WorkspaceId};
+use crate::id::{DefinitionId, ServerId, WorkspaceId};
 use crate::presence::Presence;
 use crate::task::{Next, Pass};
 
@@ -45,8 +45,7 @@ const BOUNDS: [f64; 16] = [
 pub(crate) struct Historian {
     database: Database,
     presence: Presence,
-    much: bool,
-    span: i32,
+    bite: Bite,
 }
 
 impl Historian {
@@ -54,9 +53,36 @@ impl Historian {
         Self {
             database,
             presence,
-            much: false,
-            span: 1,
+            bite: Bite { span: 1, much: false },
         }
+    }
+}
+
+/// How much is counted at once.
+struct Bite {
+    /// Minutes.
+    span: i32,
+    /// Very much happened, so that what was counted is not counted again.
+    much: bool,
+}
+
+impl Bite {
+    /// Chooses the next by how much there was in the last.
+    fn after(moved: i64, last: &Self) -> Self {
+        let much = moved > MUCH;
+        Self {
+            span: if much {
+                1
+            } else {
+                (last.span * 4).min(LONGEST_SPAN)
+            },
+            much,
+        }
+    }
+
+    /// The next after one that took too long; `None`: nothing is smaller.
+    fn smaller(&self) -> Option<Self> {
+        (self.span > 1 || !self.much).then_some(Self { span: 1, much: true })
     }
 }
 
@@ -82,18 +108,26 @@ impl Pass for Historian {
         };
         let span: Span = sqlx::query_as(statement!("history/span"))
             .bind(held.position.map(jiff_sqlx::Timestamp::from))
-            .bind(self.span)
+            .bind(self.bite.span)
             .one(&self.database)
             .await?;
         if span.since < span.until {
-            let again = if self.much { SignedDuration::ZERO } else { AGAIN };
-            let moved = count(&self.database, span.since - again, span.until, span.is_newest).await?;
-            self.much = moved > MUCH;
-            self.span = if self.much {
-                1
+            let again = if self.bite.much {
+                SignedDuration::ZERO
             } else {
-                (self.span * 4).min(LONGEST_SPAN)
+                AGAIN
             };
+            match count(&self.database, span.since - again, span.until, span.is_newest).await {
+                Ok(moved) => self.bite = Bite::after(moved, &self.bite),
+                Err(db::Error::Timeout(_)) => {
+                    if let Some(smaller) = self.bite.smaller() {
+                        self.bite = smaller;
+                        return Ok(Next::Now);
+                    }
+                    tracing::warn!(minute = %span.since, "A minute could not be counted in time; charts show a gap there");
+                }
+                Err(error) => return Err(error),
+            }
             duty::advance(&self.database, DUTY, held, span.until).await?;
         }
         if !span.is_newest {
@@ -120,6 +154,13 @@ pub async fn count(
         .one(database)
         .await?;
     let last = just_ended.then(|| jiff_sqlx::Timestamp::from(to - SignedDuration::from_mins(1)));
+    let servers = sqlx::query(statement!("history/count_servers"))
+        .bind(since)
+        .bind(until)
+        .bind(last)
+        .bind(&BOUNDS[..])
+        .bind(one_in(amount));
+    servers.run(database).await?;
     sqlx::query_scalar(statement!("history/count"))
         .bind(since)
         .bind(until)
@@ -140,10 +181,12 @@ fn one_in(amount: i64) -> i32 {
 
 /// Forgets minutes that are older than this, some at a time. Answers how many rows.
 pub async fn prune(database: &Database, retention: Duration) -> Result<u64, db::Error> {
-    let query = sqlx::query(statement!("history/prune"))
-        .bind(retention.as_secs_f64())
-        .bind(BATCH);
-    query.run(&database.own()).await
+    let mut forgotten = 0;
+    for statement in [statement!("history/prune"), statement!("history/prune_servers")] {
+        let query = sqlx::query(statement).bind(retention.as_secs_f64()).bind(BATCH);
+        forgotten += query.run(&database.own()).await?;
+    }
+    Ok(forgotten)
 }
 
 /// Of what, and how finely.
@@ -159,6 +202,8 @@ pub struct Chart {
     pub workspace: Option<WorkspaceId>,
     /// Only of this workflow.
     pub workflow: Option<DefinitionId>,
+    /// Only what this server had in hand.
+    pub server: Option<ServerId>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -210,9 +255,13 @@ impl From<Row> for HistoryPoint {
 /// The history, as far as it is in scope.
 pub async fn chart(database: &Database, chart: Chart) -> Result<HistoryChart, db::Error> {
     let mut session = database.session().await?;
-    let rows = sqlx::query_as::<_, Row>(statement!("history/read"))
-        .bind(database.among(chart.workspace))
-        .bind(chart.workflow)
+    let rows = match chart.server {
+        None => sqlx::query_as::<_, Row>(statement!("history/read"))
+            .bind(database.among(chart.workspace))
+            .bind(chart.workflow),
+        Some(server) => sqlx::query_as::<_, Row>(statement!("history/read_server")).bind(server),
+    };
+    let rows = rows
         .bind(jiff_sqlx::Timestamp::from(chart.from))
         .bind(jiff_sqlx::Timestamp::from(chart.to))
         .bind(chart.step.as_secs())
@@ -280,6 +329,18 @@ fn approximate(count: i64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_tried_by_a_minute_alone_before_that_is_given_up() {
+        let first = Bite { span: 1, much: false };
+        let many = Bite::after(0, &Bite::after(0, &first));
+        assert_eq!((many.span, many.much), (16, false));
+        let one = many.smaller().unwrap();
+        assert_eq!((one.span, one.much), (1, true));
+        assert!(one.smaller().is_none());
+        assert!(first.smaller().is_some(), "it counts some minutes again");
+        assert_eq!(Bite::after(MUCH + 1, &many).span, 1);
+    }
 
     #[test]
     fn of_little_each_is_counted_and_of_much_a_part() {

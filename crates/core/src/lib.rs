@@ -16,6 +16,7 @@
 //! * the lanes: [`executions`], [`alarms`]; [`signals`] and the [`dispatchers`] that route them; `attention` (whether those who
 //!   bring work need to ring)
 //! * what became of it: [`failures`] (what needs a person, of whatever lane), [`bulk`] (the same done to everything that matches),
+//!   [`operations`] (the same by the servers, while nobody waits),
 //!   [`history`] (what happened in each minute)
 //! * outside: [`engine`], [`wake`]; [`tls`] (what a failed handshake means)
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
@@ -48,6 +49,7 @@ mod listen;
 pub mod locks;
 pub mod names;
 pub mod observe;
+pub mod operations;
 pub mod pages;
 mod pipeline;
 pub mod presence;
@@ -60,6 +62,7 @@ pub mod station;
 mod surroundings;
 pub mod task;
 pub mod tls;
+pub mod views;
 pub mod wake;
 mod watch;
 

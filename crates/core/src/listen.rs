@@ -31,6 +31,10 @@ pub(crate) struct Bells {
     /// Rung from inside: there are alarms whose next fire is not known.
     pub(crate) planner: Bell,
     pub(crate) signals: Bell,
+    /// The same: what nobody owns, or rests, may be wanted.
+    pub(crate) dispatchers: Bell,
+    /// There is an operation to carry out.
+    pub(crate) operations: Bell,
     /// Rung from inside: the engine has come or gone, and the others should know.
     pub(crate) heartbeat: Bell,
     /// Rung from inside: something runs, and may end.
@@ -51,12 +55,23 @@ impl Bells {
             alarms,
             planner,
             signals,
+            dispatchers,
+            operations,
             heartbeat,
             closes,
             recovery,
             alarm_recovery,
         } = self;
-        for bell in [queue, cancel, access, alarms, planner, signals] {
+        for bell in [
+            queue,
+            cancel,
+            access,
+            alarms,
+            planner,
+            signals,
+            dispatchers,
+            operations,
+        ] {
             bell.ring();
         }
         for bell in [heartbeat, closes, recovery, alarm_recovery] {
@@ -114,7 +129,11 @@ async fn listen(database: &Database, bells: &Bells) -> Result<(), db::Error> {
             "cancel" => bells.cancel.ring(),
             "access" => bells.access.ring(),
             "alarms" => bells.alarms.ring(),
-            "signals" => bells.signals.ring(),
+            "signals" => {
+                bells.signals.ring();
+                bells.dispatchers.ring();
+            }
+            "operations" => bells.operations.ring(),
             // What happened to dispatchers is for those who watch, not for those who work.
             "dispatchers" => {}
             _ => bells.queue.ring(),

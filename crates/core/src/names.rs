@@ -289,19 +289,19 @@ async fn named(
 
 /// Ids that begin with a text.
 #[derive(Debug, Clone, Copy)]
-struct Range {
-    from: Uuid,
-    to: Uuid,
+pub(crate) struct Range {
+    pub(crate) from: Uuid,
+    pub(crate) to: Uuid,
 }
 
 impl Range {
-    const ALL: Self = Self {
+    pub(crate) const ALL: Self = Self {
         from: Uuid::nil(),
         to: Uuid::max(),
     };
 
     /// Those that begin so, when it is enough of an id.
-    fn of(text: &str) -> Option<Self> {
+    pub(crate) fn of(text: &str) -> Option<Self> {
         let digits: String = text.chars().filter(|character| *character != '-').collect();
         let is_part = (SHORTEST_PART..=32).contains(&digits.len())
             && text.is_ascii()
@@ -369,7 +369,7 @@ async fn beginning(
 fn newest<Status>(range: Range, workspace: Option<WorkspaceId>) -> Filter<Status> {
     Filter {
         workspace,
-        below: Some(range.end()),
+        beyond: Some(range.end()),
         limit: TOLD,
         ..Filter::default()
     }
@@ -509,5 +509,79 @@ mod tests {
             assert!(Range::of(no_part).is_none(), "{no_part}");
         }
         assert!(Range::of("0190").is_some_and(|range| !range.holds(id)));
+    }
+
+    fn known(names: &[(&str, Option<&str>)]) -> Vec<NameFound> {
+        let one = |(at, (name, workspace)): (usize, &(&str, Option<&str>))| NameFound {
+            id: Uuid::from_u128(0x0189_0a5d_ac96_774b_bcce_b302_099a_8000 + at as u128),
+            name: Some((*name).to_owned()),
+            workspace: workspace.map(str::to_owned),
+        };
+        names.iter().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn what_begins_so_resembles_it_before_what_is_only_like_it() {
+        let shops = known(&[("shop", None), ("shoes", None), ("storage", None)]);
+        assert_eq!(resembling(&shops, false, " SHO "), ["shop", "shoes"]);
+        assert_eq!(resembling(&shops, false, "shpo"), ["shop"]);
+        assert_eq!(resembling(&shops, false, "soes"), ["shoes"]);
+        assert_eq!(resembling(&shops, false, "quite another"), [] as [&str; 0]);
+        let alike = known(&[("ordre", None), ("order", None)]);
+        assert_eq!(
+            resembling(&alike, false, "orderr"),
+            ["order", "ordre"],
+            "the likest first"
+        );
+        let many: Vec<String> = (0..30).map(|number| format!("aab{number:02}")).collect();
+        let many: Vec<(&str, Option<&str>)> = many.iter().map(|name| (name.as_str(), None)).collect();
+        assert_eq!(resembling(&known(&many), false, "aab").len(), TOLD);
+        assert_eq!(resembling(&known(&many), false, "aaxb00").len(), 5);
+    }
+
+    #[test]
+    fn with_its_workspace_a_thing_is_found_by_either_and_told_by_both() {
+        let imports = known(&[("import", Some("shop")), ("export", Some("store"))]);
+        assert_eq!(resembling(&imports, true, "imp"), ["shop.import"]);
+        assert_eq!(resembling(&imports, true, "store.e"), ["store.export"]);
+        assert_eq!(resembling(&imports, true, "exprto"), ["store.export"]);
+        assert_eq!(resembling(&imports, true, "shop.imprt")[0], "shop.import");
+        assert_eq!(resembling(&imports, false, "exp"), ["export"]);
+        let nameless = NameFound {
+            name: None,
+            ..imports[0].clone()
+        };
+        assert_eq!(spelled(&nameless), nameless.id.to_string());
+    }
+
+    #[test]
+    fn among_a_few_the_one_of_that_name_or_id_is_meant_and_else_those_that_begin_so() {
+        let tokens = known(&[("night", None), ("nightly", None)]);
+        let ids = |text: &str| {
+            let found = among(tokens.clone(), text).items;
+            found.into_iter().filter_map(|one| one.name).collect::<Vec<_>>()
+        };
+        assert_eq!(ids("Night"), ["night"]);
+        assert_eq!(ids(&tokens[1].id.to_string()), ["nightly"]);
+        assert_eq!(ids("01890a5d"), ["night", "nightly"]);
+        assert_eq!(ids("nig"), [] as [&str; 0]);
+        assert_eq!(among(tokens.clone(), "nig").near, ["night", "nightly"]);
+    }
+
+    #[test]
+    fn up_to_three_names_are_asked_about() {
+        let names = ["a", "b", "c", "d"].map(str::to_owned);
+        assert_eq!(meant(&names), ": did you mean a or b or c?");
+        assert_eq!(meant(&names[..1]), ": did you mean a?");
+        assert_eq!(meant(&[]), "");
+    }
+
+    #[test]
+    fn a_stretch_of_ids_ends_where_the_next_begins() {
+        let of = |text: &str| Range::of(text).unwrap_or(Range::ALL);
+        assert_eq!(of("0189").end(), of("018a").from);
+        assert!(!of("0189").holds(of("0189").end()) && of("0189").holds(of("0189").from));
+        assert_eq!(Range::ALL.end(), Uuid::max(), "there is nothing behind the last");
+        assert!(Range::of(&"0".repeat(33)).is_none());
     }
 }

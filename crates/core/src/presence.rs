@@ -278,12 +278,14 @@ impl Heartbeat {
     }
 }
 
-/// The servers that are there; those too that have left, when they are asked for.
+/// The servers that are there; those too that have left, when they are asked for. What they have in hand is counted of the
+/// workspaces in scope: how busy others are is nobody's business.
 pub async fn list(database: &Database, all: bool) -> Result<Vec<Server>, db::Error> {
     sqlx::query_as(statement!("servers/list"))
         .bind(all)
         .bind(None::<Uuid>)
         .bind(None::<&str>)
+        .bind(database.among(None))
         .all(&database.own())
         .await
 }
@@ -297,7 +299,8 @@ pub async fn find(database: &Database, which: &Reference) -> Result<Option<Serve
     let query = sqlx::query_as(statement!("servers/list"))
         .bind(true)
         .bind(id)
-        .bind(name);
+        .bind(name)
+        .bind(database.among(None));
     let found: Vec<Server> = query.all(&database.own()).await?;
     Ok(found.into_iter().next())
 }

@@ -7,6 +7,7 @@
 //! | settled signals, events of dispatchers | the setting of dispatchers | housekeeping of signals |
 //! | events, within a limit of rows | [`Retention::events`] | this pass |
 //! | lines of the audit | [`Retention::audit`] | this pass |
+//! | operations that are over | as long as the audit, which tells of them too | this pass |
 //! | what happened in each minute | [`Retention::history`] | this pass |
 //! | kept answers | a day | this pass |
 //!
@@ -20,6 +21,7 @@ use crate::audit;
 use crate::db::{self, Database};
 use crate::events;
 use crate::history;
+use crate::operations;
 use crate::task::{Next, Pass};
 
 const EVERY: Duration = Duration::from_mins(1);
@@ -30,7 +32,7 @@ pub struct Retention {
     pub database: Database,
     /// For how long events are kept.
     pub events: Duration,
-    /// For how long lines of the audit are kept.
+    /// For how long lines of the audit are kept, and operations that are over.
     pub audit: Duration,
     /// For how long what happened in each minute is kept.
     pub history: Duration,
@@ -47,8 +49,9 @@ impl Pass for Retention {
         let events = events::prune(&self.database, self.events).await?;
         let answers = answers::prune(&self.database).await?;
         let lines = audit::prune(&self.database, self.audit).await?;
+        let operations = operations::prune(&self.database, self.audit).await?;
         let minutes = history::prune(&self.database, self.history).await?;
-        let much = events + answers + lines + minutes > 0;
+        let much = events + answers + lines + operations + minutes > 0;
         Ok(Next::After(if much { EVERY / 10 } else { EVERY }))
     }
 }

@@ -1,7 +1,7 @@
 //! A server's background work, put together: the keepers first, then the lanes, and an end in order (I8).
 //!
 //! Keepers are what every server has, whichever lanes it runs: its heartbeat, its ear for notifications, the one prober of its
-//! engine, and its readiness to count the minutes. What a lane consists of, what it gives back and how, only the lane knows.
+//! engine, and its readiness to count the minutes and to carry out operations. What a lane consists of, what it gives back and how, only the lane knows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use crate::history::Historian;
 use crate::id::ExecutionId;
 use crate::listen::{self, Bells};
 use crate::observe::Metrics;
+use crate::operations::Operator;
 use crate::presence::{Heartbeat, Presence};
 use crate::surroundings::{Surroundings, insist};
 use crate::task::{Bell, Pulse, Tasks, chain};
@@ -147,10 +148,10 @@ impl Station {
     pub async fn reconcile_dispatchers(
         &self,
         options: supervisor::Options,
-        actor: &str,
+        asked: supervisor::Asked<'_>,
     ) -> Option<Result<supervisor::Report, db::Error>> {
         let lane = self.dispatchers.as_ref()?;
-        Some(lane.reconcile(options, actor).await)
+        Some(lane.reconcile(options, asked).await)
     }
 
     /// The engine of the dispatchers, for status queries; `None` when this server has no such lane.
@@ -191,6 +192,10 @@ impl Station {
         problems.extend(self.outlook.problem());
         problems.extend(db::no_room());
         if self.around.presence.holder().is_none() {
+            if problems.is_empty() && self.around.database.is_pooled() {
+                // The watch goes past the pooler, and has nothing to complain of.
+                problems.push("the database answers by database_direct_url; by database_url, through the pooler, this server's heartbeat does not come through".to_owned());
+            }
             problems.push("this server's lease has run out".to_owned());
         }
         if let Some(reason) = contact.breaker.reason() {
@@ -291,6 +296,7 @@ fn keepers(around: &Surroundings, outlook: Outlook) -> Tasks {
         around.presence.name(),
     ));
     tasks.spawn_unrung(Historian::new(around.database.clone(), around.presence.clone()));
+    tasks.spawn(around.bells.operations.clone(), Operator::new(around));
     let stop = tasks.stopped().clone();
     let listener = listen::run(around.database.clone(), around.bells.clone(), stop);
     tasks.tracker().spawn(listener);

@@ -1,11 +1,13 @@
 //! What a handshake that failed means, in words: whose certificate was refused, for which reason, and which setting mends it. What the
-//! libraries say is true and short (`UnknownIssuer`), and tells nobody what to do.
+//! libraries say is true and short (`UnknownIssuer`), and tells nobody what to do. And clients of HTTP, which have to begin with somebody to trust.
 
 use std::error::Error;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use rustls::{AlertDescription, CertificateError};
+
+use crate::task::chain;
 
 /// Whom we speak to, and where its settings are.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +45,25 @@ pub const TEMPORAL: Peer = Peer {
     host: "name the one that it has by the setting temporal.tls_server_name",
     own: "name ours by the settings temporal.tls_cert_file and temporal.tls_key_file",
 };
+
+/// A client of HTTP that trusts the authorities of this machine. Where there are none it trusts nobody, and still goes wherever no
+/// certificate is asked for: a bare machine is no reason not to work.
+pub(crate) fn client(
+    builder: impl Fn() -> reqwest::ClientBuilder,
+) -> Result<reqwest::Client, reqwest::Error> {
+    static TOLD: Once = Once::new();
+    builder().build().or_else(|error| {
+        let client = builder().tls_certs_only([]).build()?;
+        TOLD.call_once(|| {
+            let error = chain(&error);
+            tracing::warn!(
+                error,
+                "This machine knows no certificate authorities, so nothing is trusted that begins with https: install ca-certificates, or name a file of them by SSL_CERT_FILE"
+            );
+        });
+        Ok(client)
+    })
+}
 
 /// What is wrong and what to do, when this error is a handshake that failed.
 #[must_use]

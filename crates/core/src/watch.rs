@@ -210,6 +210,9 @@ impl Pass for Watch {
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         let round = self.look().await;
+        if round.is_ok() {
+            db::heard();
+        }
         self.outlook.note(&round);
         round
     }

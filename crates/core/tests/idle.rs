@@ -54,7 +54,7 @@ impl<'a> MakeWriter<'a> for Log {
 async fn writes(connection: &mut PgConnection) -> Vec<(String, i64)> {
     let query = "select relname::text, (n_tup_ins + n_tup_upd + n_tup_del)::bigint
                  from pg_stat_user_tables
-                 where schemaname in ('stationmaster', 'stationmaster_internal') and relname not in ('servers', 'server_names', 'duties', 'attention', 'history_minutes')
+                 where schemaname in ('stationmaster', 'stationmaster_internal') and relname not in ('servers', 'server_names', 'duties', 'attention', 'history_minutes', 'history_servers')
                  order by relname";
     sqlx::query_as(query).fetch_all(connection).await.unwrap()
 }

@@ -74,6 +74,7 @@ async fn the_public_schema_holds_what_outsiders_use_and_nothing_else() {
         "execution_history",
         "failure_groups",
         "failures",
+        "operations",
         "plans",
         "projects",
         "signals",
@@ -361,6 +362,10 @@ async fn whoever_writes_to_a_view_that_is_for_reading_is_told_what_to_call_inste
             "stationmaster failures",
         ),
         (
+            "insert into stationmaster.operations (kind) values ('cancel_queue')",
+            "stationmaster operations",
+        ),
+        (
             "insert into stationmaster.event_feed (kind) values ('x')",
             "stationmaster.tell_steps(true)",
         ),
@@ -375,4 +380,75 @@ async fn whoever_writes_to_a_view_that_is_for_reading_is_told_what_to_call_inste
             "{statement}: {refused}"
         );
     }
+}
+
+#[tokio::test]
+async fn whoever_was_given_rights_on_what_servers_write_is_told_what_to_use_instead() {
+    let testbed = Testbed::new().await;
+    let (workspace, _) = testbed.tenant(0, common::NOOP).await;
+    let role = format!("guest_{}", uuid::Uuid::now_v7().simple());
+    testbed
+        .run(&format!(
+            "create role {role};
+             grant usage on schema stationmaster, stationmaster_internal to {role};
+             grant all on all tables in schema stationmaster, stationmaster_internal to {role}"
+        ))
+        .await;
+    let mut connection = testbed.connection().await;
+    let as_guest = format!("set role {role}");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(as_guest))
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    // What people are to do, they can, though it writes to what is closed.
+    sqlx::raw_sql("select stationmaster.send_signal(project => 'shop', name => 'paid')")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    for (statement, instead) in [
+        (
+            "update stationmaster.dispatchers set owner = null",
+            "stationmaster dispatchers reconcile",
+        ),
+        (
+            "delete from stationmaster.dispatchers",
+            "stationmaster.send_signal(",
+        ),
+        (
+            "insert into stationmaster.dispatcher_events (dispatcher_id, event, actor) values ('x', 'x', 'x')",
+            "stationmaster dispatchers show",
+        ),
+        (
+            "update stationmaster.projects set workspace_id = null",
+            "stationmaster triggers set",
+        ),
+        (
+            "insert into stationmaster.audit (actor, action, subject) values ('x', 'x', 'x')",
+            "http.audit_retention",
+        ),
+        ("delete from stationmaster.audit", "http.audit_retention"),
+        ("truncate stationmaster.audit", "http.audit_retention"),
+    ] {
+        let refused = sqlx::raw_sql(statement)
+            .execute(&mut connection)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("is for reading") && refused.contains(instead),
+            "{statement}: {refused}"
+        );
+    }
+    sqlx::raw_sql("reset role")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    // The servers write on: a change leaves its line.
+    let changed = format!("update stationmaster.workspaces set paused = true where id = '{workspace}'");
+    testbed.run(&changed).await;
+    let lines = "select action from stationmaster.audit where action = 'workspace.change'";
+    assert_eq!(names(&testbed, lines).await.len(), 1);
+    testbed
+        .run(&format!("drop owned by {role}; drop role {role}"))
+        .await;
 }

@@ -8,8 +8,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 
 use crate::command::{
     alarms, apply, audit, bench, complete, completions, config as show_config, contexts, dev, dispatchers,
-    docs, doctor, engine, examples, executions, failures, locks, man, migrate, plans, queue, serve, servers,
-    signals, tokens, top, triggers, workflows, workspaces,
+    docs, doctor, engine, examples, executions, failures, history, locks, man, migrate, operations, plans,
+    queue, serve, servers, signals, tokens, top, triggers, workflows, workspaces,
 };
 use crate::config::{Flags, TargetFlags};
 use crate::failure;
@@ -101,6 +101,13 @@ pub(crate) enum Command {
 
     /// What failed and needs a person: look, retry, set aside
     Failures(failures::FailuresArgs),
+
+    /// What servers do to many things at once, begun by `--detach`: look, wait, cancel
+    #[command(subcommand)]
+    Operations(operations::Command),
+
+    /// What happened, minute by minute: how much came, started and ended, and how long it took
+    History(history::HistoryArgs),
 
     /// What fires at a time
     #[command(subcommand)]

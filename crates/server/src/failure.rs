@@ -267,6 +267,13 @@ fn of_expression(BadExpression { text, error }: &BadExpression) -> Report<'stati
 const AWAY: &str =
     "Is PostgreSQL running, and does the setting database_url name it? See: stationmaster config show";
 
+/// A parameter that only PostgreSQL itself takes, or a prepared statement of somebody else: a session that is not one.
+fn is_of_a_pooler(error: &dyn sqlx::error::DatabaseError) -> bool {
+    let code = error.code();
+    code.is_some_and(|code| ["42P05", "26000"].contains(&code.as_ref()))
+        || error.message().starts_with("unsupported startup parameter")
+}
+
 fn of_database(error: &db::Error) -> Report<'static> {
     use db::Error;
     let (kind, advice) = match error {
@@ -292,6 +299,10 @@ fn of_database(error: &db::Error) -> Report<'static> {
             let message = format!("the database could not be reached: {cause}");
             return Report::new(Kind::Unavailable, message, Some(AWAY));
         }
+        Error::Sql(sqlx::Error::Database(cause)) if is_of_a_pooler(cause.as_ref()) => (
+            Kind::Usage,
+            "A pooler lies between that hands out transactions: set database_direct_url, and database_prepared to false",
+        ),
         _ if error.is_away() => (Kind::Unavailable, AWAY),
         _ => (Kind::Failed, "The database refused; its own log may tell more"),
     };

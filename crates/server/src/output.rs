@@ -68,6 +68,17 @@ impl Format {
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         ProgressBar::new(length).with_style(style).with_message(what)
     }
+
+    /// The same where nobody knows how much it is: a bar that is full and goes on would mislead.
+    pub(crate) fn progress_uncounted(self, what: &'static str) -> ProgressBar {
+        if self == Self::Json || !io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let template = "{msg} {spinner} {human_pos} so far, for {elapsed}";
+        let style =
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+        ProgressBar::no_length().with_style(style).with_message(what)
+    }
 }
 
 /// Asks a person, when there is one; `None` when there is nobody to ask.
@@ -185,7 +196,27 @@ fn laid_out(mut table: Table) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    table.trim_fmt()
+    let text = table.trim_fmt();
+    text.lines().map(bare_blanks).collect::<Vec<_>>().join("\n")
+}
+
+/// Ends a colour.
+const PLAIN: &str = "\u{1b}[39m";
+
+/// A coloured cell is filled up within its colour: the blanks go behind it, and none stay at the end of the line.
+fn bare_blanks(line: &str) -> String {
+    let Some((coloured, rest)) = line.rsplit_once(PLAIN) else {
+        return line.trim_end().to_owned();
+    };
+    let mut bare = String::new();
+    for part in coloured.split(PLAIN) {
+        let word = part.trim_end_matches(' ');
+        bare.push_str(word);
+        bare.push_str(PLAIN);
+        bare.push_str(&part[word.len()..]);
+    }
+    bare.push_str(rest);
+    bare.trim_end().to_owned()
 }
 
 /// A cell with any text.
@@ -255,6 +286,21 @@ mod tests {
             [vec![cell("1"), cell("north")], vec![cell("22"), cell("x")]],
         );
         assert_eq!(text, "ID  NAME\n1   north\n22  x");
+    }
+
+    #[test]
+    fn a_coloured_cell_has_no_blanks_within_its_colour_and_none_at_the_end() {
+        let mut coloured = plain();
+        coloured.enforce_styling();
+        coloured.set_header(["STATUS", "NAME", "LAST"]);
+        for (word, last) in [("RUNNING", "FAILED"), ("COMPLETED", "ok")] {
+            coloured.add_row([status(word), cell("north"), status(last)]);
+        }
+        let text = laid_out(coloured);
+        assert!(text.contains(&format!("RUNNING{PLAIN}    north")), "{text:?}");
+        assert_eq!(text.matches(PLAIN).count(), 4, "{text:?}");
+        assert!(!text.contains(&format!(" {PLAIN}")), "{text:?}");
+        assert!(text.lines().all(|line| !line.ends_with(' ')), "{text:?}");
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! Where the log and the traces go: the log to standard error, for people or as JSON; traces to an OpenTelemetry
-//! collector when one is configured. Set up once, by the commands that run for long. Neither may hold up the work: see `lines`.
+//! collector when one is configured. Set up once, by the commands that run for long. Neither may hold up the work: see `lines`. What is said
+//! again and again is counted: see `repeats`. What belongs to a trace names it: see `traced`.
 
 mod lines;
+mod repeats;
+mod traced;
 
 use anyhow::{Context as _, Result};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
-use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::filter::{FilterExt as _, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
@@ -16,16 +19,20 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 use crate::config::{Log, LogFormat, Traces};
 use crate::output::colours_on_stderr;
 use lines::Lines;
+use repeats::Repeats;
+use traced::Traced;
 
 /// What must be told when the process ends, so that the last spans are sent. The last lines are written in any case.
 #[must_use]
 pub(crate) struct Telemetry {
     traces: Option<SdkTracerProvider>,
     lines: Lines,
+    repeats: Repeats,
 }
 
 impl Drop for Telemetry {
     fn drop(&mut self) {
+        self.repeats.flush();
         self.lines.flush();
     }
 }
@@ -48,12 +55,25 @@ pub(crate) fn start(log: &Log, traces: &Traces) -> Result<Telemetry> {
     // PostgreSQL remarks at every start that things are there already. Whoever wants to read that says so behind it.
     let filter = EnvFilter::try_new(format!("sqlx::postgres::notice=warn,{}", log.level))?;
     let lines = Lines::start(log.format).context("the log could not be started")?;
+    let repeats = Repeats::start(lines.clone(), log.repeat_after).context("the log could not be started")?;
+    let (format, colours) = (log.format, colours_on_stderr());
+    let filter = filter.and(repeats.clone());
     let written = tracing_subscriber::fmt::layer()
-        .with_ansi(colours_on_stderr())
+        .with_ansi(colours)
         .with_writer(lines.clone());
-    let written = match log.format {
-        LogFormat::Pretty => written.compact().with_filter(filter).boxed(),
-        LogFormat::Json => written.json().flatten_event(true).with_filter(filter).boxed(),
+    let written = match format {
+        LogFormat::Pretty => {
+            let written = written.compact().map_event_format(|inner| Traced {
+                inner: inner.with_ansi(colours),
+                format,
+            });
+            written.with_filter(filter).boxed()
+        }
+        LogFormat::Json => {
+            let written = written.json().flatten_event(true);
+            let written = written.map_event_format(|inner| Traced { inner, format });
+            written.with_filter(filter).boxed()
+        }
     };
     let provider = traces
         .otlp_endpoint
@@ -73,6 +93,7 @@ pub(crate) fn start(log: &Log, traces: &Traces) -> Result<Telemetry> {
     Ok(Telemetry {
         traces: provider,
         lines,
+        repeats,
     })
 }
 

@@ -18,6 +18,8 @@ pub struct AuditEntry {
     pub at: Timestamp,
     /// Who.
     pub actor: String,
+    /// The name of the server, when it was one.
+    pub server: Option<String>,
     /// What, as noun and verb: `workspace.change`, `queue.cancel`.
     pub action: String,
     /// In which workspace, when it was in one.

@@ -118,8 +118,8 @@ pub struct DispatcherEvent {
     /// When.
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub at: Timestamp,
-    /// `fresh`, `takeover`, `handover` (taken after it was handed over), `handed_over`, `server_evicted`, `run_terminated`,
-    /// `heartbeat_removed` or `released`.
+    /// `fresh`, `takeover`, `handover` (taken after it was handed over), `handed_over`, `rested`, `woken`, `servers_evicted` (`detail.servers` names them),
+    /// `run_terminated`, `heartbeat_removed` or `released`.
     pub event: String,
     /// Under which epoch.
     pub epoch: Option<i64>,
@@ -199,7 +199,7 @@ pub struct DispatcherDeed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DispatcherAct {
-    /// `terminate`, `remove_heartbeat` or `release`; absent: nothing.
+    /// `terminate`, `remove_heartbeat`, `remove_legacy_heartbeat` or `release`; absent: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub act: Option<String>,
     /// The run's name on the engine.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::Reference;
+use super::{Order, Reference};
 
 /// A request to run a workflow.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -241,7 +241,7 @@ impl std::fmt::Display for Obstacle {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct ExecutionQuery {
-    /// Of this workspace.
+    /// Of this workspace; several with commas between them.
     #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
     pub workspace_id: Option<Reference>,
@@ -268,6 +268,10 @@ pub struct ExecutionQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(min_length = 1, max_length = 200))]
     pub search: Option<String>,
+    /// Which come first, by when they were asked for; the newest when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(inline))]
+    pub order: Option<Order>,
     /// How many at most; 50 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500))]
@@ -276,6 +280,48 @@ pub struct ExecutionQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(max_length = 512))]
     pub cursor: Option<String>,
+}
+
+/// Which executions are counted; every field that is given must match.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct ExecutionCountQuery {
+    /// Of this workspace; several with commas between them.
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workspace_id: Option<Reference>,
+    /// Of this workflow.
+    #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workflow_definition_id: Option<Reference>,
+    /// Ended at this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_after: Option<Timestamp>,
+    /// Ended before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_before: Option<Timestamp>,
+}
+
+/// How many executions are in each status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ExecutionCounts {
+    /// One for each status there is; of what ended badly, what no retry has followed.
+    pub items: Vec<ExecutionCount>,
+}
+
+/// How many executions are in a status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
+pub struct ExecutionCount {
+    /// The status.
+    pub status: ExecutionStatus,
+    /// So many of those that were looked at: the newest 10,000 of a kind, or 1,000 of what ended well.
+    pub count: i64,
+    /// There were as many as are looked at, so there may be more.
+    pub more: bool,
 }
 
 /// How an execution ended, told by somebody who knows.

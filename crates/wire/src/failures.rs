@@ -21,6 +21,21 @@ words! {
     }
 }
 
+words! {
+    /// In which order groups are told.
+    #[derive(Default)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum FailureOrder {
+        /// The one with the newest failure first.
+        #[default]
+        Last = "last",
+        /// The one whose first failure is the newest first: what is new.
+        First = "first",
+        /// The largest first.
+        Count = "count",
+    }
+}
+
 /// Failures of one kind, in one workspace, of one workflow (alarm, signal), with one message but for its numbers, ids and times.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -59,6 +74,10 @@ pub struct FailureGroup {
     pub scheduled_for: Option<Timestamp>,
     /// The last signal, when it is one.
     pub signal_id: Option<String>,
+    /// How many ended in each of the last 24 hours, the oldest first, when it was asked for; of very many only the newest 10,000 are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "rows", sqlx(skip))]
+    pub trend: Option<Vec<i64>>,
 }
 
 /// One failure.
@@ -130,6 +149,13 @@ pub struct FailureQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(min_length = 1, max_length = 200))]
     pub search: Option<String>,
+    /// In which order; the newest failure first when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(inline))]
+    pub order: Option<FailureOrder>,
+    /// Tell of each group how many ended in each of the last 24 hours, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trend: Option<bool>,
     /// How many groups at most; 50 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500))]

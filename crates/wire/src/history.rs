@@ -26,6 +26,10 @@ pub struct HistoryQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
     pub workflow: Option<Reference>,
+    /// Only what this server had in hand: its id or its name. It goes with neither of the two above, and is for tokens for all workspaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub server: Option<Reference>,
     /// How much time one point stands for, whole minutes, as in `1m`, `15m`, `1h` or `1d`; when left out, as little as makes at most 300 points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,

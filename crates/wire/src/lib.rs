@@ -25,6 +25,7 @@ mod failures;
 mod history;
 mod locks;
 mod occurrences;
+mod operations;
 mod overview;
 mod page;
 mod plans;
@@ -33,6 +34,7 @@ mod queue;
 mod servers;
 mod signals;
 mod tokens;
+mod views;
 mod workflows;
 mod workspaces;
 
@@ -46,10 +48,11 @@ pub use dispatchers::{
 pub use doctor::{Examination, Finding, Severity};
 pub use events::{Event, EventQuery, Hello, Reset};
 pub use executions::{
-    BulkEnqueue, BulkEnqueued, Complete, CompleteStatus, Enqueue, Enqueued, Execution, ExecutionQuery,
-    ExecutionStatus, Obstacle, OmittedOutput, Terminate,
+    BulkEnqueue, BulkEnqueued, Complete, CompleteStatus, Enqueue, Enqueued, Execution, ExecutionCount,
+    ExecutionCountQuery, ExecutionCounts, ExecutionQuery, ExecutionStatus, Obstacle, OmittedOutput,
+    Terminate,
 };
-pub use failures::{BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery};
+pub use failures::{BulkFailures, Failure, FailureGroup, FailureKind, FailureOrder, FailureQuery};
 pub use history::{HistoryChart, HistoryPoint, HistoryQuery, Spread};
 pub use locks::{
     Acquired, ExtendLock, Lock, LockExtended, LockQuery, LockRequest, Locks, Taken, UnlockAnswer,
@@ -59,14 +62,15 @@ pub use occurrences::{
     AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, BackfillItem, Backfilled, FiredByHand,
     NextFires, NextQuery, Occurrence, OccurrenceQuery, OccurrenceStatus, Upcoming,
 };
+pub use operations::{Operation, OperationKind, OperationQuery, OperationStatus};
 pub use overview::{Minute, Numbers, Overview, OverviewQuery};
-pub use page::{Page, PageQuery};
+pub use page::{Order, Page, PageQuery};
 pub use plans::{Plan, PlanChange, Plans};
 pub use problem::{FieldError, Problem};
 pub use queue::{
     BulkCancel, BulkPriority, BulkRetry, Cancel, CancellableStatus, Cancelled, CancelledHow, ExpectedStart,
-    History, ItemStatus, QueueItem, QueueItemChange, QueueItemDetails, QueueQuery, RetriableStatus,
-    SlotHolder, Step, Waiting, WaitingReason,
+    History, ItemCount, ItemCounts, ItemStatus, QueueCountQuery, QueueItem, QueueItemChange,
+    QueueItemDetails, QueueOrder, QueueQuery, RetriableStatus, SlotHolder, Step, Waiting, WaitingReason,
 };
 pub use servers::{Drain, Server, ServerEnd, ServerQuery, Servers};
 pub use signals::{
@@ -74,8 +78,11 @@ pub use signals::{
     Trigger, TriggerChange, TriggerPlace, TriggerQuery,
 };
 pub use tokens::{NewToken, Role, Token, TokenMade};
-pub use workflows::{NewVersion, Version, VersionMade, Workflow, WorkflowChange, WorkflowQuery};
-pub use workspaces::{Workspace, WorkspaceChange};
+pub use views::{NewView, View, Views};
+pub use workflows::{
+    GraphChecked, NewVersion, Version, VersionMade, Workflow, WorkflowChange, WorkflowQuery,
+};
+pub use workspaces::{Backlog, BacklogOfWorkflow, Workspace, WorkspaceChange};
 
 /// Tells a field that is left out from one that is `null`: the outer `None` is the former.
 #[expect(

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Execution, FailureGroup, Server, Workspace};
+use super::{Alarm, Execution, FailureGroup, Server, Workspace};
 
 /// How far back.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -26,8 +26,14 @@ pub struct Overview {
     pub minutes: Vec<Minute>,
     /// What needs a person, by what it has in common: at most 20 groups, the one with the newest failure first.
     pub failures: Vec<FailureGroup>,
-    /// Workspaces, at most 200.
+    /// Workspaces, at most 200: those first in which work waits and cannot run, then those with the most slots in use.
     pub workspaces: Vec<Workspace>,
+    /// The alarms that are due next, at most 20, the late ones first.
+    #[serde(default)]
+    pub coming: Vec<Alarm>,
+    /// Alarms whose last occurrences failed, at most 20, those with the most in a row first.
+    #[serde(default)]
+    pub failing: Vec<Alarm>,
     /// The newest executions.
     pub executions: Vec<Execution>,
     /// The servers.

@@ -13,6 +13,19 @@ pub struct Page<T> {
     pub next_cursor: Option<String>,
 }
 
+words! {
+    /// Which come first.
+    #[derive(Default)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum Order {
+        /// The newest.
+        #[default]
+        Newest = "newest",
+        /// The oldest.
+        Oldest = "oldest",
+    }
+}
+
 /// Which page of a list that has no filters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -208,7 +208,7 @@ pub enum Waiting {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct QueueQuery {
-    /// Of this workspace.
+    /// Of this workspace; several with commas between them.
     #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
     pub workspace_id: Option<Reference>,
@@ -216,7 +216,8 @@ pub struct QueueQuery {
     #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
     pub workflow_definition_id: Option<Reference>,
-    /// In this status, written in any case; the API takes several, with commas between them.
+    /// In this status, written in any case; the API takes several, with commas between them. FAILED are items whose start failed for good: an
+    /// item whose run failed is DISPATCHED and has the `outcome` FAILED. See those by `/v1/executions?status=failed` or `/v1/failures`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<Vec<ItemStatus>>, inline, style = Form, explode = false))]
     pub status: Option<ItemStatus>,
@@ -231,6 +232,10 @@ pub struct QueueQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(min_length = 1, max_length = 200))]
     pub search: Option<String>,
+    /// Which come first; the newest when left out. `next` is for one workspace, and tells what is ready there in the order in which it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(inline))]
+    pub order: Option<QueueOrder>,
     /// How many at most; 50 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500))]
@@ -239,6 +244,63 @@ pub struct QueueQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(max_length = 512))]
     pub cursor: Option<String>,
+}
+
+words! {
+    /// Which items come first.
+    #[derive(Default)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum QueueOrder {
+        /// The newest.
+        #[default]
+        Newest = "newest",
+        /// The oldest.
+        Oldest = "oldest",
+        /// What goes next in its workspace: by priority, then by age.
+        Next = "next",
+    }
+}
+
+/// Which items are counted; every field that is given must match.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct QueueCountQuery {
+    /// Of this workspace; several with commas between them.
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workspace_id: Option<Reference>,
+    /// Of this workflow.
+    #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workflow_definition_id: Option<Reference>,
+    /// Enqueued at this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_after: Option<Timestamp>,
+    /// Enqueued before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_before: Option<Timestamp>,
+}
+
+/// How many items are in each status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ItemCounts {
+    /// One for each status there is.
+    pub items: Vec<ItemCount>,
+}
+
+/// How many items are in a status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
+pub struct ItemCount {
+    /// The status.
+    pub status: ItemStatus,
+    /// So many of those that were looked at: the newest 10,000 of a kind, or 1,000 of what ended well.
+    pub count: i64,
+    /// There were as many as are looked at, so there may be more.
+    pub more: bool,
 }
 
 /// What to change of an item that waits.

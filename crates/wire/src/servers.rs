@@ -51,7 +51,7 @@ pub struct Server {
     /// Does somebody wish that it takes no new work?
     #[serde(default)]
     pub draining: bool,
-    /// Executions that it started, or is starting, and that hold a slot.
+    /// Executions that it started, or is starting, and that hold a slot; those of the workspaces that the token is for.
     #[serde(default)]
     pub in_hand: i64,
     /// When it left, or its lease ran out; none while it is there.
@@ -61,7 +61,7 @@ pub struct Server {
     /// How its time ended; none while it is there.
     #[serde(default)]
     pub ended: Option<ServerEnd>,
-    /// Executions and wakes that others took out of its hands.
+    /// Executions and wakes that others took out of its hands; 0 for a token that is not for all workspaces.
     #[serde(default)]
     pub recovered: i64,
     /// The name of the server that did so last.

@@ -148,6 +148,14 @@ pub struct VersionMade {
     pub version: i32,
 }
 
+/// A graph that can run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct GraphChecked {
+    /// Its nodes, in the order in which they run.
+    pub nodes: Vec<String>,
+}
+
 /// A version of a workflow.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

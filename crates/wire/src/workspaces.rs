@@ -38,6 +38,32 @@ pub struct Workspace {
     pub updated_at: Timestamp,
 }
 
+/// What waits in a workspace, by workflow.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Backlog {
+    /// The workflows of which something waits, the one with the most first.
+    pub items: Vec<BacklogOfWorkflow>,
+}
+
+/// What waits of one workflow.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
+pub struct BacklogOfWorkflow {
+    /// The workflow.
+    pub workflow_definition_id: Uuid,
+    /// Its name, while there is one.
+    pub workflow: Option<String>,
+    /// Items ready to be admitted; of a workspace 10,000 are looked at.
+    pub ready: i64,
+    /// Items that are held because the workflow is paused; counted up to 10,000.
+    pub parked: i64,
+    /// When the oldest of them was enqueued.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
+    pub oldest_at: Timestamp,
+}
+
 /// What to set on a workspace. What is left out stays as it is, or takes its default when the workspace is new.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -13,7 +13,7 @@ use crate::repository::Repository;
 const SKIPPED: [&str; 4] = [".git", "target", "node_modules", ".venv"];
 
 /// Endings of the files whose text the rules look at.
-const READ: [&str; 5] = ["rs", "sql", "md", "yml", "json"];
+const READ: [&str; 6] = ["rs", "sql", "md", "yml", "json", "js"];
 
 /// All sources. Paths are relative to the root and written with `/`.
 #[derive(Debug, Default)]

@@ -8,6 +8,9 @@ const ALARMS: (&str, &str) = ("stationmaster-core", "alarms");
 const DISPATCHERS: (&str, &str) = ("stationmaster-core", "dispatchers");
 const LOCKS: (&str, &str) = ("stationmaster-core", "locks");
 const STORM: (&str, &str) = ("stationmaster", "storm");
+const DASHBOARD: (&str, &str) = ("stationmaster", "dashboard");
+const TEMPORAL: (&str, &str) = ("stationmaster-temporal", "temporal");
+const API: (&str, &str) = ("stationmaster", "api");
 
 pub(crate) const TWINS: &[Twin] = &[
     Twin {
@@ -73,6 +76,14 @@ pub(crate) const TWINS: &[Twin] = &[
         put: "where false",
         place: EXECUTIONS,
         test: "wake_up::an_enqueue_that_is_committed_late_is_noticed_then",
+    },
+    Twin {
+        name: "what was open when the watch ended",
+        file: "crates/core/src/executions/claim.rs",
+        find: "memory.open.map_or(sleep, |open| sleep.min(open.wait()))",
+        put: "memory.open.map_or(sleep, |_| sleep)",
+        place: EXECUTIONS,
+        test: "wake_up::enqueues_that_were_open_when_the_watch_ended_are_noticed_soon_after_their_commits",
     },
     Twin {
         name: "the body under an idempotency key",
@@ -187,6 +198,94 @@ pub(crate) const TWINS: &[Twin] = &[
         test: "postgres::a_server_whose_connection_breaks_in_the_middle_of_its_start_waits_and_starts",
     },
     Twin {
+        name: "views for all, to those who see all",
+        file: "crates/core/sql/views/list.sql",
+        find: "or ($2 and shared)",
+        put: "or (($2 or true) and shared)",
+        place: DASHBOARD,
+        test: "wishes::a_view_is_kept_shared_followed_and_forgotten_and_strangers_do_not_learn_of_it",
+    },
+    Twin {
+        name: "what a server did, to those who see all",
+        file: "crates/server/src/http/history.rs",
+        find: "            caller.sees_all()?;\n",
+        put: "",
+        place: DASHBOARD,
+        test: "wishes::a_workspace_page_says_whether_a_higher_plan_would_have_helped_and_charts_are_cut_by_server",
+    },
+    Twin {
+        name: "the filter of a look at alarms",
+        file: "crates/server/src/dashboard/actions/alarms.rs",
+        find: "        status: Some(wanted),\n        ..super::super::alarms::query_of(fields)?",
+        put: "        status: Some(wanted),\n        limit: super::super::alarms::query_of(fields)?.limit,\n        ..AlarmQuery::default()",
+        place: DASHBOARD,
+        test: "wishes::alarms_are_paused_and_resumed_by_filter_and_only_those_that_were_shown",
+    },
+    Twin {
+        name: "the tag of a change to an alarm",
+        file: "crates/server/src/dashboard/actions/alarms.rs",
+        find: "Some(fields.need(\"tag\")?)",
+        put: "fields.need(\"tag\").ok().filter(|_| false)",
+        place: DASHBOARD,
+        test: "wishes::an_alarm_is_changed_with_a_look_at_its_fires_unless_somebody_else_has_changed_it_meanwhile",
+    },
+    Twin {
+        name: "the rest of a page that nobody looks at",
+        file: "crates/server/src/dashboard/assets/script.js",
+        find: "if (document.hidden) rest(); else if",
+        put: "if (document.hidden) ask(); else if",
+        place: DASHBOARD,
+        test: "open::a_page_that_nobody_looks_at_rests_and_is_fresh_when_somebody_does",
+    },
+    Twin {
+        name: "the word of a page that waits",
+        file: "crates/server/src/dashboard/assets/script.js",
+        find: "trouble = \"the server has not answered for five seconds\"; tell();",
+        put: "tell();",
+        place: DASHBOARD,
+        test: "live::while_the_database_is_away_the_last_picture_stays_and_the_page_says_so",
+    },
+    Twin {
+        name: "the doubt of a dispatcher's start",
+        file: "crates/temporal/src/dispatchers/mod.rs",
+        find: "if self.in_doubt.lock().contains(&request_id)",
+        put: "if !self.in_doubt.lock().contains(&request_id)",
+        place: TEMPORAL,
+        test: "dispatchers::a_start_whose_answer_was_lost_is_found_by_its_repeat_and_not_started_again",
+    },
+    Twin {
+        name: "the same way for what is foreign",
+        file: "crates/core/src/catalogue.rs",
+        find: "    let mut session = database.session().await?;\n    let definition = read_definition(&mut session, id).await?;\n",
+        put: "    let mut session = database.own().session().await?;\n    let definition = read_definition(&mut session, id).await?;\n    if definition.is_some() { plans(database).await?; }\n",
+        place: API,
+        test: "attacker::what_is_foreign_costs_the_same_statements_as_what_is_not_there_on_every_route",
+    },
+    Twin {
+        name: "the tenants' turns",
+        file: "crates/server/src/http/places.rs",
+        find: "Some(line.acquire_owned().await.ok()?)",
+        put: "drop(line); None",
+        place: API,
+        test: "shares::whoever_asks_for_one_list_does_not_wait_for_all_those_of_another_tenant",
+    },
+    Twin {
+        name: "the scope of a server's figures",
+        file: "crates/core/sql/servers/list.sql",
+        find: "where $4::uuid[] is null or workspace_id = any ($4)",
+        put: "where $4::uuid[] is null or workspace_id = any ($4) or true",
+        place: API,
+        test: "attacker::how_busy_others_are_is_told_to_nobody_and_servers_obey_only_who_sees_all",
+    },
+    Twin {
+        name: "the scope of a list of tokens",
+        file: "crates/core/sql/access/list.sql",
+        find: "and ($4::uuid[] is null or workspaces <@ $4)",
+        put: "and ($4::uuid[] is null or workspaces <@ $4 or true)",
+        place: API,
+        test: "attacker::neither_pages_nor_their_ends_nor_cursors_of_others_tell_of_foreign_things",
+    },
+    Twin {
         name: "the limit, by one (storm)",
         file: "crates/core/sql/capacity/lock_eligible.sql",
         find: "max_concurrent - active as free",
@@ -207,6 +306,22 @@ pub(crate) const TWINS: &[Twin] = &[
         file: "crates/core/sql/alarms/record_missed.sql",
         find: "where until is null",
         put: "where until is null and false",
+        place: STORM,
+        test: "a_short_storm_over_all_lanes_breaks_no_promise",
+    },
+    Twin {
+        name: "one signal under an id (storm)",
+        file: "crates/core/migrations/0004_signals.sql",
+        find: "select id || chr(31) || project || chr(31) || length(id)::text",
+        put: "select id || chr(31) || project || chr(31) || random()::text",
+        place: STORM,
+        test: "a_short_storm_over_all_lanes_breaks_no_promise",
+    },
+    Twin {
+        name: "the time of a lock (storm)",
+        file: "crates/core/sql/locks/lock.sql",
+        find: "where l.lock_until <= timezone('utc', clock_timestamp())",
+        put: "where l.lock_until <= timezone('utc', clock_timestamp()) or true",
         place: STORM,
         test: "a_short_storm_over_all_lanes_breaks_no_promise",
     },

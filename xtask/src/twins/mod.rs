@@ -51,6 +51,7 @@ impl Twin {
         let folder = match self.place.0 {
             "stationmaster" => "crates/server",
             "stationmaster-core" => "crates/core",
+            "stationmaster-temporal" => "crates/temporal",
             other => other,
         };
         let (module, name) = self.test.rsplit_once("::").unwrap_or(("main", self.test));
@@ -121,8 +122,8 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
     })
 }
 
-/// Brings the scratch copy up to date, and leaves alone what is: cargo goes by the age of files.
-fn copy(repository: &Repository, scratch: &Repository) -> Result<()> {
+/// Brings a scratch copy up to date, and leaves alone what is: cargo goes by the age of files.
+pub(crate) fn copy(repository: &Repository, scratch: &Repository) -> Result<()> {
     let mut git = Command::new("git");
     git.current_dir(&repository.root)
         .args(["ls-files", "--cached", "--others", "--exclude-standard"]);

@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    NewVersion, Page, PageQuery, Plan, PlanChange, Plans, Reference, Version, VersionMade, Workflow,
-    WorkflowChange, WorkflowQuery, Workspace, WorkspaceChange,
+    Backlog, BacklogOfWorkflow, GraphChecked, NewVersion, Page, PageQuery, Plan, PlanChange, Plans,
+    Reference, Version, VersionMade, Workflow, WorkflowChange, WorkflowQuery, Workspace, WorkspaceChange,
 };
 
 impl Client {
@@ -19,6 +19,15 @@ impl Client {
     /// One workspace.
     pub async fn workspace(&self, which: impl Into<Reference>) -> Result<Workspace> {
         self.get(&["workspaces", &which.into().to_string()]).send().await
+    }
+
+    /// What waits in a workspace, by workflow.
+    pub async fn backlog(&self, which: impl Into<Reference>) -> Result<Vec<BacklogOfWorkflow>> {
+        let backlog: Backlog = self
+            .get(&["workspaces", &which.into().to_string(), "backlog"])
+            .send()
+            .await?;
+        Ok(backlog.items)
     }
 
     /// Makes a workspace or changes it; with a tag, only if it is still the one that was seen.
@@ -110,6 +119,11 @@ impl Client {
         self.post(&["workflows", &which.into().to_string(), "resume"])
             .send()
             .await
+    }
+
+    /// Asks whether a graph could be a version of a workflow. Nothing is made.
+    pub async fn check_graph(&self, version: &NewVersion) -> Result<GraphChecked> {
+        self.post(&["graphs", "check"]).json(version).send().await
     }
 
     /// Adds a version, once for its key; without one, once for this call.

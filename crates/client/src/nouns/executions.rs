@@ -8,8 +8,9 @@ use crate::Client;
 use crate::error::Result;
 use crate::wire::{
     BulkAnswer, BulkCancel, BulkEnqueue, BulkEnqueued, BulkPriority, BulkRetry, Cancel, Cancelled, Complete,
-    Enqueue, Enqueued, Execution, ExecutionQuery, History, Page, QueueItem, QueueItemChange,
-    QueueItemDetails, QueueQuery, Terminate,
+    Enqueue, Enqueued, Execution, ExecutionCount, ExecutionCountQuery, ExecutionCounts, ExecutionQuery,
+    History, ItemCount, ItemCounts, Page, QueueCountQuery, QueueItem, QueueItemChange, QueueItemDetails,
+    QueueQuery, Terminate,
 };
 
 impl Client {
@@ -35,6 +36,12 @@ impl Client {
     /// Executions, newest first.
     pub async fn executions(&self, query: &ExecutionQuery) -> Result<Page<Execution>> {
         self.read(&["executions"], query).await
+    }
+
+    /// How many executions are in each status.
+    pub async fn execution_counts(&self, query: &ExecutionCountQuery) -> Result<Vec<ExecutionCount>> {
+        let counts: ExecutionCounts = self.read(&["executions", "counts"], query).await?;
+        Ok(counts.items)
     }
 
     /// One execution.
@@ -66,6 +73,12 @@ impl Client {
     /// Items of the queue, newest first.
     pub async fn queue(&self, query: &QueueQuery) -> Result<Page<QueueItem>> {
         self.read(&["queue"], query).await
+    }
+
+    /// How many items are in each status.
+    pub async fn queue_counts(&self, query: &QueueCountQuery) -> Result<Vec<ItemCount>> {
+        let counts: ItemCounts = self.read(&["queue", "counts"], query).await?;
+        Ok(counts.items)
     }
 
     /// One item, and why it waits.

@@ -1,6 +1,7 @@
 //! The calls, one file a noun, one method a route.
 
 mod alarms;
+mod bulk;
 mod catalogue;
 mod events;
 mod executions;

@@ -1,12 +1,14 @@
-//! Tokens, audit, overview, servers, names.
+//! Tokens, audit, overview, servers, names, views.
 
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
     AuditEntry, AuditQuery, Drain, Examination, HistoryChart, HistoryQuery, NameQuery, NamesFound, NewToken,
-    Overview, OverviewQuery, Page, PageQuery, Reference, Server, ServerQuery, Servers, Token, TokenMade,
+    NewView, Overview, OverviewQuery, Page, PageQuery, Reference, Server, ServerQuery, Servers, Token,
+    TokenMade, View, Views,
 };
 
 impl Client {
@@ -33,6 +35,22 @@ impl Client {
     /// Revokes a token; every server forgets it within five seconds.
     pub async fn revoke_token(&self, which: impl Into<Reference>) -> Result<()> {
         self.remove(&["tokens", &which.into().to_string()]).await
+    }
+
+    /// The views of this client's token, and those for all, by name.
+    pub async fn views(&self) -> Result<Vec<View>> {
+        let views: Views = self.get(&["views"]).send().await?;
+        Ok(views.items)
+    }
+
+    /// Keeps a view under a name.
+    pub async fn keep_view(&self, view: &NewView) -> Result<View> {
+        self.ask(&["views"], view).await
+    }
+
+    /// Forgets a view.
+    pub async fn forget_view(&self, id: Uuid) -> Result<()> {
+        self.remove(&["views", &id.to_string()]).await
     }
 
     /// Lines of the audit, newest first.

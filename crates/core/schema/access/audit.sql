@@ -5,7 +5,7 @@ create or replace function stationmaster_internal.actor() returns text language 
     select coalesce(nullif(current_setting('stationmaster.actor', true), ''), session_user::text)
 $$;
 
--- Every change to the catalogue, to triggers, to targets and to tokens leaves a line in the audit, whoever makes it and by
+-- Every change to the catalogue, to triggers, to targets, to views and to tokens leaves a line in the audit, whoever makes it and by
 -- whatever way. The arguments are the noun and the columns that are no change by themselves, or must not be told. Triggers have the
 -- workspace of their project.
 create or replace function stationmaster_internal.audit_change() returns trigger language plpgsql security definer
@@ -55,6 +55,8 @@ create or replace trigger audit_change after insert or update or delete on stati
     for each row execute function stationmaster_internal.audit_change('workflow', 'id', 'created_at', 'updated_at', 'current_version_id');
 create or replace trigger audit_change after insert or update or delete on stationmaster_internal.tokens
     for each row execute function stationmaster_internal.audit_change('token', 'id', 'hash', 'created_at', 'last_used_at');
+create or replace trigger audit_change after insert or update or delete on stationmaster_internal.views
+    for each row execute function stationmaster_internal.audit_change('view', 'id', 'created_at', 'made_by');
 create or replace trigger audit_change after insert or update or delete on stationmaster.triggers
     for each row execute function stationmaster_internal.audit_change('trigger', 'project', 'task_queue', 'name', 'created_at', 'updated_at');
 create or replace trigger audit_change after insert or update or delete on stationmaster_internal.wake_keys

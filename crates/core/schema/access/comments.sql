@@ -28,5 +28,15 @@ comment on column stationmaster_internal.api_answers.request is 'SHA-256 of meth
 comment on column stationmaster_internal.api_answers.status is 'Null: the first request is still under way';
 comment on index stationmaster_internal.api_answers_at is 'What is too old to be repeated';
 
+comment on table stationmaster_internal.views is
+'Addresses of lists with their filters, which people keep under a name, for themselves or for all who see all workspaces.
+Room: access. Written by: people.';
+comment on column stationmaster_internal.views.owner is 'Who keeps it: token:<name>, cli:<user> or open';
+comment on column stationmaster_internal.views.path is 'The address on a server, with its filters';
+comment on column stationmaster_internal.views.shared is 'For all who see all workspaces';
+comment on column stationmaster_internal.views.made_by is 'Who kept it last, as the audit names them';
+comment on index stationmaster_internal.views_by_owner is 'One view for each name of an owner';
+comment on index stationmaster_internal.views_shared is 'Those for all';
+
 comment on function stationmaster.grant_api is
     'Gives the role stationmaster_api its rights, all of them and no others. Migrations call it; whoever makes the role later calls it then, as the owner of the tables or as a superuser';

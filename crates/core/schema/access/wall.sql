@@ -35,12 +35,16 @@ begin
         from pg_class c
         join pg_attribute a on a.attrelid = c.oid and a.attname = 'workspace_id' and not a.attisdropped
         where c.relnamespace in ('stationmaster'::regnamespace, 'stationmaster_internal'::regnamespace)
-          and c.relkind in ('r', 'p') and not c.relispartition
+          and c.relkind in ('r', 'p')
         order by c.oid
     loop
         perform stationmaster_internal.protect(relation, by_workspace);
     end loop;
     perform stationmaster_internal.protect('stationmaster.workspaces', 'id = any ((select stationmaster_internal.workspaces_in_scope())::uuid[])');
+    -- An operation shows to whoever may see all that it is about.
+    perform stationmaster_internal.protect('stationmaster_internal.operations', 'workspaces <@ (select stationmaster_internal.workspaces_in_scope())::uuid[]');
+    -- What a server did it did for all of them.
+    perform stationmaster_internal.protect('stationmaster_internal.history_servers', 'false');
     for behind in
         select *
         from (values

@@ -1,8 +1,8 @@
 -- What applications call inside their own transactions: set and cancel.
 
 -- Sets an alarm inside the caller's transaction and answers its id. Of fire_at, delay, civil_at (with timezone) and cron_expr
--- (with timezone, UTC when left out) exactly one is given. An expression or a civil time is read by a server as soon as the
--- transaction is committed: then next_fire_at is there, or the alarm is failed and last_error says why. The same
+-- (with timezone, UTC when left out) exactly one is given. An expression that is none is refused. When it fires, and whether ever, a server
+-- works out as soon as the transaction is committed: then next_fire_at is there, or the alarm is failed and last_error says why. The same
 -- idempotency key with the same request gives the first alarm again; with another request it is an error.
 create or replace function stationmaster.set_alarm(
     workspace_id uuid,
@@ -40,9 +40,17 @@ declare
     before text;
     called text := stationmaster_internal.given_name(set_alarm.name);
     other uuid;
+    fault text[];
 begin
     if num_nonnulls(set_alarm.fire_at, set_alarm.delay, set_alarm.civil_at, set_alarm.cron_expr) <> 1 then
         raise exception 'give exactly one of fire_at, delay, civil_at and cron_expr' using errcode = 'check_violation';
+    end if;
+    if not stationmaster_internal.is_trace(set_alarm.traceparent) then
+        perform stationmaster_internal.refuse_trace(set_alarm.traceparent);
+    end if;
+    fault := stationmaster_internal.fault_of_expression(set_alarm.cron_expr);
+    if fault is not null then
+        raise exception '%', fault[1] using errcode = 'check_violation', hint = fault[2];
     end if;
     asked := md5(jsonb_build_array(
         set_alarm.label, extract(epoch from set_alarm.fire_at), extract(epoch from set_alarm.delay), set_alarm.civil_at,

@@ -146,7 +146,7 @@ comment on table stationmaster_internal.zone_data is
 Room: alarms. Written by: the planner.';
 
 comment on function stationmaster.set_alarm(uuid, text, timestamptz, interval, timestamp, text, text, text, text, json, text, text, text, integer, text, integer, interval, text, text, interval, timestamptz, timestamptz, integer, text, text, uuid, text) is
-    'Sets an alarm inside the caller''s transaction and answers its id. Of fire_at, delay, civil_at (with timezone) and cron_expr (with timezone, UTC when left out) exactly one is given. A server reads an expression or a civil time once the transaction is committed: then next_fire_at is there, or the alarm is failed and last_error says why. The same idempotency key with the same request gives the first alarm again; with another request it is an error (unique_violation)';
+    'Sets an alarm inside the caller''s transaction and answers its id. Of fire_at, delay, civil_at (with timezone) and cron_expr (with timezone, UTC when left out) exactly one is given. An expression that is none, and a traceparent that is none, are refused (check_violation). When it fires, and whether ever, a server works out once the transaction is committed: then next_fire_at is there, or the alarm is failed and last_error says why; the doctor tells of those (work.alarms). The same idempotency key with the same request gives the first alarm again; with another request it is an error (unique_violation)';
 
 comment on function stationmaster.cancel_alarm(uuid, text) is
     'Cancels an alarm inside the caller''s transaction. Answers its status: cancelled, or the one in which it had ended before';

@@ -1,5 +1,54 @@
 -- What happens by itself when an alarm is set, and how an alarm ends.
 
+-- What is wrong with a cron expression, by the shape of its fields, and what to do about it; null: nothing. Whoever sets an alarm hears of it
+-- at once. What passes is read again by a server, which knows calendars and zones: an expression of days that never come passes here, and
+-- fails there with the reason. The grammar is that of the crate stationmaster-schedule; a test holds the two against each other.
+create or replace function stationmaster_internal.fault_of_expression(expression text) returns text[] language plpgsql immutable as $$
+declare
+    blanks constant text := E' \t\n\f\r';
+    words text[] := regexp_split_to_array(btrim(expression, blanks), '[' || blanks || ']+');
+    fields constant text[] := array['second', 'minute', 'hour', 'day of the month', 'month', 'weekday'];
+    reach constant text[] := array['0 to 59', '0 to 59', '0 to 23', '1 to 31, L or 15W', '1 to 12 or JAN to DEC', '0 to 7, SUN to SAT, 5L or MON#2'];
+    value constant text[] := array[
+        '0*[0-5]?[0-9]', '0*[0-5]?[0-9]', '0*(1?[0-9]|2[0-3])', '0*([1-9]|[12][0-9]|3[01])',
+        '(0*([1-9]|1[0-2])|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)', '(0*[0-7]|sun|mon|tue|wed|thu|fri|sat)'];
+    step constant text[] := array[
+        '0*([1-9]|[1-5][0-9]|60)', '0*([1-9]|[1-5][0-9]|60)', '0*([1-9]|1[0-9]|2[0-4])', '0*([1-9]|[12][0-9]|3[01])', '0*([1-9]|1[0-2])',
+        '0*[1-7]'];
+    more constant text[] := array['', '', '', '|\?|L(-0*([1-9]|[12][0-9]|30))?W?|' || value[4] || 'W', '',
+                                  '|\?|' || value[6] || '(L|#0*[1-5])'];
+    nicknames constant text[] := array['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly'];
+    part text;
+begin
+    if expression is null then
+        return null;
+    end if;
+    if words[1] like '@%' then
+        if lower(words[1]) = any (nicknames) and cardinality(words) = 1
+           or lower(words[1]) = '@every' and cardinality(words) > 1
+              and not exists (select from unnest(words[2:]) as w (word) where w.word !~* '^([0-9]+[smhdw])+$') then
+            return null;
+        end if;
+        return array[format('the expression "%s" cannot be used: it is no nickname', expression),
+                     format('There are %s, and @every with a duration, as in "@every 1h30m".', array_to_string(nicknames, ', '))];
+    end if;
+    if cardinality(words) not in (5, 6) then
+        return array[format('the expression "%s" cannot be used: it has %s fields', expression,
+                            case words[1] when '' then 0 else cardinality(words) end),
+                     'Write five fields (minute, hour, day of the month, month, weekday), or six with the second before them.'];
+    end if;
+    for place in 7 - cardinality(words)..6 loop
+        foreach part in array string_to_array(words[place - 6 + cardinality(words)], ',') loop
+            if part !~* format('^((\*|%1$s(-%1$s)?)(/%2$s)?%3$s)$', value[place], step[place], more[place]) then
+                return array[format('the expression "%s" cannot be used: "%s" is no %s', expression, part, fields[place]),
+                             format('Write %s, a range, a list, or * with or without a step.', reach[place])];
+            end if;
+        end loop;
+    end loop;
+    return null;
+end
+$$;
+
 -- Every way in ends here: an instant is due as it stands; an expression, a civil time or a jitter is left to a server.
 create or replace function stationmaster_internal.accept_alarms() returns trigger language plpgsql as $$
 declare

@@ -79,6 +79,14 @@ comment on index stationmaster_internal.queue_items_idempotency is 'One item for
 comment on index stationmaster_internal.queue_items_by_workspace is 'Lists of a workspace, by id and so by time';
 comment on index stationmaster_internal.queue_items_at is 'Lists by time, across workspaces';
 
+comment on table stationmaster_internal.queue_door is
+'The way in for several items in one statement. What is inserted here lies in queue_items and is accepted by a trigger of the whole statement.
+Room: executions. Written by: whoever enqueues.';
+comment on index stationmaster_internal.queue_door_idempotency is 'For ON CONFLICT: the index of queue_items under it';
+comment on sequence stationmaster_internal.queue_order is 'The order of arrival: numbers of items and of hints';
+comment on sequence stationmaster_internal.queue_watched is
+    'Until when, in milliseconds since 1970, nobody needs to ring: some server looks into the queue again and again, or was rung and is yet to come';
+
 comment on table stationmaster_internal.queue_pending is
 'Items that wait, one narrow row each.
 Room: executions. Written by: enqueue, retry and release (insert), admission and cancel (delete).';

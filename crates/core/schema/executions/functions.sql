@@ -70,31 +70,93 @@ begin
 end
 $$;
 
--- Every way in ends here: what was inserted is looked at, becomes pending, and leaves one hint for each workspace. What is due before a
--- server's next poll leaves one too: that is how a server learns of it. Two statements and no more, whatever was inserted: this is
--- most of what an enqueue costs.
-create or replace function stationmaster_internal.accept_items() returns trigger language plpgsql as $$
-begin
-    insert into stationmaster_internal.queue_pending
-        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, stage, run_at, waits_for)
-    select i.id, i.seq, -i.priority::bigint, i.workspace_id, i.workflow_definition_id,
-           coalesce(case when d.id is not null then i.workflow_definition_version_id end,
-                    stationmaster_internal.refuse_item(i.workspace_id, i.workflow_definition_id)),
-           case when i.run_at > now() then 'later' else 'ready' end,
-           case when i.run_at > now() then i.run_at end,
-           case when i.run_at > now() then 'schedule' end
-    from new_items i
-    left join stationmaster.workflow_definitions d on d.id = i.workflow_definition_id and d.workspace_id = i.workspace_id;
+-- Is this a trace context of the W3C: version, trace, span and flags in hexadecimal digits, none of which means nothing? Those who keep it in
+-- a table have the same condition.
+create or replace function stationmaster_internal.is_trace(traceparent text) returns boolean
+language sql immutable parallel safe as $$
+    select traceparent ~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$'
+$$;
 
-    insert into stationmaster_internal.queue_hints (workspace_id, rank, seq)
-    select distinct on (workspace_id) workspace_id, -priority::bigint, seq
-    from new_items
-    where run_at is null or run_at < now() + interval '10 seconds'
-    order by workspace_id, priority desc, seq;
+-- Says what a trace context looks like, to whoever gave something else.
+create or replace function stationmaster_internal.refuse_trace(traceparent text) returns void language plpgsql as $$
+begin
+    raise exception 'the traceparent "%" is no trace context of the W3C', left(traceparent, 80) using errcode = 'check_violation',
+        hint = 'Give one like 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, or leave it out.';
+end
+$$;
+
+-- Can these values be taken? The size of an input is that of its JSON text without its blanks, which are less than half of it.
+create or replace function stationmaster_internal.fits(input jsonb, run_at timestamptz, idempotency_key text, traceparent text, correlation_id text)
+returns boolean language sql immutable parallel safe as $$
+    select (octet_length(input::text) <= 262144
+            or octet_length(input::text) < 524288
+               and octet_length(replace(replace(input::text, ', ', ','), '": ', '":')) <= 262144)
+       and (run_at is null or run_at between '0001-01-01 00:00Z' and '9999-12-30 00:00Z')
+       and (idempotency_key is null or length(idempotency_key) between 1 and 256)
+       and (traceparent is null or stationmaster_internal.is_trace(traceparent))
+       and (correlation_id is null or length(correlation_id) <= 256)
+$$;
+
+-- Says which of the values cannot be taken, and why.
+create or replace function stationmaster_internal.refuse_values(run_at timestamptz, idempotency_key text, traceparent text, correlation_id text)
+returns void language plpgsql as $$
+begin
+    if not stationmaster_internal.is_trace(traceparent) then
+        perform stationmaster_internal.refuse_trace(traceparent);
+    end if;
+    raise exception using errcode = 'check_violation', message = case
+        when not stationmaster_internal.fits('{}', run_at, null, null, null) then 'run_at lies outside the years 1 to 9999'
+        when not stationmaster_internal.fits('{}', null, idempotency_key, null, null) then
+            format('the idempotency key has %s characters, and may have 1 to 256', length(idempotency_key))
+        when not stationmaster_internal.fits('{}', null, null, null, correlation_id) then
+            format('the correlation id has %s characters, and may have 256', length(correlation_id))
+        else 'the input has more than 256 KiB' end;
+end
+$$;
+
+-- Is somebody looking into the queue again and again? One who said so for longer than anybody does had another clock.
+create or replace function stationmaster_internal.is_watched() returns boolean language sql volatile as $$
+    select coalesce(pg_sequence_last_value('stationmaster_internal.queue_watched'::regclass)
+                    - date_part('epoch', clock_timestamp()) * 1000 between 0 and 2000, false)
+$$;
+
+-- Accepts what came in by the door: looks at it, makes it pending, and leaves one hint for each workspace. What is due before a
+-- server's next poll leaves one too: that is how a server learns of it. A hint has the number of the first item that it speaks for.
+create or replace function stationmaster_internal.accept_items() returns trigger language plpgsql as $$
+declare
+    hinted bigint;
+begin
+    perform stationmaster_internal.refuse_values(i.run_at, i.idempotency_key, i.traceparent, i.correlation_id)
+    from new_items i
+    where not stationmaster_internal.fits(i.input, i.run_at, i.idempotency_key, i.traceparent, i.correlation_id);
+
+    with pending as (
+        insert into stationmaster_internal.queue_pending
+            (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, stage, run_at, waits_for)
+        select i.id, i.seq, -i.priority::bigint, i.workspace_id, i.workflow_definition_id,
+               coalesce(case when d.id is not null then i.workflow_definition_version_id end,
+                        stationmaster_internal.refuse_item(i.workspace_id, i.workflow_definition_id)),
+               case when i.run_at > now() then 'later' else 'ready' end,
+               case when i.run_at > now() then i.run_at end,
+               case when i.run_at > now() then 'schedule' end
+        from new_items i
+        left join stationmaster.workflow_definitions d on d.id = i.workflow_definition_id and d.workspace_id = i.workspace_id
+    ), hints as (
+        insert into stationmaster_internal.queue_hints (id, workspace_id, rank, seq)
+        select distinct on (workspace_id) seq, workspace_id, -priority::bigint, seq
+        from new_items
+        where run_at is null or run_at < now() + interval '10 seconds'
+        order by workspace_id, priority desc, seq
+        returning id
+    )
+    select min(id) into hinted from hints;
+    if hinted is not null and not stationmaster_internal.is_watched() then
+        perform stationmaster_internal.ring_for_hint(hinted);
+    end if;
     return null;
 end
 $$;
-create or replace trigger accept_items after insert on stationmaster_internal.queue_items
+create or replace trigger accept_items after insert on stationmaster_internal.queue_door
     referencing new table as new_items
     for each statement execute function stationmaster_internal.accept_items();
 

@@ -13,10 +13,10 @@ select f.item_id, f.* from stationmaster_internal.executions_finished f where f.
 
 -- What was asked for is joined from the outside, so that whoever only counts does not read it.
 create or replace view stationmaster.workflow_execution_queue with (security_invoker = true) as
-select p.item_id as id, p.workspace_id, p.workflow_definition_id, p.workflow_definition_version_id, i.input::jsonb,
-       (-p.rank)::integer as priority, coalesce(p.run_at, i.run_at) as run_at, i.idempotency_key::text, p.execution_id,
+select p.item_id as id, p.workspace_id, p.workflow_definition_id, p.workflow_definition_version_id, i.input,
+       (-p.rank)::integer as priority, coalesce(p.run_at, i.run_at) as run_at, i.idempotency_key, p.execution_id,
        'PENDING'::text as status, p.attempts as attempt_count, p.recoveries as recovery_count, i.created_at,
-       null::timestamptz as claimed_at, null::timestamptz as dispatched_at, p.last_error, i.traceparent::text, i.correlation_id::text,
+       null::timestamptz as claimed_at, null::timestamptz as dispatched_at, p.last_error, i.traceparent, i.correlation_id,
        i.enqueued_by,
        (select w.name from stationmaster.workspaces w where w.id = p.workspace_id) as workspace,
        (select d.name from stationmaster.workflow_definitions d where d.id = p.workflow_definition_id) as workflow, null::text as outcome
@@ -51,9 +51,9 @@ alter view stationmaster.workflow_execution_queue alter column input set default
 alter view stationmaster.workflow_execution_queue alter column priority set default 0;
 alter view stationmaster.workflow_execution_queue alter column enqueued_by set default session_user;
 
--- A plain INSERT becomes an insert into queue_items, as one statement, however many rows it has.
+-- A plain INSERT becomes an insert at the door, as one statement, however many rows it has.
 create or replace rule enqueue as on insert to stationmaster.workflow_execution_queue do instead
-insert into stationmaster_internal.queue_items
+insert into stationmaster_internal.queue_door
     (id, workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, run_at, idempotency_key,
      traceparent, correlation_id, enqueued_by)
 values (new.id, new.workspace_id, new.workflow_definition_id,
@@ -61,9 +61,9 @@ values (new.id, new.workspace_id, new.workflow_definition_id,
                  (select d.current_version_id from stationmaster.workflow_definitions d where d.id = new.workflow_definition_id)),
         coalesce(new.input, '{}'), coalesce(new.priority, 0), new.run_at, new.idempotency_key, new.traceparent,
         new.correlation_id, coalesce(new.enqueued_by, session_user))
-returning id, workspace_id, workflow_definition_id, workflow_definition_version_id, input::jsonb, priority, run_at::timestamptz,
-          idempotency_key::text, null::uuid, 'PENDING'::text, 0, 0, created_at, null::timestamptz, null::timestamptz, null::text,
-          traceparent::text, correlation_id::text, enqueued_by,
+returning id, workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, run_at,
+          idempotency_key, null::uuid, 'PENDING'::text, 0, 0, created_at, null::timestamptz, null::timestamptz, null::text,
+          traceparent, correlation_id, enqueued_by,
           (select w.name from stationmaster.workspaces w where w.id = workspace_id),
           (select d.name from stationmaster.workflow_definitions d where d.id = workflow_definition_id), null::text;
 
@@ -80,7 +80,7 @@ create or replace trigger enqueue_row instead of insert on stationmaster.workflo
 create or replace view stationmaster.workflow_executions with (security_invoker = true) as
 select a.execution_id as id, a.of_item as queue_item_id, a.workspace_id, a.workflow_definition_id,
        a.workflow_definition_version_id, a.state as status, a.dispatched_at as started_at, null::timestamptz as completed_at,
-       null::jsonb as error, i.input::jsonb, null::jsonb as output, a.claimed_at, a.engine, a.run_id, a.holder, null::text as reason,
+       null::jsonb as error, i.input, null::jsonb as output, a.claimed_at, a.engine, a.run_id, a.holder, null::text as reason,
        a.attempts, a.recoveries, null::timestamptz as closed_at,
        (select w.name from stationmaster.workspaces w where w.id = a.workspace_id) as workspace,
        (select d.name from stationmaster.workflow_definitions d where d.id = a.workflow_definition_id) as workflow, null::timestamptz as superseded_at, null::jsonb as output_omitted
@@ -115,6 +115,8 @@ from stationmaster_internal.active_by_item a
 cross join lateral (values (a.claimed_at, 'claimed', a.holder::text, null),
                            (a.dispatched_at, 'dispatched', a.holder::text, a.run_id)) as step (at, event, actor, detail)
 where step.at is not null
+  and not exists (select from stationmaster_internal.queue_events e
+                  where e.item_id = a.of_item and e.execution_id = a.execution_id and e.event = step.event and e.at = step.at)
 union all
 select f.of_item, f.execution_id, f.workspace_id, step.at, step.event, step.actor, step.detail
 from stationmaster_internal.finished_by_item f
@@ -123,6 +125,8 @@ cross join lateral (values (f.claimed_at, 'claimed', f.holder::text, null),
                            (f.finished_at, lower(coalesce(f.status, f.item_status)), f.finished_by,
                             coalesce(f.reason, f.last_error))) as step (at, event, actor, detail)
 where step.at is not null
+  and not exists (select from stationmaster_internal.queue_events e
+                  where e.item_id = f.of_item and e.execution_id = f.execution_id and e.event = step.event and e.at = step.at)
 union all
 select item_id, execution_id, workspace_id, at, event, actor, detail
 from stationmaster_internal.queue_events;

@@ -79,3 +79,12 @@ comment on column stationmaster_internal.history_minutes.active is 'Slots in use
 comment on column stationmaster_internal.history_minutes.waits is 'How many starts came how long after their items were due, by bounds that the program knows; of at most 5,000 starts a minute, spread evenly';
 comment on column stationmaster_internal.history_minutes.runs is 'How many executions that ended had run for how long, by the same bounds';
 comment on index stationmaster_internal.history_minutes_at is 'What the retention may remove';
+
+comment on table stationmaster_internal.history_servers is
+'What each server started and brought to an end in each minute. Of a minute in which it did nothing there is no row.
+Room: servers. Written by: the server that has the duty history; pruned by retention.';
+comment on column stationmaster_internal.history_servers.minute is 'Its beginning';
+comment on column stationmaster_internal.history_servers.moved is 'The sum of what was started and ended: a count that sees more replaces one that saw less';
+comment on column stationmaster_internal.history_servers.active is 'What it had in hand when the minute was counted; null: it was counted later';
+comment on column stationmaster_internal.history_servers.runs is 'How many executions that ended had run for how long, by the bounds of history_minutes';
+comment on index stationmaster_internal.history_servers_at is 'What the retention may remove';

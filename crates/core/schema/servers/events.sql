@@ -7,7 +7,10 @@ begin
     insert into stationmaster_internal.event_inbox (at, kind, workspace_id, detail)
     select at, 'queue.' || event, workspace_id,
            jsonb_build_object('item_id', item_id, 'execution_id', execution_id, 'actor', actor, 'detail', detail)
-    from new_rows order by id;
+    from new_rows
+    -- The steps before are told when they are taken, by the family of executions.
+    where event not in ('claimed', 'dispatched')
+    order by id;
     return null;
 end
 $$;
@@ -175,11 +178,15 @@ $$;
 create or replace function stationmaster.tell_steps(wanted boolean) returns boolean language plpgsql as $$
 begin
     drop trigger if exists feed_enqueued on stationmaster_internal.queue_items;
+    drop trigger if exists feed_enqueued on stationmaster_internal.queue_door;
     drop trigger if exists feed_claimed on stationmaster_internal.executions_active;
     drop trigger if exists feed_dispatched on stationmaster_internal.executions_active;
     drop trigger if exists feed_ended on stationmaster_internal.executions_finished;
     if wanted then
         create trigger feed_enqueued after insert on stationmaster_internal.queue_items
+            referencing new table as new_items
+            for each statement execute function stationmaster_internal.feed_enqueued();
+        create trigger feed_enqueued after insert on stationmaster_internal.queue_door
             referencing new table as new_items
             for each statement execute function stationmaster_internal.feed_enqueued();
         create trigger feed_claimed after insert on stationmaster_internal.executions_active

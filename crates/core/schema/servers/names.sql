@@ -1,4 +1,4 @@
--- What servers are called, also those that are gone, and what became of each.
+-- What servers are called, also those that are gone, what became of each, and what a heartbeat brings back.
 
 -- Registers a server under a name that no other living one has: what it was given, as a slug, or else with a number behind it. One
 -- registration after the other, so that two that start at the same moment see each other. Names are kept for histories, for as long as
@@ -23,5 +23,24 @@ begin
     delete from stationmaster_internal.server_names n
     where n.since < now() - interval '400 days' and not exists (select from stationmaster_internal.servers s where s.id = n.id);
     return called;
+end
+$$;
+
+-- What has happened that somebody should see to: wakes in the hands of servers that are gone, wishes to cancel, executions that hold a
+-- slot. Called by the heartbeat, so it waits for no table that somebody has locked whole (a rebuild, an ALTER TABLE): then there may be something.
+-- Index: occurrences_open_held, cancel_requests_pkey.
+create or replace function stationmaster_internal.news_for(server uuid, out lost_wakes boolean, out cancels boolean, out active boolean)
+language plpgsql set lock_timeout = '200ms' as $$
+begin
+    lost_wakes := exists (select from stationmaster_internal.occurrences_open o
+                          where o.holder is not null and o.holder <> server
+                            and not exists (select from stationmaster_internal.servers s
+                                            where s.id = o.holder and s.lease_until > now()));
+    cancels := exists (select from stationmaster_internal.cancel_requests);
+    active := exists (select from stationmaster_internal.executions_active);
+exception when lock_not_available then
+    lost_wakes := true;
+    cancels := true;
+    active := true;
 end
 $$;

@@ -2,7 +2,7 @@
 -- anyway (stationmaster_internal.attention).
 
 -- NOTIFY takes a lock of the whole instance at commit, so it is sent only when nobody is attentive: under load it is not sent at
--- all. The triggers are deferred, so that it is decided at the moment of the commit, however long the transaction was open. A ring
+-- all. The triggers of alarms and signals are deferred, so that it is decided at the moment of the commit, however long the transaction was open. A ring
 -- that is lost costs the interval between two looks, never a piece of work.
 --
 -- Arguments: the lane, the word that is sent, and for rows that become due at next_due_at how soon that has to be to matter.
@@ -20,14 +20,40 @@ begin
 end
 $$;
 
--- For hints of the queue there is a second reason to be quiet: another hint that is still there. Somebody was rung for that one, and
--- whoever takes it in looks again and again for a while. So a queue that nobody serves is rung for once, not by every enqueue. Only the
--- last hints before this one are looked at, however many there were.
-create or replace function stationmaster_internal.ring_for_hint() returns trigger language plpgsql as $$
+-- Rings for a hint of the queue, which nobody watches just now, unless another hint is still there: somebody was rung for that one, and
+-- whoever takes it in looks again and again for a while. So a queue that nobody serves is rung for once, not by every enqueue. Only
+-- the last hints before this one are looked at, however many there were. A transaction that sees the past cannot tell.
+--
+-- It is decided when the hint is written, and the hint becomes visible at the commit, perhaps much later. So whoever stops to watch
+-- remembers which transactions were open at its last look, and looks again until they are over (executions/claim.rs).
+--
+-- Whoever finds such a hint of another says so for all: for a moment, far shorter than the one who takes that hint in will look, nobody
+-- needs to look for one.
+create or replace function stationmaster_internal.ring_for_hint(hint bigint) returns void language plpgsql as $$
+declare
+    of_another boolean;
 begin
-    if not exists (select from stationmaster_internal.attention where lane = 'executions' and until > clock_timestamp())
-       and not exists (select from stationmaster_internal.queue_hints h where h.id between new.id - 200 and new.id - 1) then
+    if current_setting('transaction_isolation') = 'read committed' then
+        select h.xmin <> pg_current_xact_id()::xid into of_another
+        from stationmaster_internal.queue_hints h
+        where h.id between hint - 200 and hint - 1
+        order by h.id
+        limit 1;
+    end if;
+    if of_another is null then
         perform pg_notify('stationmaster', 'queue');
+    elsif of_another and statement_timestamp() = now()
+          and has_sequence_privilege('stationmaster_internal.queue_watched', 'update') then
+        perform setval('stationmaster_internal.queue_watched', (date_part('epoch', clock_timestamp()) * 1000)::bigint + 50);
+    end if;
+end
+$$;
+
+-- Whoever makes an item ready that is not new, or changes its place, has nobody to ring for it: its hints have numbers of their own.
+create or replace function stationmaster_internal.ring_for_hints() returns trigger language plpgsql as $$
+begin
+    if not stationmaster_internal.is_watched() then
+        perform stationmaster_internal.ring_for_hint(new.id);
     end if;
     return null;
 end
@@ -36,7 +62,7 @@ $$;
 drop trigger if exists ring on stationmaster_internal.queue_hints;
 create constraint trigger ring after insert on stationmaster_internal.queue_hints
     deferrable initially deferred
-    for each row execute function stationmaster_internal.ring_for_hint();
+    for each row when (new.id <> new.seq) execute function stationmaster_internal.ring_for_hints();
 
 drop trigger if exists ring on stationmaster_internal.alarm_standings;
 create constraint trigger ring after insert on stationmaster_internal.alarm_standings

@@ -16,6 +16,9 @@ create or replace function stationmaster.send_signal(
 declare
     sent text;
 begin
+    if not stationmaster_internal.is_trace(send_signal.traceparent) then
+        perform stationmaster_internal.refuse_trace(send_signal.traceparent);
+    end if;
     insert into stationmaster_internal.signals_inbox (id, project, task_queue, name, payload, correlation_id, traceparent, sent_by)
     values (coalesce(send_signal.id, stationmaster.new_id()::text), send_signal.project,
             coalesce(send_signal.task_queue, 'default'), send_signal.name, coalesce(send_signal.payload, '{}'),

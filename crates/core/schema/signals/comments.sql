@@ -51,7 +51,7 @@ Room: signals. Written by: servers and the supervisor; pruned by housekeeping.';
 comment on column stationmaster.dispatcher_events.id is 'Grows with time';
 comment on column stationmaster.dispatcher_events.at is 'When';
 comment on column stationmaster.dispatcher_events.dispatcher_id is 'The dispatcher';
-comment on column stationmaster.dispatcher_events.event is 'What happened, such as handed_over or server_evicted';
+comment on column stationmaster.dispatcher_events.event is 'What happened, such as handed_over or servers_evicted';
 comment on column stationmaster.dispatcher_events.epoch is 'The epoch; null: none was known';
 comment on column stationmaster.dispatcher_events.server_id is 'The server it is about; null: none';
 comment on column stationmaster.dispatcher_events.run_id is 'The engine''s run; null: none';
@@ -59,6 +59,8 @@ comment on column stationmaster.dispatcher_events.actor is 'Who did it';
 comment on column stationmaster.dispatcher_events.detail is 'More of it';
 comment on column stationmaster.dispatcher_events.told_at is
     'When the webhook confirmed it; null: not yet, or there is no webhook';
+comment on column stationmaster.dispatcher_events.traceparent is
+    'The W3C trace context in which it was done: of whoever asked for it, otherwise of the server that did it; null: none';
 comment on index stationmaster.dispatcher_events_by_dispatcher is 'The history of a dispatcher';
 comment on index stationmaster.dispatcher_events_untold is 'What the webhook has still to be told';
 comment on index stationmaster.dispatcher_events_at is 'What the retention may remove';
@@ -118,4 +120,4 @@ comment on function stationmaster.send_signal is
     'Sends a signal inside the caller''s transaction and answers its id. The same id with the same signal is acknowledged again; with another one it is an error (unique_violation)';
 
 comment on function stationmaster.dispatcher_id is
-    'The id of the dispatcher of a project and a task queue: dispatcher-<project>-<task queue>, with a suffix from a hash where the names are no plain slugs';
+    'The id of the dispatcher of a project and a task queue: dispatcher-<project>-<task queue>, dashes of the project doubled, and a suffix from a hash where the names are no plain slugs';

@@ -1,9 +1,10 @@
 -- What happens by itself when a signal is sent or a trigger is set, and how events of dispatchers are told.
 
 -- Writes one event, and the same into the audit, for the workspace of the dispatcher's project. Called inside the statements
--- that do the thing.
+-- that do the thing, with the trace in which it was done.
 create or replace function stationmaster_internal.tell_of_dispatcher(
-    dispatcher_id text, event text, epoch bigint, server_id uuid, run_id text, actor text, detail jsonb default '{}'
+    dispatcher_id text, event text, epoch bigint, server_id uuid, run_id text, actor text, detail jsonb default '{}',
+    traceparent text default null
 ) returns bigint language sql volatile as $$
     insert into stationmaster.audit (actor, action, workspace_id, subject, detail)
     values (actor, 'dispatcher.' || event,
@@ -11,8 +12,8 @@ create or replace function stationmaster_internal.tell_of_dispatcher(
              where d.id = tell_of_dispatcher.dispatcher_id),
             dispatcher_id, detail || jsonb_strip_nulls(jsonb_build_object('epoch', epoch, 'server_id', server_id, 'run_id', run_id)));
     select pg_notify('stationmaster', 'dispatchers');
-    insert into stationmaster.dispatcher_events (dispatcher_id, event, epoch, server_id, run_id, actor, detail)
-    values (dispatcher_id, event, epoch, server_id, run_id, actor, detail)
+    insert into stationmaster.dispatcher_events (dispatcher_id, event, epoch, server_id, run_id, actor, detail, traceparent)
+    values (dispatcher_id, event, epoch, server_id, run_id, actor, detail, traceparent)
     returning id;
 $$;
 

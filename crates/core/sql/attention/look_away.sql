@@ -7,5 +7,5 @@ with left_alone as (
     where lane = $1
     returning lane
 )
-select pg_notify('stationmaster', $2)
+select case when lane = 'executions' then setval('stationmaster_internal.queue_watched', 1) end, pg_notify('stationmaster', $2)
 from left_alone

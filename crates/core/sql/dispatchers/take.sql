@@ -1,7 +1,7 @@
 -- Takes dispatchers that nobody owns: their lease ran out, they were handed over, or they rested and signals wait for them now. The epoch grows, so every write of a former
 -- owner is refused from here on. Called by every server that stands by. Locks the rows, skipping what others are taking.
 -- The table has a row per dispatcher, so it is read whole. Index: signals_pending_by_dispatcher.
--- $1 server, $2 lease in seconds, $3 how many, $4 engine.
+-- $1 server, $2 lease in seconds, $3 how many, $4 engine, $5 trace.
 with vacant as materialized (
     select d.id, d.owner, d.epoch, d.run_id, d.handed_over_at, d.resting_since,
            case when d.resting_since is not null then now() when d.epoch = 0 then d.created_at
@@ -27,5 +27,5 @@ select t.id, t.project, t.task_queue, t.epoch, t.former_owner, t.kind, t.vacant_
        stationmaster_internal.tell_of_dispatcher(
            t.id, t.kind, t.epoch, $1, null, $1::text,
            jsonb_strip_nulls(jsonb_build_object('former_owner', t.former_owner, 'former_run', t.former_run,
-                                                'vacant_for', round(t.vacant_for::numeric, 3)))) as event
+                                                'vacant_for', round(t.vacant_for::numeric, 3))), $5) as event
 from taken t

@@ -69,10 +69,16 @@ with asked as materialized (
     where d.released and d.cancel_requested_at is not null
     on conflict (execution_id) do nothing
 ), noted as (
-    insert into stationmaster_internal.queue_events (item_id, execution_id, workspace_id, event, actor, detail)
-    select item_id, execution_id, workspace_id, event, $8, detail
-    from decided
-    where released
+    -- With the row goes what it knew of the claim; of one that was taken over from a lost server that is on record already.
+    insert into stationmaster_internal.queue_events (item_id, execution_id, workspace_id, at, event, actor, detail)
+    select d.item_id, d.execution_id, d.workspace_id, step.at, step.event, step.actor, step.detail
+    from decided d
+    cross join lateral (values (d.claimed_at, 'claimed', d.holder::text, null),
+                               (d.dispatched_at, 'dispatched', d.holder::text, d.run_id),
+                               (clock_timestamp(), d.event, $8, d.detail)) as step (at, event, actor, detail)
+    where d.released and step.at is not null
+      and not exists (select from stationmaster_internal.queue_events e
+                      where e.item_id = d.item_id and e.execution_id = d.execution_id and e.event = step.event and e.at = step.at)
 )
 select execution_id, released
 from decided

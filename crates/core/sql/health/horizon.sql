@@ -1,12 +1,12 @@
--- Who keeps vacuum from cleaning up behind everybody: the oldest snapshot that is still held, by a session, a prepared
--- transaction or a replication slot. Called by `health::horizon`. Locks nothing. Only the first word of a query is told: the
--- rest may hold what is nobody's business.
+-- Who keeps vacuum from cleaning up behind everybody: the oldest snapshot that is still held, or the oldest transaction that has
+-- written and is not over, of a session, a prepared transaction or a replication slot. Called by `health::horizon`. Locks nothing.
+-- Only the first word of a query is told: the rest may hold what is nobody's business.
 with holders as (
     select 'session' as kind, pid::text as name, coalesce(application_name, '') as application, coalesce(state, 'unknown') as state,
-           age(backend_xmin) as age, extract(epoch from now() - xact_start)::double precision as seconds,
+           greatest(age(backend_xid), age(backend_xmin)) as age, extract(epoch from now() - xact_start)::double precision as seconds,
            lower(substring(ltrim(query) from '^[a-zA-Z]+')) as doing
     from pg_stat_activity
-    where backend_xmin is not null and pid <> pg_backend_pid()
+    where (backend_xid is not null or backend_xmin is not null) and pid <> pg_backend_pid()
     union all
     select 'prepared transaction', gid, '', 'prepared', age(transaction),
            extract(epoch from now() - prepared)::double precision, null

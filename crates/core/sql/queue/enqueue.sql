@@ -1,7 +1,7 @@
--- Enqueues many items in one statement. Called by the API, in batches. Every way in ends in the trigger accept_items.
+-- Enqueues many items in one statement. Called by the API, in batches. The trigger accept_items does the rest.
 -- $1 ids, $2 workspaces, $3 definitions, $4 inputs, $5 priorities, $6 earliest starts (null: now),
 -- $7 idempotency keys, $8 trace contexts, $9 correlation ids, $10 who.
-insert into stationmaster_internal.queue_items
+insert into stationmaster_internal.queue_door
     (id, workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, run_at, idempotency_key,
      traceparent, correlation_id, enqueued_by)
 select a.id, a.workspace_id, a.definition_id, d.current_version_id, a.input::jsonb, a.priority, a.run_at,

@@ -3,8 +3,8 @@
 -- `made` says that there was no row: a server that had one knows by it that it was taken for dead meanwhile.
 -- With it comes what else has happened, so that nobody else has to ask once a second: are there servers whose lease has run
 -- out, wakes in the hands of such, wishes to cancel, executions that hold a slot?
--- Called by presence, every second. Locks its own row. Index: servers_pkey, occurrences_open_held, cancel_requests_pkey; the
--- table of servers has a row for each, and is read whole.
+-- Called by presence, every second. Locks its own row. Index: servers_pkey; the table of servers has a row for each, and is read whole.
+-- What is asked of other tables is asked by news_for, which waits for none of them: a lease must not depend on a table that somebody rebuilds.
 -- And what somebody wishes of this server: to take no new work, or to leave.
 -- $1 id, $2 name, $3 version, $4 engine, $5 engine answers, $6 claims, $7 lease in seconds, $8 the id that it had before, if any, $9 what was
 -- wished of it then.
@@ -20,10 +20,6 @@ with beaten as (
 )
 select b.id, b.made, b.wish,
        exists (select from stationmaster_internal.servers s where s.lease_until <= now() and s.id <> b.id) as lost_servers,
-       exists (select from stationmaster_internal.occurrences_open o
-               where o.holder is not null and o.holder <> b.id
-                 and not exists (select from stationmaster_internal.servers s
-                                 where s.id = o.holder and s.lease_until > now())) as lost_wakes,
-       exists (select from stationmaster_internal.cancel_requests) as cancels,
-       exists (select from stationmaster_internal.executions_active) as active
+       n.lost_wakes, n.cancels, n.active
 from beaten b
+cross join lateral stationmaster_internal.news_for(b.id) n

@@ -18,7 +18,7 @@ with mine as materialized (
     order by p.signal_key
     for update of p
 ), items as (
-    insert into stationmaster_internal.queue_items
+    insert into stationmaster_internal.queue_door
         (workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, idempotency_key, traceparent,
          correlation_id, enqueued_by)
     select b.workspace_id, b.definition_id, d.current_version_id, s.payload, b.priority, 'signal:' || b.seq, s.traceparent,

@@ -63,21 +63,24 @@ pub async fn create(database: &Database, new: &NewToken, by: &str) -> Result<(To
     }
 }
 
-/// Tokens in the order of their ids, after `after`.
+/// Tokens in the order of their ids, after `after`; of those that are for workspaces in scope and for no others. Who is not to be
+/// seen must not be counted either: neither pages nor their ends tell of others.
 pub async fn list(database: &Database, after: Option<TokenId>, limit: i64) -> Result<Vec<Token>, db::Error> {
     let query = sqlx::query_as(statement!("access/list"))
         .bind(after.map_or(Uuid::nil(), |id| id.0))
         .bind(limit)
-        .bind(None::<Uuid>);
+        .bind(None::<Uuid>)
+        .bind(database.among(None));
     query.all(&database.own()).await
 }
 
-/// One token.
+/// One token, if it is for workspaces in scope and for no others.
 pub async fn token(database: &Database, id: TokenId) -> Result<Option<Token>, db::Error> {
     let query = sqlx::query_as(statement!("access/list"))
         .bind(Uuid::nil())
         .bind(1_i64)
-        .bind(id);
+        .bind(id)
+        .bind(database.among(None));
     query.maybe(&database.own()).await
 }
 
@@ -120,7 +123,7 @@ pub async fn any_active(database: &Database) -> Result<bool, db::Error> {
 }
 
 /// The tokens are out of the reach of the role that requests run as, so this runs as ourselves, under the caller's name.
-async fn acting(
+pub(crate) async fn acting(
     database: &Database,
     by: &str,
 ) -> Result<sqlx::Transaction<'static, sqlx::Postgres>, db::Error> {

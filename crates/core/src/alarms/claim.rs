@@ -22,6 +22,8 @@ pub(super) const ATTENTION: Terms = Terms {
     holds: Duration::from_secs(1),
     look_again: Duration::from_millis(20),
 };
+/// So many ticks lie between two looks while no alarm has a time to come: whoever sets one rings.
+const NOTHING_DUE: u32 = 3;
 /// Open rows whose time came longer ago than this were claimed then, and are dead; a full look finds what was not.
 const LONG_AGO: f64 = 60.0;
 
@@ -42,6 +44,8 @@ pub(crate) struct Claim {
     pub(crate) max_failures: u32,
     pub(crate) origin: Origin,
     pub(crate) content: Content,
+    /// The span of the round that claimed it.
+    pub(crate) round: tracing::Span,
 }
 
 impl Claim {
@@ -81,7 +85,11 @@ impl Claimer {
 
     /// Claims at most about `room` occurrences.
     #[tracing::instrument(name = "step:claim_due", level = "debug", skip_all)]
-    pub(crate) async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
+    pub(crate) async fn claim(
+        &self,
+        room: usize,
+        round: &tracing::Span,
+    ) -> Result<Claimed<Claim>, db::Error> {
         let began = Instant::now();
         let Some(holder) = self.context.presence.holder() else {
             return Ok(Claimed::nothing(Duration::from_millis(50)));
@@ -91,7 +99,10 @@ impl Claimer {
         }
         if !self.memory.lock().more && !self.look().await? {
             let next_due = self.memory.lock().next_due;
-            let tick = self.context.settings.tick;
+            let mut tick = self.context.settings.tick;
+            if next_due.is_none() {
+                tick *= NOTHING_DUE;
+            }
             return Ok(Claimed::nothing(self.context.attention.sleep(tick, next_due)));
         }
         let behind = self.memory.lock().database_now - LONG_AGO;
@@ -103,7 +114,7 @@ impl Claimer {
         }
         let claims: Vec<Claim> = leased
             .into_iter()
-            .map(|row| self.claim_of(row, holder, began))
+            .map(|row| self.claim_of(row, holder, began, round))
             .collect();
         self.context.attention.worked();
         self.context.attention.attend(&self.context.database, None).await;
@@ -115,7 +126,7 @@ impl Claimer {
         })
     }
 
-    fn claim_of(&self, row: Leased, holder: ServerId, began: Instant) -> Claim {
+    fn claim_of(&self, row: Leased, holder: ServerId, began: Instant, round: &tracing::Span) -> Claim {
         let settings = &self.context.settings;
         Claim {
             alarm_id: row.alarm_id,
@@ -133,6 +144,7 @@ impl Claimer {
                 .unwrap_or(settings.max_failures),
             origin: row.origin,
             content: row.content,
+            round: round.clone(),
         }
     }
 

@@ -113,7 +113,7 @@ async fn decide(context: &AlarmsContext, claim: &Claim) -> Verdict {
     let class = Class::of(&outcome);
     context.metrics.alarms.answered(class, asked_at.elapsed());
     let change = pass.over(class != Class::Unreachable);
-    tell(context, name, change);
+    tell(context, name, change, &outcome);
     judge(claim, outcome, class)
 }
 
@@ -159,13 +159,20 @@ fn body(claim: &Claim) -> Vec<u8> {
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-fn tell(context: &AlarmsContext, target: &str, change: Change) {
+fn tell(context: &AlarmsContext, target: &str, change: Change, outcome: &Outcome) {
     match change {
         Change::None => return,
-        Change::Opened => tracing::error!(
-            target_origin = target,
-            "A wake target does not answer; its wakes are held back"
-        ),
+        Change::Opened => {
+            let error = match outcome {
+                Outcome::Unreachable { message } => message,
+                _ => "",
+            };
+            tracing::error!(
+                target_origin = target,
+                error,
+                "A wake target does not answer; its wakes are held back"
+            );
+        }
         Change::Closed => tracing::info!(target_origin = target, "A wake target answers again"),
     }
     context.metrics.alarms.open_targets(context.targets.open());

@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use stationmaster_wire::{Alarm, AlarmChange};
 
-use super::inspect;
 use super::operate::{self, Opened, give_turns, open, ring};
 use super::planner::{NextFire, write_next_fires};
 use super::set::{self, catch_up, check_target, small};
 use super::terms::{AlarmKind, AlarmStatus, Wrong};
-use super::when::{When, seconds};
+use super::when::{When, problems_of_change, seconds};
+use super::{bounds, inspect};
 use crate::catalogue::Expectation;
 use crate::db::{self, Database, statement, within};
 use crate::id::{AlarmId, WorkspaceId};
@@ -42,6 +42,35 @@ impl From<db::Error> for Error {
     fn from(error: db::Error) -> Self {
         Self::Operation(error.into())
     }
+}
+
+/// Everything about a change of this alarm that cannot be, as far as it can be told without the database; [`edit`] would stop at the
+/// first.
+#[must_use]
+pub fn problems(change: &AlarmChange, alarm: &Alarm) -> Vec<set::Error> {
+    let mut problems: Vec<set::Error> = Vec::new();
+    let target = check_target(change.target_url.as_ref().and_then(Option::as_deref));
+    let window = seconds("misfire_window", change.misfire_window.flatten());
+    let jitter = seconds("jitter", change.jitter);
+    let checked = [target, window.map(drop), jitter.map(drop)];
+    problems.extend(checked.into_iter().filter_map(Result::err).map(set::Error::from));
+    problems.extend(bounds::of_change(change).into_iter().map(set::Error::from));
+    problems.extend(problems_of_change(change));
+    if change.misfire.is_none() && change.catch_up.is_some() {
+        problems.push(Wrong::of("catch_up", "it goes with misfire").into());
+    }
+    let mut after = alarm.clone();
+    match When::of_change(change, alarm) {
+        Ok(Some(when)) => {
+            let put = put_when(&mut after, when, Timestamp::UNIX_EPOCH);
+            put_times(&mut after, change);
+            let read = put.and_then(|()| inspect::written(&after).read().map(drop));
+            problems.extend(read.err().map(set::Error::from));
+        }
+        Ok(None) => {}
+        Err(error) => problems.push(error),
+    }
+    problems
 }
 
 /// Changes an alarm, if it is as expected, and answers how it is now.
@@ -141,10 +170,8 @@ fn put_rest(alarm: &mut Alarm, change: &AlarmChange) -> Result<(), Wrong> {
     put(&mut alarm.conversation_id, change.conversation_id.as_ref());
     put(&mut alarm.message, change.message.as_ref());
     put(&mut alarm.payload, change.payload.as_ref());
-    put(&mut alarm.start_at, change.start_at.as_ref());
-    put(&mut alarm.end_at, change.end_at.as_ref());
+    put_times(alarm, change);
     put(&mut alarm.overlap, change.overlap.as_ref());
-    put(&mut alarm.dst, change.dst.as_ref());
     if let Some(most) = change.max_failures {
         alarm.max_failures = most.map(small);
     }
@@ -166,6 +193,13 @@ fn put_rest(alarm: &mut Alarm, change: &AlarmChange) -> Result<(), Wrong> {
     seconds("jitter", change.jitter)?;
     put(&mut alarm.jitter, change.jitter.as_ref());
     Ok(())
+}
+
+/// What a series depends on beside its expression.
+fn put_times(alarm: &mut Alarm, change: &AlarmChange) {
+    put(&mut alarm.start_at, change.start_at.as_ref());
+    put(&mut alarm.end_at, change.end_at.as_ref());
+    put(&mut alarm.dst, change.dst.as_ref());
 }
 
 /// What an edit changed, in words for the history; of what the wake carries and where it goes only the names.

@@ -98,6 +98,31 @@ pub async fn alarms(
     Ok(window.page(rows, |alarm| alarm.id, &candidates))
 }
 
+/// Which alarms somebody should know of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notable {
+    /// Those that are due next, the late ones first.
+    Coming,
+    /// Those whose last occurrences failed.
+    Failing,
+}
+
+/// Alarms in scope that somebody should know of, however many there are.
+pub async fn notable(database: &Database, which: Notable, limit: i64) -> Result<Vec<Alarm>, db::Error> {
+    let among = database.among(None);
+    let mut session = database.session().await?;
+    let query = sqlx::query_scalar(statement!("alarms/next"))
+        .bind(&among)
+        .bind(limit)
+        .bind(which == Notable::Failing)
+        .persistent(false);
+    let ids: Vec<Uuid> = within(query.fetch_all(&mut *session)).await?;
+    let mut found = read(&mut session, &ids, &AlarmQuery::default(), among, limit).await?;
+    session.finish().await?;
+    found.sort_by_key(|alarm| ids.iter().position(|id| *id == alarm.id));
+    Ok(found)
+}
+
 /// One alarm, when it is in scope.
 pub async fn alarm(database: &Database, id: AlarmId) -> Result<Option<Alarm>, db::Error> {
     let mut session = database.session().await?;

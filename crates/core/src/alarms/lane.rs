@@ -6,6 +6,7 @@ use super::deliver::deliver;
 use super::settle::{Fate, Settlement, Verdict, settle};
 use crate::db;
 use crate::lane::{Claimed, Lane};
+use crate::observe::trace;
 
 /// How many times the usual batch a claim takes when the last one was full.
 pub(super) const BACKLOG: usize = 4;
@@ -48,13 +49,18 @@ impl Lane for AlarmsLane {
         self.context.settings.concurrency
     }
 
-    #[tracing::instrument(name = "flow:alarm_dispatch", level = "debug", skip_all)]
+    fn span(&self) -> tracing::Span {
+        tracing::debug_span!("flow:alarm_dispatch")
+    }
+
     async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
-        self.claimer.claim(room).await
+        // Whoever runs us is in the span of the round.
+        self.claimer.claim(room, &tracing::Span::current()).await
     }
 
     #[tracing::instrument(name = "step:fire_alarm", level = "debug", skip_all, fields(alarm = %claim.alarm_id))]
     async fn deliver(&self, claim: Claim) -> Settlement {
+        trace::link(claim.content.traceparent.as_deref());
         deliver(&self.context, claim).await
     }
 

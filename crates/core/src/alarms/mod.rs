@@ -26,6 +26,7 @@ use crate::wake::signature::Secret;
 
 mod assembly;
 pub mod backfill;
+mod bounds;
 mod claim;
 mod context;
 mod deliver;

@@ -45,6 +45,9 @@ impl Pass for Recover {
     }
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
+        // A breaker opens and closes by wakes; that nobody aims at its target any more is seen only by looking.
+        let context = &self.context;
+        context.metrics.alarms.open_targets(context.targets.open());
         if self.context.presence.holder().is_none() {
             return Ok(Next::After(EVERY));
         }

@@ -10,10 +10,11 @@ use serde_json::value::RawValue;
 use stationmaster_schedule::ParseError;
 use stationmaster_wire::NewAlarm;
 
+use super::bounds;
 use super::planner::{NextFire, write_next_fires};
 use super::target::Target;
 use super::terms::{MisfirePolicy, Written, Wrong};
-use super::when::{When, seconds};
+use super::when::{When, problems_of_new, seconds};
 use crate::db::{self, Database, statement, within};
 use crate::id::{AlarmId, WorkspaceId};
 
@@ -97,7 +98,7 @@ impl Error {
 }
 
 /// The constraints of alarms are named by what they demand, and begin with what they speak of.
-fn demanded(constraint: &str) -> Wrong {
+pub(super) fn demanded(constraint: &str) -> Wrong {
     let fields = [
         ("the_label", "label"),
         ("the_name", "name"),
@@ -129,6 +130,33 @@ fn demanded(constraint: &str) -> Wrong {
 /// A target that could never be called is refused.
 pub(super) fn check_target(url: Option<&str>) -> Result<(), Wrong> {
     Target::check(url).map_err(|what| Wrong::of("target_url", format!("the target {what}")))
+}
+
+/// Everything about a request that cannot be, as far as it can be told without the database; [`set`] would stop at the first.
+#[must_use]
+pub fn problems(request: &NewAlarm) -> Vec<Error> {
+    let mut problems: Vec<Error> = Vec::new();
+    problems.extend(check_target(request.target_url.as_deref()).err().map(Error::from));
+    problems.extend(
+        seconds("misfire_window", request.misfire_window)
+            .err()
+            .map(Error::from),
+    );
+    problems.extend(seconds("jitter", request.jitter).err().map(Error::from));
+    problems.extend(bounds::of_new(request).into_iter().map(Error::from));
+    problems.extend(problems_of_new(request));
+    match When::of_new(request) {
+        Ok(when) => {
+            let written = Written {
+                fire_at: when.written.fire_at.or(Some(Timestamp::UNIX_EPOCH)),
+                dst: request.dst.unwrap_or_default().into(),
+                ..when.written
+            };
+            problems.extend(written.read().err().map(Error::from));
+        }
+        Err(error) => problems.push(error),
+    }
+    problems
 }
 
 /// Sets an alarm. Whoever calls has seen that the caller may use its workspace; the wall stands behind.

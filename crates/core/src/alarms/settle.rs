@@ -7,11 +7,13 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tracing::Instrument as _;
 
 use super::AlarmsContext;
 use super::claim::Claim;
 use crate::db::{self, Read as _, column, statement};
 use crate::id::AlarmId;
+use crate::observe::trace;
 use crate::task::chain;
 use crate::wake::answer::Class;
 use crate::words;
@@ -96,9 +98,17 @@ struct Written {
     busy: HashSet<Key>,
 }
 
-/// Writes settlements down. Answers what could not be written now.
-#[tracing::instrument(name = "step:settle_alarms", level = "debug", skip_all)]
+/// Writes settlements down, as a step of the rounds that they are of. Answers what could not be written now.
 pub(crate) async fn settle(context: &AlarmsContext, settlements: Vec<Settlement>) -> Vec<Settlement> {
+    let rounds = settlements.iter().map(|settlement| &settlement.claim.round);
+    let steps = trace::below(
+        rounds,
+        |round| tracing::debug_span!(parent: round, "step:settle_alarms"),
+    );
+    settle_all(context, settlements).instrument(steps.first()).await
+}
+
+async fn settle_all(context: &AlarmsContext, settlements: Vec<Settlement>) -> Vec<Settlement> {
     let batch: Vec<Settlement> = settlements
         .into_iter()
         .filter(|settlement| settlement.verdict.fate != Fate::Abandoned)

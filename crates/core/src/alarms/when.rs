@@ -21,33 +21,30 @@ pub(super) struct When {
 impl When {
     /// A new alarm must fire some time.
     pub(super) fn of_new(request: &NewAlarm) -> Result<Self, Error> {
-        let given = Given {
-            fire_at: request.fire_at,
-            delay: request.delay,
-            civil_at: request.civil_at.as_deref(),
-            cron_expr: request.cron_expr.as_deref(),
-            timezone: request.timezone.as_deref(),
-        };
         let words = "give exactly one of fire_at, delay, civil_at and cron_expr";
-        let when = given.read("UTC")?;
+        let when = Given::of_new(request).read("UTC")?;
         when.ok_or_else(|| Wrong::of("cron_expr", words).into())
     }
 
     /// A change may leave it as it is, or name another zone for what the alarm says already.
     pub(super) fn of_change(change: &AlarmChange, alarm: &Alarm) -> Result<Option<Self>, Error> {
-        let mut given = Given {
-            fire_at: change.fire_at,
-            delay: change.delay,
-            civil_at: change.civil_at.as_deref(),
-            cron_expr: change.cron_expr.as_deref(),
-            timezone: change.timezone.as_deref(),
-        };
+        let mut given = Given::of_change(change);
         if given.timezone.is_some() && given.count() == 0 {
             given.civil_at = alarm.civil_at.as_deref();
             given.cron_expr = alarm.cron_expr.as_deref();
         }
         given.read(alarm.timezone.as_deref().unwrap_or("UTC"))
     }
+}
+
+/// What is wrong with each of the fields by itself; [`When`] stops at the first.
+pub(super) fn problems_of_new(request: &NewAlarm) -> Vec<Error> {
+    Given::of_new(request).problems()
+}
+
+/// The same of a change.
+pub(super) fn problems_of_change(change: &AlarmChange) -> Vec<Error> {
+    Given::of_change(change).problems()
 }
 
 struct Given<'a> {
@@ -58,7 +55,40 @@ struct Given<'a> {
     timezone: Option<&'a str>,
 }
 
-impl Given<'_> {
+impl<'a> Given<'a> {
+    fn of_new(request: &'a NewAlarm) -> Self {
+        Self {
+            fire_at: request.fire_at,
+            delay: request.delay,
+            civil_at: request.civil_at.as_deref(),
+            cron_expr: request.cron_expr.as_deref(),
+            timezone: request.timezone.as_deref(),
+        }
+    }
+
+    fn of_change(change: &'a AlarmChange) -> Self {
+        Self {
+            fire_at: change.fire_at,
+            delay: change.delay,
+            civil_at: change.civil_at.as_deref(),
+            cron_expr: change.cron_expr.as_deref(),
+            timezone: change.timezone.as_deref(),
+        }
+    }
+
+    fn problems(&self) -> Vec<Error> {
+        let expression = self.cron_expr.and_then(|text| {
+            let error = Cron::parse(text).err()?;
+            Some(Error::expression(text, error))
+        });
+        let zone = self.timezone.and_then(|name| zone(name).err());
+        let zone = zone.map(|error| Wrong::of("timezone", error.to_string()));
+        let civil = self.civil_at.and_then(|text| local(text).err());
+        let delay = seconds("delay", self.delay).err();
+        let others = [zone, civil, delay].into_iter().flatten();
+        expression.into_iter().chain(others.map(Error::from)).collect()
+    }
+
     fn count(&self) -> usize {
         usize::from(self.fire_at.is_some())
             + usize::from(self.delay.is_some())

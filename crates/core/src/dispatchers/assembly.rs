@@ -12,6 +12,7 @@ use super::heartbeats::postgres::PostgresHeartbeats;
 use super::heartbeats::redis::RedisHeartbeats;
 use super::heartbeats::{Beats, Health, Heartbeats};
 use super::herald::Herald;
+use super::looks::Looks;
 use super::ownership::{Held, Keep, Ownership};
 use super::runs::Runs;
 use super::supervisor::{self, Office, Supervise};
@@ -19,7 +20,7 @@ use super::{DispatcherId, Settings};
 use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::engine::dispatchers::{DispatcherEngine, Run};
 use crate::engine::{Contact, Reach};
-use crate::observe::Metrics;
+use crate::observe::{Metrics, trace};
 use crate::presence::Presence;
 use crate::signals;
 use crate::surroundings::{Surroundings, insist};
@@ -117,9 +118,10 @@ impl Dispatchers {
         } = parts;
         let database = around.database.clone();
         let settings = Arc::new(settings);
-        // Announcements and runs are looked after by the same pass, so a signal rings it directly.
+        // Announcements and runs are looked after by the same pass, so a signal rings it directly; and that which takes what nobody owns.
         let bells = Bells {
             runs: around.bells.signals.clone(),
+            keep: around.bells.dispatchers.clone(),
             ..Bells::default()
         };
         let context = DispatchersContext {
@@ -197,6 +199,8 @@ impl Dispatchers {
             ownership: context.ownership.clone(),
             settings: Arc::clone(&context.settings),
             metrics: Arc::clone(&context.metrics),
+            looks: Looks::default(),
+            spared: Mutex::default(),
         };
         context.engine.open(Arc::new(desk));
         let (bells, share) = (context.bells.clone(), || context.clone());
@@ -230,9 +234,9 @@ impl Dispatchers {
     pub(crate) async fn reconcile(
         &self,
         options: supervisor::Options,
-        actor: &str,
+        asked: supervisor::Asked<'_>,
     ) -> Result<supervisor::Report, db::Error> {
-        supervisor::reconcile(&self.office, options, actor).await
+        supervisor::reconcile(&self.office, options, asked).await
     }
 
     /// The engine, for status queries.
@@ -274,6 +278,7 @@ pub(super) async fn hand_over_all(context: &DispatchersContext, why: &str) {
 }
 
 /// Gives one dispatcher to whoever takes it next: ends its run, removes its heartbeat, hands over its row.
+#[tracing::instrument(name = "flow:hand_over_dispatcher", level = "debug", skip_all, fields(dispatcher = %held.tenure.dispatcher_id))]
 async fn hand_over(context: &DispatchersContext, held: &Held, why: &str) {
     let tenure = &held.tenure;
     if let Some(run_id) = held.run.clone() {
@@ -295,7 +300,8 @@ async fn hand_over(context: &DispatchersContext, held: &Held, why: &str) {
     let query = sqlx::query_scalar::<_, i64>(statement!("dispatchers/hand_over"))
         .bind(&tenure.dispatcher_id)
         .bind(tenure.epoch)
-        .bind(tenure.owner);
+        .bind(tenure.owner)
+        .bind(trace::own());
     match query.maybe(&context.database).await {
         Ok(Some(_)) => tracing::info!(dispatcher = %tenure.dispatcher_id, "Handed a dispatcher over"),
         Ok(None) => {}

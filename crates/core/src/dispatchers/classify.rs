@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::heartbeats::Heartbeat;
+use super::heartbeats::{Heartbeat, Unread};
 use super::{DispatcherId, Epoch};
 use crate::engine::dispatchers::OpenRun;
 use crate::id::ServerId;
@@ -52,6 +52,8 @@ pub struct Survey {
     pub rows: Vec<Row>,
     /// The heartbeats; `None`: the store did not answer.
     pub heartbeats: Option<Vec<Heartbeat>>,
+    /// What lies beside the heartbeats and is none of ours.
+    pub unread: Vec<Unread>,
     /// The open runs; `None`: the engine did not answer, or cannot tell of those that outlive their servers.
     pub runs: Option<Vec<OpenRun>>,
 }
@@ -93,6 +95,12 @@ pub enum Act {
         epoch: Epoch,
         /// Who wrote it.
         server_id: ServerId,
+    },
+    /// Remove the heartbeat of an older deployment, while it says the same.
+    RemoveLegacyHeartbeat {
+        /// What it said when it was seen.
+        #[serde(skip)]
+        text: String,
     },
     /// Say that nobody owns the dispatcher.
     Release,
@@ -188,6 +196,8 @@ pub fn classify(survey: &Survey, stale_after: Duration, legacy: Legacy) -> Vec<F
         runs.filter(|run| !known.contains(run.workflow_id.as_str()))
             .map(|run| of_unknown(run, &heads, legacy)),
     );
+    let unread = survey.unread.iter();
+    findings.extend(unread.filter_map(|found| of_unread(found, survey, &heads, legacy)));
     let heartbeats = survey.heartbeats.iter().flatten();
     findings.extend(
         heartbeats
@@ -349,6 +359,30 @@ fn of_unknown(run: &OpenRun, heads: &HashMap<String, &Row>, legacy: Legacy) -> F
     );
     let act = (legacy == Legacy::Remove).then(|| terminate(run));
     stranger(&run.workflow_id, Class::Legacy, reason, act)
+}
+
+/// What lies in the place of a heartbeat under a name that an older deployment gave. Everything else that is not ours is nobody's
+/// business here.
+fn of_unread(
+    found: &Unread,
+    survey: &Survey,
+    heads: &HashMap<String, &Row>,
+    legacy: Legacy,
+) -> Option<Finding> {
+    let id = found.dispatcher_id.0.as_str();
+    let row = DispatcherId::legacy_heads(id).find_map(|head| heads.get(head))?;
+    let (project, task_queue) = (&row.project, &row.task_queue);
+    let whose = format!(
+        "the heartbeat of an older deployment's dispatcher of project {project:?}, task queue {task_queue:?}"
+    );
+    if !row.runs_known(survey) {
+        let words = format!("{whose}; whether its run is over is not known");
+        return Some(stranger(id, Class::Legacy, words, None));
+    }
+    let act = (legacy == Legacy::Remove).then(|| Act::RemoveLegacyHeartbeat {
+        text: found.text.clone(),
+    });
+    Some(stranger(id, Class::Legacy, whose, act))
 }
 
 #[cfg(test)]

@@ -50,6 +50,7 @@ fn survey(row: Row, runs: &[OpenRun], heartbeats: &[Heartbeat]) -> Survey {
     Survey {
         rows: vec![row],
         heartbeats: Some(heartbeats.to_vec()),
+        unread: Vec::new(),
         runs: Some(runs.to_vec()),
     }
 }
@@ -202,6 +203,39 @@ fn what_an_older_deployment_left_is_shown_and_goes_only_when_told() {
 }
 
 #[test]
+fn a_heartbeat_of_an_older_deployment_goes_only_when_told_and_after_its_run() {
+    let unread = |id: &str| Unread {
+        dispatcher_id: DispatcherId(id.to_owned()),
+        text: "{}".to_owned(),
+    };
+    let run = OpenRun {
+        workflow_id: "dispatcher-shop-default-2abC9dEf01".to_owned(),
+        ..run(None)
+    };
+    let seen = Survey {
+        unread: vec![
+            unread("dispatcher-shop-default-2abC9dEf01"),
+            unread("dispatcher-crm-default-2abC9dEf01"),
+            unread("something-else"),
+        ],
+        ..survey(row(None), std::slice::from_ref(&run), &[beat(5, 1)])
+    };
+    let (classes, acts) = judged(&seen);
+    assert_eq!(classes, [Class::Healthy, Class::Legacy, Class::Legacy]);
+    assert_eq!(acts, []);
+    let acts = |seen: &Survey| -> Vec<Act> {
+        let findings = classify(seen, STALE, Legacy::Remove);
+        findings.into_iter().filter_map(|finding| finding.act).collect()
+    };
+    let remove = Act::RemoveLegacyHeartbeat {
+        text: "{}".to_owned(),
+    };
+    assert_eq!(acts(&seen), [terminate(&run), remove], "the run first");
+    let blind = Survey { runs: None, ..seen };
+    assert_eq!(acts(&blind), [], "its run may be there still");
+}
+
+#[test]
 fn many_dispatchers_and_many_strangers_are_judged_in_a_moment() {
     const MANY: u64 = 20_000;
     let id = |number: u64| DispatcherId::of("shop", &format!("queue{number}"));
@@ -221,6 +255,7 @@ fn many_dispatchers_and_many_strangers_are_judged_in_a_moment() {
     let survey = Survey {
         rows: rows.collect(),
         heartbeats: Some(heartbeats.collect()),
+        unread: Vec::new(),
         runs: Some(runs.collect()),
     };
     let began = std::time::Instant::now();

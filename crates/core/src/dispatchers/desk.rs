@@ -1,19 +1,21 @@
 //! The desk of this server: what the runs of its dispatchers may do to the world, whichever engine they are on. Every act is fenced
 //! twice: by this process's own monotonic clock before it is sent, and by the epoch in the statement that writes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 
-use super::Settings;
+use super::looks::{Looks, superseded};
 use super::ownership::{Ownership, Standing};
+use super::{DispatcherId, Settings};
 use crate::attention::{Attention, Terms};
 use crate::db::{Database, Read as _, statement};
-use crate::engine::dispatchers::state::Registration;
 use crate::engine::dispatchers::{Acted, Checked, Desk, DeskError, Evicted, Routed, Tenure};
 use crate::id::ServerId;
-use crate::observe::Metrics;
+use crate::observe::{Metrics, trace};
 use crate::signals::{Fence, route_batch};
 
 /// The longest that one look into the inbox takes before it reports.
@@ -30,6 +32,10 @@ pub(super) struct ServerDesk {
     pub(super) ownership: Ownership,
     pub(super) settings: Arc<Settings>,
     pub(super) metrics: Arc<Metrics>,
+    /// What their self-checks see.
+    pub(super) looks: Looks,
+    /// Whom it would have evicted, so that it says so once.
+    pub(super) spared: Mutex<HashSet<(DispatcherId, ServerId)>>,
 }
 
 impl ServerDesk {
@@ -78,36 +84,39 @@ impl ServerDesk {
 
     /// Looks whether the run is still the owner's, who stands by, and who was not heard of.
     async fn check_now(&self, tenure: &Tenure) -> Result<Checked, DeskError> {
-        let superseded = Checked {
-            superseded: true,
-            ..Checked::default()
-        };
         if !self.may_act(tenure)? {
-            return Ok(superseded);
+            return Ok(superseded());
         }
-        let query = sqlx::query_as(statement!("dispatchers/check"))
-            .bind(&tenure.dispatcher_id)
-            .bind(tenure.epoch)
-            .bind(tenure.owner)
-            .bind(self.settings.stale_after.as_secs_f64());
-        let (held, servers, task_queues, silent): (bool, Vec<ServerId>, Vec<String>, Vec<ServerId>) =
-            query.one(&self.database).await?;
-        if !held {
-            return Ok(superseded);
+        let settings = &self.settings;
+        let look = self.looks.take(
+            &self.database,
+            &self.ownership,
+            tenure,
+            settings.stale_after,
+            settings.check_interval / 5,
+        );
+        let mut seen = look.await?;
+        if !settings.evict {
+            seen.silent = self.spare(tenure, &seen.silent);
         }
-        let registered = servers.into_iter().zip(task_queues);
-        let registered = registered.map(|(server_id, task_queue)| Registration {
-            server_id,
-            task_queue,
-        });
-        Ok(Checked {
-            superseded: false,
-            registered: registered.collect(),
-            silent,
-        })
+        Ok(seen)
+    }
+
+    /// Eviction is switched off: nobody is silent as far as a run is concerned, and whoever is, is told of once.
+    fn spare(&self, tenure: &Tenure, silent: &[ServerId]) -> Vec<ServerId> {
+        let mut spared = self.spared.lock();
+        let dispatcher = &tenure.dispatcher_id;
+        spared.retain(|(other, server)| other != dispatcher || silent.contains(server));
+        for server in silent.iter().filter(|server| **server != tenure.owner) {
+            if spared.insert((dispatcher.clone(), *server)) {
+                tracing::info!(%dispatcher, %server, "A server was not heard of; it would be evicted, and dispatchers.evict is off");
+            }
+        }
+        Vec::new()
     }
 
     /// Takes silent servers off the list.
+    #[tracing::instrument(name = "flow:evict_servers", level = "debug", skip_all, fields(dispatcher = %tenure.dispatcher_id))]
     async fn evict_now(&self, tenure: &Tenure, servers: &[ServerId]) -> Result<Evicted, DeskError> {
         if !self.may_act(tenure)? {
             self.metrics.stale_write("evict");
@@ -121,13 +130,15 @@ impl ServerDesk {
             .bind(tenure.epoch)
             .bind(tenure.owner)
             .bind(servers)
-            .bind(self.settings.stale_after.as_secs_f64());
+            .bind(self.settings.stale_after.as_secs_f64())
+            .bind(trace::own());
         let (held, evicted): (bool, Vec<ServerId>) = query.one(&self.database).await?;
         if !held {
             self.metrics.stale_write("evict");
         }
-        for server in &evicted {
-            tracing::warn!(dispatcher = %tenure.dispatcher_id, %server, "Evicted a server that was not heard of");
+        if !evicted.is_empty() {
+            let servers = listed(&evicted);
+            tracing::warn!(dispatcher = %tenure.dispatcher_id, servers, "Evicted servers that were not heard of");
         }
         self.metrics.dispatchers.evicted(evicted.len());
         Ok(Evicted {
@@ -154,6 +165,12 @@ impl ServerDesk {
             ..all
         }
     }
+}
+
+/// Servers in one word, for the log.
+pub(super) fn listed(servers: &[ServerId]) -> String {
+    let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
+    servers.join(" ")
 }
 
 impl Desk for ServerDesk {

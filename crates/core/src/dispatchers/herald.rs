@@ -4,14 +4,17 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tracing::Instrument as _;
 
 use super::assembly::Webhook;
 use super::inspect::Event;
 use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::duty;
+use crate::observe::trace;
 use crate::presence::Presence;
 use crate::retry::Backoff;
 use crate::task::{Next, Pass};
+use crate::tls;
 use crate::wake::signature;
 
 const DUTY: &str = "herald";
@@ -42,11 +45,12 @@ impl Herald {
     ) -> Result<Self, reqwest::Error> {
         // Another part of the program may have chosen the same provider before.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
-            .timeout(TIMEOUT)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("stationmaster/", env!("CARGO_PKG_VERSION")))
-            .build()?;
+        let client = tls::client(|| {
+            reqwest::Client::builder()
+                .timeout(TIMEOUT)
+                .redirect(reqwest::redirect::Policy::none())
+                .user_agent(concat!("stationmaster/", env!("CARGO_PKG_VERSION")))
+        })?;
         Ok(Self {
             database,
             presence,
@@ -57,6 +61,7 @@ impl Herald {
     }
 
     async fn post(&self, event: &Event) -> Result<(), String> {
+        trace::link(event.traceparent.as_deref());
         let body = serde_json::to_string(event).map_err(|error| error.to_string())?;
         let id = format!("dispatcher-event-{}", event.happened.id);
         let timestamp = Timestamp::now().as_second();
@@ -71,6 +76,10 @@ impl Herald {
                 "webhook-signature",
                 signature::sign(std::slice::from_ref(secret), &id, timestamp, body.as_bytes()),
             );
+        }
+        // As with wakes: the trace in which it happened goes on at the receiver; otherwise ours does, if it is sent anywhere.
+        if let Some(traceparent) = event.traceparent.clone().or_else(trace::own) {
+            request = request.header("traceparent", traceparent);
         }
         let answer = request
             .body(body)
@@ -98,8 +107,14 @@ impl Pass for Herald {
             .bind(NEWS.as_secs_f64())
             .bind(BATCH);
         let events: Vec<Event> = query.all(&self.database).await?;
+        let round = if events.is_empty() {
+            tracing::Span::none()
+        } else {
+            tracing::debug_span!("flow:tell_of_dispatchers")
+        };
         for event in &events {
-            if let Err(error) = self.post(event).await {
+            let step = tracing::debug_span!(parent: &round, "webhook:post", event = event.happened.id);
+            if let Err(error) = self.post(event).instrument(step).await {
                 self.failures += 1;
                 if self.failures == 1 {
                     tracing::error!(

@@ -38,13 +38,15 @@ pub async fn list(database: &Database, which: &Which<'_>, limit: i64) -> Result<
     query.all(database).await
 }
 
-/// Something that happened, and to which dispatcher.
+/// Something that happened, to which dispatcher, and in which trace.
 #[derive(Debug, Serialize, sqlx::FromRow)]
 pub(super) struct Event {
     dispatcher_id: DispatcherId,
     #[serde(flatten)]
     #[sqlx(flatten)]
     pub(super) happened: DispatcherEvent,
+    #[serde(skip)]
+    pub(super) traceparent: Option<String>,
 }
 
 /// What happened, newest first: to one dispatcher or to all.

@@ -16,7 +16,7 @@
 //! Direction: this module knows [`signals`](crate::signals), whose inbox it routes, and [`engine`](crate::engine), whose contract it
 //! uses; neither knows it. An engine meets only the `Desk` that it is given.
 //!
-//! Reading order: [`classify`] is pure; `ownership`, `runs`, `desk` and [`heartbeats`] are the owner's work; [`supervisor`] and
+//! Reading order: [`classify`] is pure; `ownership`, `runs`, `desk`, `looks` and [`heartbeats`] are the owner's work; [`supervisor`] and
 //! `herald` look after the rest; [`inspect`] is what people see; `assembly` puts it together.
 
 use std::time::Duration;
@@ -27,6 +27,7 @@ mod desk;
 pub mod heartbeats;
 mod herald;
 pub mod inspect;
+mod looks;
 mod ownership;
 mod runs;
 pub mod supervisor;
@@ -62,8 +63,12 @@ pub struct Settings {
     pub poll_interval: Duration,
     /// The most signals that one statement routes.
     pub batch_size: usize,
+    /// Take servers off the lists of dispatchers when they are not heard of. Otherwise that is only told.
+    pub evict: bool,
     /// The most servers that one self-check evicts.
     pub evict_batch: usize,
+    /// The supervisor looks, counts and tells what it would do, and removes nothing.
+    pub observe_only: bool,
     /// A run on Temporal continues as new after this many events of history.
     pub continue_after: u32,
     /// A dispatcher rests when nothing has waited for it for this long, unless the settings name it.
@@ -86,7 +91,9 @@ impl Default for Settings {
             check_interval: Duration::from_secs(10),
             poll_interval: Duration::from_secs(1),
             batch_size: 500,
+            evict: true,
             evict_batch: 50,
+            observe_only: false,
             continue_after: 4_000,
             rest_after: Duration::from_mins(10),
             retention: Duration::from_hours(7 * 24),

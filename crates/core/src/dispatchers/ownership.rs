@@ -9,19 +9,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tracing::Instrument as _;
 
 use super::assembly::{DispatchersContext, hand_over_all};
 use super::{DispatcherId, Epoch, Tenure};
 use crate::columns::Span;
 use crate::db::{self, Read as _, column, statement};
 use crate::id::ServerId;
+use crate::observe::trace;
 use crate::task::{Next, Pass};
 use crate::words;
 
 /// The most that one round takes.
 const TAKE: i64 = 100;
-/// A round is never longer away than this, so that a new dispatcher does not wait for its first owner.
+/// A round is never longer away than this, so that what is handed over does not wait for its next owner.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// The same while there is nothing to hand over; the first signal rings.
+const NONE_YET: Duration = Duration::from_secs(5);
 const SHORTEST_WAIT: Duration = Duration::from_millis(20);
 
 words! {
@@ -204,19 +208,20 @@ impl Pass for Keep {
         }
         // A server that cannot reach the engine leaves dispatchers to those who can.
         if look.vacant && context.contact.breaker.is_closed() {
-            self.take(server).await?;
+            let round = tracing::debug_span!("flow:take_dispatchers");
+            self.take(server).instrument(round).await?;
         }
         let active = context.ownership.held().len();
         context.metrics.dispatchers.active(active);
         let vacancy = look
             .next_vacancy
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        // While there is no dispatcher at all, the first one can wait a little for its owner.
-        let wait = if look.dispatchers == 0 {
-            LONGEST_WAIT * 2
+        let longest = if look.dispatchers == 0 {
+            NONE_YET
         } else {
-            (lease / 5).min(LONGEST_WAIT)
+            LONGEST_WAIT
         };
+        let wait = (lease / 5).min(longest);
         Ok(Next::After(vacancy.unwrap_or(wait).min(wait).max(SHORTEST_WAIT)))
     }
 }
@@ -274,7 +279,8 @@ impl Keep {
             .bind(server)
             .bind(context.settings.lease.as_secs_f64())
             .bind(TAKE)
-            .bind(context.engine.name());
+            .bind(context.engine.name())
+            .bind(trace::own());
         let taken: Vec<Taken> = query.all(&context.database).await?;
         for row in &taken {
             let kind = row.kind;

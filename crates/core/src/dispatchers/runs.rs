@@ -16,6 +16,7 @@ use crate::db::{self, Read as _, statement};
 use crate::engine::dispatchers::state::{Announcement, Registration};
 use crate::engine::dispatchers::{Run, RunRequest, RunState};
 use crate::engine::{EngineUnavailable, Reach};
+use crate::observe::trace;
 use crate::retry::Backoff;
 use crate::task::{Next, Pass};
 
@@ -268,31 +269,39 @@ impl Runs {
                 && !context.settings.projects.contains(&names)
         });
         for held in idle.take(PARALLEL).collect::<Vec<_>>() {
-            let tenure = &held.tenure;
-            let query = sqlx::query_scalar::<_, i64>(statement!("dispatchers/rest"))
-                .bind(&tenure.dispatcher_id)
-                .bind(tenure.epoch)
-                .bind(tenure.owner);
-            if query.maybe(&context.database).await?.is_none() {
-                // Something waits after all, or it is another's.
-                context
-                    .ownership
-                    .note(tenure, |held| held.busy_at = Instant::now());
-                continue;
-            }
-            context.ownership.forget(tenure);
-            tracing::info!(dispatcher = %tenure.dispatcher_id, "Dispatcher rests: no signal has come for it for long");
-            if let Some(run) = run_of(&held)
-                && let Err(error) = context.engine.end(&run, "nothing waits for it").await
-            {
-                tracing::debug!(dispatcher = %tenure.dispatcher_id, %error, "Could not end the run of a dispatcher that rests; the supervisor will");
-            }
-            let remove = context
-                .heartbeats
-                .remove(&tenure.dispatcher_id, tenure.epoch, tenure.owner);
-            if let Err(error) = remove.await {
-                tracing::debug!(dispatcher = %tenure.dispatcher_id, %error, "Could not remove a heartbeat; the supervisor will");
-            }
+            self.rest_one(&held).await?;
+        }
+        Ok(())
+    }
+
+    #[tracing::instrument(name = "flow:rest_dispatcher", level = "debug", skip_all, fields(dispatcher = %held.tenure.dispatcher_id))]
+    async fn rest_one(&self, held: &Held) -> Result<(), db::Error> {
+        let context = &self.context;
+        let tenure = &held.tenure;
+        let query = sqlx::query_scalar::<_, i64>(statement!("dispatchers/rest"))
+            .bind(&tenure.dispatcher_id)
+            .bind(tenure.epoch)
+            .bind(tenure.owner)
+            .bind(trace::own());
+        if query.maybe(&context.database).await?.is_none() {
+            // Something waits after all, or it is another's.
+            context
+                .ownership
+                .note(tenure, |held| held.busy_at = Instant::now());
+            return Ok(());
+        }
+        context.ownership.forget(tenure);
+        tracing::info!(dispatcher = %tenure.dispatcher_id, "Dispatcher rests: no signal has come for it for long");
+        if let Some(run) = run_of(held)
+            && let Err(error) = context.engine.end(&run, "nothing waits for it").await
+        {
+            tracing::debug!(dispatcher = %tenure.dispatcher_id, %error, "Could not end the run of a dispatcher that rests; the supervisor will");
+        }
+        let remove = context
+            .heartbeats
+            .remove(&tenure.dispatcher_id, tenure.epoch, tenure.owner);
+        if let Err(error) = remove.await {
+            tracing::debug!(dispatcher = %tenure.dispatcher_id, %error, "Could not remove a heartbeat; the supervisor will");
         }
         Ok(())
     }

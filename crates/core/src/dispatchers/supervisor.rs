@@ -11,19 +11,17 @@ use std::time::{Duration, Instant};
 
 use rand::RngExt as _;
 use serde::Serialize;
-use sqlx::Postgres;
-use sqlx::postgres::PgArguments;
-use sqlx::query::Query;
 
 use super::classify::{Act, Class, Finding, Legacy, Survey, classify};
-use super::heartbeats::{Health, Heartbeats};
+use super::desk::listed;
+use super::heartbeats::{Health, Heartbeats, Unread};
 use super::{DispatcherId, Epoch, Settings};
 use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::duty;
 use crate::engine::dispatchers::{DispatcherEngine, OpenRun};
 use crate::engine::{LOCAL, Reach, all_pages};
 use crate::id::ServerId;
-use crate::observe::Metrics;
+use crate::observe::{Metrics, trace};
 use crate::presence::Presence;
 use crate::task::{Next, Pass, chain};
 
@@ -98,8 +96,33 @@ pub struct Deed {
     pub error: Option<String>,
 }
 
+/// On whose word something is done, and in which trace they asked for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Who.
+    pub by: &'a str,
+    /// Their trace context (`traceparent`); `None`: what is done belongs to our own.
+    pub traceparent: Option<&'a str>,
+}
+
+impl<'a> From<&'a str> for Asked<'a> {
+    fn from(by: &'a str) -> Self {
+        Self {
+            by,
+            traceparent: None,
+        }
+    }
+}
+
+impl Asked<'_> {
+    /// The trace that what is done belongs to.
+    fn trace(&self) -> Option<String> {
+        self.traceparent.map(str::to_owned).or_else(trace::own)
+    }
+}
+
 /// Looks twice and acts, or only looks.
-pub async fn reconcile(office: &Office, options: Options, actor: &str) -> Result<Report, db::Error> {
+pub async fn reconcile(office: &Office, options: Options, asked: Asked<'_>) -> Result<Report, db::Error> {
     let (findings, problems) = office.look(options.legacy).await?;
     let suspects = suspects(&findings);
     if options.dry_run || suspects.is_empty() {
@@ -111,7 +134,7 @@ pub async fn reconcile(office: &Office, options: Options, actor: &str) -> Result
     }
     tokio::time::sleep(office.settings.second_look).await;
     let (findings, problems) = office.look(options.legacy).await?;
-    let done = office.act(&findings, &suspects, actor).await?;
+    let done = office.act(&findings, &suspects, asked).await?;
     Ok(Report {
         findings,
         done,
@@ -143,11 +166,14 @@ impl Office {
         };
         let heartbeats = self.heartbeats.list().await;
         self.health.note(&heartbeats);
-        let heartbeats = heartbeats.map_err(|error| problems.push(error.to_string())).ok();
+        let found = heartbeats.map_err(|error| problems.push(error.to_string())).ok();
+        let (heartbeats, unread) =
+            found.map_or((None, Vec::new()), |found| (Some(found.heartbeats), found.unread));
         let rows = sqlx::query_as(statement!("supervise/dispatchers")).bind(LOCAL);
         let survey = Survey {
             rows: rows.all(&self.database).await?,
             heartbeats,
+            unread,
             runs,
         };
         let findings = classify(&survey, self.settings.stale_after, legacy);
@@ -172,7 +198,7 @@ impl Office {
         &self,
         findings: &[Finding],
         suspects: &HashSet<Suspect>,
-        actor: &str,
+        asked: Asked<'_>,
     ) -> Result<Vec<Deed>, db::Error> {
         let mut done = Vec::new();
         let mut stuck: HashSet<&DispatcherId> = HashSet::new();
@@ -188,7 +214,7 @@ impl Office {
             }
             let (dispatcher_id, _, act) = suspect;
             let limit = self.settings.cleanup_timeout;
-            let attempt = tokio::time::timeout(limit, self.carry_out(finding, &act, actor)).await;
+            let attempt = tokio::time::timeout(limit, self.carry_out(finding, &act, asked)).await;
             let error = match attempt {
                 Ok(Ok(Outcome::Done)) => None,
                 // Somebody else was faster, or the dispatcher has changed: there is nothing to do any more.
@@ -210,7 +236,7 @@ impl Office {
         Ok(done)
     }
 
-    async fn carry_out(&self, finding: &Finding, act: &Act, actor: &str) -> Result<Outcome, String> {
+    async fn carry_out(&self, finding: &Finding, act: &Act, asked: Asked<'_>) -> Result<Outcome, String> {
         if !self.is_still(finding).await? {
             return Ok(Outcome::Moot);
         }
@@ -235,7 +261,7 @@ impl Office {
                     reason = finding.reason,
                     "Terminated a run that was left behind"
                 );
-                self.tell(finding, "run_terminated", None, Some(run_id), actor)
+                self.tell(finding, "run_terminated", None, Some(run_id), asked)
                     .await?;
             }
             Act::RemoveHeartbeat { epoch, server_id } => {
@@ -247,8 +273,20 @@ impl Office {
                     return Ok(Outcome::Moot);
                 }
                 tracing::info!(dispatcher = %finding.dispatcher_id, epoch = epoch.0, server = %server_id, "Removed a heartbeat that was left behind");
-                self.tell(finding, "heartbeat_removed", Some(*server_id), None, actor)
+                self.tell(finding, "heartbeat_removed", Some(*server_id), None, asked)
                     .await?;
+            }
+            Act::RemoveLegacyHeartbeat { text } => {
+                let found = Unread {
+                    dispatcher_id: finding.dispatcher_id.clone(),
+                    text: text.clone(),
+                };
+                let removed = self.heartbeats.remove_unread(&found).await;
+                if !removed.map_err(|error| error.to_string())? {
+                    return Ok(Outcome::Moot);
+                }
+                tracing::info!(dispatcher = %finding.dispatcher_id, "Removed a heartbeat of an older deployment");
+                self.tell(finding, "heartbeat_removed", None, None, asked).await?;
             }
             Act::Release => {
                 let query = sqlx::query_scalar::<_, String>(statement!("supervise/release"))
@@ -258,7 +296,7 @@ impl Office {
                 if released.is_none() {
                     return Ok(Outcome::Moot);
                 }
-                self.tell(finding, "released", None, None, actor).await?;
+                self.tell(finding, "released", None, None, asked).await?;
             }
         }
         Ok(Outcome::Done)
@@ -282,43 +320,43 @@ impl Office {
         event: &str,
         server: Option<ServerId>,
         run_id: Option<&String>,
-        actor: &str,
+        asked: Asked<'_>,
     ) -> Result<(), String> {
         let detail = serde_json::json!({ "reason": finding.reason, "class": finding.class });
-        let query = tell_of(&finding.dispatcher_id, event)
+        let query = sqlx::query(statement!("supervise/tell"))
+            .bind(&finding.dispatcher_id)
+            .bind(event)
             .bind(finding.epoch)
             .bind(server)
             .bind(run_id)
-            .bind(actor)
-            .bind(detail.to_string());
+            .bind(asked.by)
+            .bind(detail.to_string())
+            .bind(asked.trace());
         query.run(&self.database).await.map(drop).map_err(words)
     }
 
-    /// Registrations of lost servers with dispatchers that nobody owns; an owner evicts its own.
-    async fn evict_strangers(&self, actor: &str) -> Result<(), db::Error> {
+    /// Registrations of lost servers with dispatchers that nobody owns, taken away or only found; an owner evicts its own.
+    async fn strangers(&self, evict: bool, actor: &str) -> Result<Vec<Batch>, db::Error> {
         let query = sqlx::query_as(statement!("supervise/strangers"))
-            .bind((self.settings.stale_after + self.settings.second_look).as_secs_f64());
-        let gone: Vec<(DispatcherId, ServerId)> = query.all(&self.database).await?;
-        self.metrics.dispatchers.evicted(gone.len());
-        for (dispatcher, server) in gone {
-            let query = tell_of(&dispatcher, "server_evicted")
-                .bind(None::<Epoch>)
-                .bind(server)
-                .bind(None::<String>)
-                .bind(actor)
-                .bind("{}");
-            query.run(&self.database).await?;
+            .bind((self.settings.stale_after + self.settings.second_look).as_secs_f64())
+            .bind(evict)
+            .bind(actor)
+            .bind(trace::own());
+        let batches: Vec<(DispatcherId, Vec<ServerId>, Option<i64>)> = query.all(&self.database).await?;
+        if evict {
+            for (dispatcher, servers, _) in &batches {
+                self.metrics.dispatchers.evicted(servers.len());
+                let servers = listed(servers);
+                tracing::warn!(%dispatcher, servers, "Evicted servers that were not heard of");
+            }
         }
-        Ok(())
+        let batch = |(dispatcher, servers, _)| (dispatcher, servers);
+        Ok(batches.into_iter().map(batch).collect())
     }
 }
 
-/// To be given its epoch, server, run, actor and detail.
-fn tell_of<'a>(dispatcher: &'a DispatcherId, event: &'a str) -> Query<'a, Postgres, PgArguments> {
-    sqlx::query(statement!("supervise/tell"))
-        .bind(dispatcher)
-        .bind(event)
-}
+/// Servers that were not heard of, of one dispatcher.
+type Batch = (DispatcherId, Vec<ServerId>);
 
 #[expect(clippy::needless_pass_by_value, reason = "it is mapped over results")]
 fn words(error: db::Error) -> String {
@@ -336,6 +374,9 @@ pub(super) struct Supervise {
     presence: Presence,
     next: Instant,
     suspects: HashSet<Suspect>,
+    /// What it would have done and did not, so that it says so once.
+    spared: HashSet<Suspect>,
+    spared_servers: HashSet<Batch>,
 }
 
 impl Supervise {
@@ -346,6 +387,56 @@ impl Supervise {
             presence,
             next: Instant::now() + stagger.mul_f64(rand::rng().random_range(0.0..=1.0)),
             suspects: HashSet::new(),
+            spared: HashSet::new(),
+            spared_servers: HashSet::new(),
+        }
+    }
+
+    /// One round; answers what is to be looked at a second time.
+    #[tracing::instrument(name = "flow:supervise", level = "debug", skip_all)]
+    async fn look_and_clean_up(&mut self) -> Result<HashSet<Suspect>, db::Error> {
+        let (findings, _) = self.office.look(Legacy::Leave).await?;
+        let before = std::mem::take(&mut self.suspects);
+        self.clean_up(&findings, &before).await?;
+        Ok(suspects(&findings).difference(&before).cloned().collect())
+    }
+
+    /// Does what both looks call for, as far as the settings let it; tells of the rest.
+    async fn clean_up(&mut self, findings: &[Finding], before: &HashSet<Suspect>) -> Result<(), db::Error> {
+        let actor = self.presence.id().to_string();
+        let settings = Arc::clone(&self.office.settings);
+        if settings.observe_only {
+            self.spare(findings, before);
+        } else if !before.is_empty() {
+            self.office.act(findings, before, actor.as_str().into()).await?;
+        }
+        let evict = settings.evict && !settings.observe_only;
+        let found = self.office.strangers(evict, &actor).await?;
+        let found: HashSet<Batch> = found.into_iter().filter(|_| !evict).collect();
+        for (dispatcher, servers) in found.difference(&self.spared_servers) {
+            let servers = listed(servers);
+            tracing::info!(%dispatcher, servers, "Servers were not heard of; they would be evicted, and that is switched off");
+        }
+        self.spared_servers = found;
+        Ok(())
+    }
+
+    /// The supervisor only observes: what it would do now is told, each act once.
+    fn spare(&mut self, findings: &[Finding], before: &HashSet<Suspect>) {
+        self.spared.retain(|known| {
+            findings
+                .iter()
+                .any(|finding| suspect(finding).as_ref() == Some(known))
+        });
+        for finding in findings {
+            let Some(suspect) = suspect(finding).filter(|suspect| before.contains(suspect)) else {
+                continue;
+            };
+            let (dispatcher, act, reason) = (&finding.dispatcher_id, &suspect.2, &finding.reason);
+            if !self.spared.contains(&suspect) {
+                tracing::info!(%dispatcher, ?act, reason, "The supervisor would clean this up, and only observes");
+            }
+            self.spared.insert(suspect);
         }
     }
 }
@@ -368,14 +459,7 @@ impl Pass for Supervise {
         if !left.is_zero() {
             return Ok(Next::After(left.min(duty::ELSEWHERE)));
         }
-        let actor = self.presence.id().to_string();
-        let (findings, _) = self.office.look(Legacy::Leave).await?;
-        let before = std::mem::take(&mut self.suspects);
-        if !before.is_empty() {
-            self.office.act(&findings, &before, &actor).await?;
-        }
-        self.office.evict_strangers(&actor).await?;
-        let new: HashSet<Suspect> = suspects(&findings).difference(&before).cloned().collect();
+        let new = self.look_and_clean_up().await?;
         let interval = self.office.settings.scan_interval;
         // Whoever looks left over is looked at again soon; otherwise the next round is at nobody else's moment.
         self.next = Instant::now()

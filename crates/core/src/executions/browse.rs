@@ -1,4 +1,5 @@
-//! Lists for many rows: newest first, by filters, a page at a time, with bounded work for each page.
+//! Lists for many rows: newest or oldest first, or as they stand in line, by filters, a page at a time, with bounded work for each page; and how
+//! many there are in each status, counted up to a bound.
 //!
 //! A page is made in two steps ([`crate::pages`]): candidates by what an index can tell (workspace, status, time), then their
 //! rows, filtered by what no index tells (definition, text). New rows have higher ids and never move what follows; a row keeps
@@ -6,11 +7,11 @@
 
 use jiff::Timestamp;
 use sqlx::postgres::PgRow;
-use stationmaster_wire::{Execution, QueueItem};
+use stationmaster_wire::{Execution, ExecutionCount, ItemCount, Order, QueueItem};
 use uuid::Uuid;
 
 use super::{ExecutionStatus, ItemStatus};
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement, within};
 use crate::id::{DefinitionId, WorkspaceId};
 pub use crate::pages::{Page, WINDOW};
 use crate::pages::{Window, like};
@@ -33,8 +34,10 @@ pub struct Filter<Status> {
     pub text: Option<String>,
     /// Executions that ended badly, asked for by their status: those too that a retry has followed.
     pub superseded: bool,
-    /// Older than this id: where the last page ended.
-    pub below: Option<Uuid>,
+    /// Which come first.
+    pub order: Order,
+    /// Beyond this id in that order: where the last page ended.
+    pub beyond: Option<Uuid>,
     /// How many.
     pub limit: usize,
 }
@@ -49,18 +52,34 @@ impl<Status> Default for Filter<Status> {
             before: None,
             text: None,
             superseded: false,
-            below: None,
+            order: Order::Newest,
+            beyond: None,
             limit: 0,
         }
     }
 }
 
 impl<Status: Copy + Into<&'static str>> Filter<Status> {
-    fn in_status(&self, status: Status) -> Self {
-        Self {
-            status: Some(status),
+    /// One for each workspace in each status, of those that are named.
+    fn each(&self, workspaces: &[WorkspaceId], statuses: &[Status]) -> Vec<Self> {
+        let none = (
+            workspaces.is_empty().then_some(self.workspace),
+            statuses.is_empty().then_some(self.status),
+        );
+        let workspaces: Vec<_> = workspaces.iter().map(|one| Some(*one)).chain(none.0).collect();
+        let statuses: Vec<_> = statuses.iter().map(|one| Some(*one)).chain(none.1).collect();
+        let with = |workspace: &Option<WorkspaceId>, status: &Option<Status>| Self {
+            workspace: *workspace,
+            status: *status,
             ..self.clone()
-        }
+        };
+        let of = |workspace| {
+            statuses
+                .iter()
+                .map(move |status| with(workspace, status))
+                .collect::<Vec<_>>()
+        };
+        workspaces.iter().flat_map(of).collect()
     }
 
     fn status(&self) -> Option<&'static str> {
@@ -84,23 +103,29 @@ impl<Status: Copy + Into<&'static str>> Filter<Status> {
     }
 }
 
-/// Items, newest first.
+/// Items, newest first or as the filter wants them.
 pub async fn items(database: &Database, filter: &Filter<ItemStatus>) -> Result<Page<QueueItem>, db::Error> {
     let mut session = database.session().await?;
-    let statement = statement!("browse/item_candidates");
+    let statement = match filter.order {
+        Order::Newest => statement!("browse/item_candidates"),
+        Order::Oldest => statement!("browse/item_candidates_oldest"),
+    };
     let ids = candidates(database, &mut session, statement, filter, None).await?;
     let rows = rows(&mut session, statement!("browse/items"), &ids, filter).await?;
     session.finish().await?;
     Ok(filter.window().page(rows, |item: &QueueItem| item.id, &ids))
 }
 
-/// Executions, newest first.
+/// Executions, newest first or as the filter wants them.
 pub async fn executions(
     database: &Database,
     filter: &Filter<ExecutionStatus>,
 ) -> Result<Page<Execution>, db::Error> {
     let mut session = database.session().await?;
-    let statement = statement!("browse/execution_candidates");
+    let statement = match filter.order {
+        Order::Newest => statement!("browse/execution_candidates"),
+        Order::Oldest => statement!("browse/execution_candidates_oldest"),
+    };
     let superseded = Some(filter.superseded);
     let ids = candidates(database, &mut session, statement, filter, superseded).await?;
     let rows = rows(&mut session, statement!("browse/executions"), &ids, filter).await?;
@@ -110,36 +135,129 @@ pub async fn executions(
         .page(rows, |execution: &Execution| execution.id, &ids))
 }
 
-/// Items in one of these statuses, newest first; in any, when none is named.
+/// Items of these workspaces in one of these statuses; of any and in any, when none is named.
 pub async fn items_in(
     database: &Database,
     filter: &Filter<ItemStatus>,
+    workspaces: &[WorkspaceId],
     statuses: &[ItemStatus],
 ) -> Result<Page<QueueItem>, db::Error> {
-    if statuses.is_empty() {
-        return items(database, filter).await;
+    let filters = filter.each(workspaces, statuses);
+    if let [one] = &filters[..] {
+        return items(database, one).await;
     }
     let mut pages = Vec::new();
-    for status in statuses {
-        pages.push(items(database, &filter.in_status(*status)).await?);
+    for filter in filters {
+        pages.push(items(database, &filter).await?);
     }
-    Ok(Page::merged(pages, filter.limit, |item| item.id))
+    Ok(Page::merged(pages, filter.limit, filter.order, |item| item.id))
 }
 
-/// Executions in one of these statuses, newest first; in any, when none is named.
+/// Executions of these workspaces in one of these statuses; of any and in any, when none is named.
 pub async fn executions_in(
     database: &Database,
     filter: &Filter<ExecutionStatus>,
+    workspaces: &[WorkspaceId],
     statuses: &[ExecutionStatus],
 ) -> Result<Page<Execution>, db::Error> {
-    if statuses.is_empty() {
-        return executions(database, filter).await;
+    let filters = filter.each(workspaces, statuses);
+    if let [one] = &filters[..] {
+        return executions(database, one).await;
     }
     let mut pages = Vec::new();
-    for status in statuses {
-        pages.push(executions(database, &filter.in_status(*status)).await?);
+    for filter in filters {
+        pages.push(executions(database, &filter).await?);
     }
-    Ok(Page::merged(pages, filter.limit, |execution| execution.id))
+    Ok(Page::merged(pages, filter.limit, filter.order, |execution| {
+        execution.id
+    }))
+}
+
+/// Where an item stands in the line of its workspace: by priority, then by age.
+pub type PlaceInLine = (i64, i64);
+
+/// Before everybody.
+const FIRST: PlaceInLine = (i64::MIN, i64::MIN);
+
+/// What is ready in a workspace, in the order in which it goes; from behind this place on.
+pub async fn in_line(
+    database: &Database,
+    workspace: WorkspaceId,
+    filter: &Filter<ItemStatus>,
+    behind: Option<PlaceInLine>,
+) -> Result<Page<QueueItem, PlaceInLine>, db::Error> {
+    let mut session = database.session().await?;
+    let (rank, seq) = behind.unwrap_or(FIRST);
+    let query = sqlx::query_as(statement!("browse/items_in_line"))
+        .bind(workspace)
+        .bind(filter.after.map(jiff_sqlx::Timestamp::from))
+        .bind(filter.before.map(jiff_sqlx::Timestamp::from))
+        .bind(rank)
+        .bind(seq)
+        .bind(filter.window().candidates())
+        .persistent(false);
+    let line: Vec<(Uuid, i64, i64)> = within(query.fetch_all(&mut *session)).await?;
+    let ids: Vec<Uuid> = line.iter().map(|(id, ..)| *id).collect();
+    let rows = rows(&mut session, statement!("browse/items"), &ids, filter).await?;
+    session.finish().await?;
+    let Page { rows, next } = filter.window().page(rows, |item: &QueueItem| item.id, &ids);
+    let next = line.into_iter().find(|(id, ..)| Some(*id) == next);
+    Ok(Page {
+        rows,
+        next: next.map(|(_, rank, seq)| (rank, seq)),
+    })
+}
+
+/// Rows of one kind that are counted at most.
+const COUNTED: i64 = 10_000;
+/// Of what ended well fewer: nobody asks whether it was a thousand or ten, and pages ask every two seconds.
+const COUNTED_OF_THE_GOOD: i64 = 1_000;
+
+/// How many items there are in each status.
+pub async fn count_items(
+    database: &Database,
+    filter: &Filter<ItemStatus>,
+    workspaces: &[WorkspaceId],
+) -> Result<Vec<ItemCount>, db::Error> {
+    count(database, statement!("browse/item_counts"), filter, workspaces).await
+}
+
+/// How many executions there are in each status; of those that ended badly, what no retry has followed.
+pub async fn count_executions(
+    database: &Database,
+    filter: &Filter<ExecutionStatus>,
+    workspaces: &[WorkspaceId],
+) -> Result<Vec<ExecutionCount>, db::Error> {
+    count(
+        database,
+        statement!("browse/execution_counts"),
+        filter,
+        workspaces,
+    )
+    .await
+}
+
+async fn count<R: Row, Status>(
+    database: &Database,
+    statement: &'static str,
+    filter: &Filter<Status>,
+    workspaces: &[WorkspaceId],
+) -> Result<Vec<R>, db::Error> {
+    let among = if workspaces.is_empty() {
+        database.among(None)
+    } else {
+        let mine = workspaces.iter().filter_map(|one| database.among(Some(*one)));
+        Some(mine.flatten().collect())
+    };
+    let query = sqlx::query_as(statement)
+        .bind(among)
+        .bind(filter.definition)
+        .bind(filter.after.map(jiff_sqlx::Timestamp::from))
+        .bind(filter.before.map(jiff_sqlx::Timestamp::from))
+        .bind(COUNTED)
+        .bind(COUNTED_OF_THE_GOOD)
+        .persistent(false);
+    query.all(database).await
 }
 
 /// What a statement of rows gives.
@@ -176,7 +294,10 @@ async fn candidates<Status: Copy + Into<&'static str>>(
         .bind(filter.status())
         .bind(filter.after.map(jiff_sqlx::Timestamp::from))
         .bind(filter.before.map(jiff_sqlx::Timestamp::from))
-        .bind(filter.below.unwrap_or(Uuid::max()))
+        .bind(filter.beyond.unwrap_or(match filter.order {
+            Order::Newest => Uuid::max(),
+            Order::Oldest => Uuid::nil(),
+        }))
         .bind(filter.window().candidates())
         .persistent(false);
     if let Some(superseded) = superseded {

@@ -1,7 +1,8 @@
 //! Claim: the loop that looks for work, takes it, and says when to look again. The transaction itself is [`admit`](super::admit).
 //!
 //! An idle queue costs one read a poll. A busy one is looked at again and again, so that enqueuers need not ring
-//! ([`attention`](crate::attention)). A claim whose answer was lost is given back before the next one.
+//! ([`attention`](crate::attention)); what they leave in transactions that are still open then is waited for. A claim whose answer was
+//! lost is given back before the next one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,6 +40,9 @@ const CONTENDED: Backoff = Backoff {
 };
 /// Workspaces whose last mention is remembered.
 const MENTIONED: usize = 10_000;
+/// What was open when this server stopped to watch is looked for after a tenth of the time that it has been open since, within these
+/// bounds.
+const OPEN_FOR: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// A full workspace is mentioned in the log at most this often.
 const MENTION_EVERY: Duration = Duration::from_secs(10);
 
@@ -67,6 +71,8 @@ pub(crate) struct Batch {
     pub(crate) items: usize,
     pub(crate) began: Instant,
     pub(crate) metrics: Arc<Metrics>,
+    /// The span of the round, of which all that becomes of them is a part.
+    pub(crate) round: tracing::Span,
 }
 
 impl Drop for Batch {
@@ -89,6 +95,26 @@ struct Memory {
     next_due: Option<Instant>,
     /// Claims in a row that found everything locked.
     contended: u32,
+    /// Until when it would sleep; `None`: it has never slept.
+    asleep_until: Option<Instant>,
+    open: Option<Open>,
+}
+
+/// Transactions that were open at the last look of a server that had watched, or was rung. What they enqueue they did not ring for,
+/// because somebody watched; but it can be seen only when they are over.
+#[derive(Clone, Copy)]
+struct Open {
+    /// All of them have lower numbers.
+    below: i64,
+    since: Instant,
+}
+
+impl Open {
+    /// How long to wait for their ends: lateness in proportion to how long they take.
+    fn wait(self) -> Duration {
+        let (least, most) = OPEN_FOR;
+        (self.since.elapsed() / 10).clamp(least, most)
+    }
 }
 
 /// Makes claims.
@@ -116,9 +142,9 @@ impl Claimer {
         }
     }
 
-    /// Claims at most `room` items.
+    /// Claims at most `room` items, in this round.
     #[tracing::instrument(name = "step:claim_batch", level = "debug", skip_all)]
-    pub(crate) async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
+    pub(crate) async fn claim(&self, room: usize, round: tracing::Span) -> Result<Claimed<Claim>, db::Error> {
         let began = Instant::now();
         let poll = self.context.settings.poll_interval;
         let Some(holder) = self.context.presence.holder() else {
@@ -129,8 +155,11 @@ impl Claimer {
         }
         self.lost.give_back(&self.context).await?;
         if let Look::Nothing = self.look().await? {
-            let next_due = self.memory.lock().next_due;
-            return Ok(Claimed::nothing(self.context.attention.sleep(poll, next_due)));
+            let mut memory = self.memory.lock();
+            let sleep = self.context.attention.sleep(poll, memory.next_due);
+            let sleep = memory.open.map_or(sleep, |open| sleep.min(open.wait()));
+            memory.asleep_until = Some(Instant::now() + sleep);
+            return Ok(Claimed::nothing(sleep));
         }
         let admitted = self.admission.admit(holder, room).await;
         let admitted = admitted.map_err(|Uncertain { error, token }| {
@@ -144,7 +173,7 @@ impl Claimer {
             Admitted::Rows(token, rows) => {
                 self.memory.lock().contended = 0;
                 self.mention_full(&rows);
-                let loaded = self.loader.load(holder, token, began, rows).await;
+                let loaded = self.loader.load((holder, token), began, rows, round).await;
                 (
                     loaded.inspect_err(|_| self.lost.suspect(holder, token))?,
                     Next::Now,
@@ -180,7 +209,7 @@ impl Claimer {
             return Ok(Look::Something);
         }
         let from = self.context.low_water.lock().from();
-        let (hinted, eligible, next_due_in): (bool, bool, Option<f64>) =
+        let (hinted, eligible, next_due_in, open_from, open_to): (bool, bool, Option<f64>, i64, i64) =
             sqlx::query_as(statement!("executions/look"))
                 .bind(from)
                 .one(&self.context.database)
@@ -191,6 +220,15 @@ impl Claimer {
             promote.one(&self.context.database).await?;
         }
         let mut memory = self.memory.lock();
+        let was_rung = memory.asleep_until.is_none_or(|until| now < until);
+        if self.context.attention.is_awake() || was_rung {
+            memory.open = (open_from < open_to).then_some(Open {
+                below: open_to,
+                since: now,
+            });
+        } else if memory.open.is_some_and(|open| open.below <= open_from) {
+            memory.open = None;
+        }
         memory.next_due =
             next_due_in.map(|seconds| now + Duration::try_from_secs_f64(seconds).unwrap_or_default());
         if hinted || eligible || due {

@@ -137,24 +137,26 @@ async fn insert(database: &Database, requests: &[Enqueue], by: &str) -> Result<V
 }
 
 pub(super) fn check(requests: &[Enqueue]) -> Result<(), Error> {
-    for (index, request) in requests.iter().enumerate() {
+    problems(requests).next().map_or(Ok(()), Err)
+}
+
+/// Everything about the requests that cannot be, as far as it can be told without the database.
+pub fn problems(requests: &[Enqueue]) -> impl Iterator<Item = Error> {
+    requests.iter().enumerate().flat_map(|(index, request)| {
         let size = input(request).len();
-        if size > MAX_INPUT {
-            return Err(Error::TooLarge { index, size });
-        }
+        let large = (size > MAX_INPUT).then_some(Error::TooLarge { index, size });
         let keys = [
             ("idempotency_key", &request.idempotency_key),
             ("traceparent", &request.traceparent),
             ("correlation_id", &request.correlation_id),
         ];
-        for (field, key) in keys {
-            let bad = |key: &String| key.is_empty() || key.chars().count() > MAX_KEY || key.contains('\0');
-            if key.as_ref().is_some_and(bad) {
-                return Err(Error::BadKey { index, field });
-            }
-        }
-    }
-    Ok(())
+        let bad = |key: &String| key.is_empty() || key.chars().count() > MAX_KEY || key.contains('\0');
+        let keys = keys
+            .into_iter()
+            .filter(move |(_, key)| key.as_ref().is_some_and(bad))
+            .map(move |(field, _)| Error::BadKey { index, field });
+        large.into_iter().chain(keys)
+    })
 }
 
 /// Some were skipped because their keys were used before: by an earlier request, or earlier in this very batch.

@@ -10,6 +10,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use tracing::Instrument as _;
+
 use super::ExecutionsContext;
 use super::claim::Claim;
 use super::lane::ExecutionsLane;
@@ -206,7 +208,7 @@ impl Pass for Turns {
         let Some(lock) = self.lock.take().await? else {
             return Ok(Next::After(poll));
         };
-        let turn = self.turn(&lock).await;
+        let turn = self.turn(&lock).instrument(self.lane.span()).await;
         self.lock.give_back(lock).await;
         turn?;
         Ok(Next::After(poll))

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 pub use stationmaster_wire::{
-    Execution, ExpectedStart, Minute, Numbers, QueueItem, SlotHolder, Step, Waiting,
+    BacklogOfWorkflow, Execution, ExpectedStart, Minute, Numbers, QueueItem, SlotHolder, Step, Waiting,
 };
 use uuid::Uuid;
 
@@ -29,6 +29,22 @@ async fn one<R: Row>(database: &Database, statement: &'static str, id: Uuid) -> 
     let row = rows(&mut session, statement, &[id], &Filter::<ItemStatus>::default()).await?;
     session.finish().await?;
     Ok(row.into_iter().next())
+}
+
+/// Items of a workspace that are looked at to tell what waits.
+const LOOKED_AT: i64 = 10_000;
+
+/// What waits in a workspace, by workflow, the one with the most first.
+pub async fn backlog(
+    database: &Database,
+    workspace: WorkspaceId,
+) -> Result<Vec<BacklogOfWorkflow>, db::Error> {
+    sqlx::query_as(statement!("inspect/backlog"))
+        .bind(workspace)
+        .bind(LOOKED_AT)
+        .persistent(false)
+        .all(database)
+        .await
 }
 
 /// The whole at a glance, as far as it is in scope.
@@ -195,10 +211,210 @@ impl Facts {
         Some(ExpectedStart {
             at: begins.max(self.asked_at.checked_add(after).ok()?),
             how: format!(
-                "{} before it, {slots} slots, and {mean:.1} s for each: the mean of the last {} executions of the workspace",
+                "{} before it, {slots} {}, and {mean:.1} s for each: the mean of the last {} executions of the workspace",
                 ahead - 1,
+                if slots == 1 { "slot" } else { "slots" },
                 self.runs
             ),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap_or_default()
+    }
+
+    /// The third in line of a workspace with one free slot of four; executions take ten seconds.
+    fn facts() -> Facts {
+        Facts {
+            workspace_id: WorkspaceId(Uuid::nil()),
+            stage: Stage::Ready,
+            run_at: None,
+            waits_for: None,
+            last_error: None,
+            workspace_paused: false,
+            definition_paused: false,
+            active: 3,
+            max_concurrent: 4,
+            position: 3,
+            servers: 1,
+            engine_up: true,
+            holders: vec![Uuid::nil()],
+            runs: 50,
+            seconds: Some(10.0),
+            asked_at: at(1_000),
+        }
+    }
+
+    #[test]
+    fn everything_in_the_way_is_told_in_the_order_in_which_it_falls_away() {
+        let limit = Waiting::Limit {
+            limit: 4,
+            active: 4,
+            holders: vec![Uuid::nil()],
+            position: 3,
+        };
+        let all = Facts {
+            stage: Stage::Later,
+            run_at: Some(at(2_000)),
+            waits_for: Some(WaitsFor::Schedule),
+            workspace_paused: true,
+            definition_paused: true,
+            active: 4,
+            servers: 0,
+            ..facts()
+        };
+        let scheduled = Waiting::Scheduled {
+            until: Some(at(2_000)),
+        };
+        let told = [
+            scheduled,
+            Waiting::WorkspacePaused,
+            Waiting::DefinitionPaused,
+            Waiting::NoServer,
+            limit.clone(),
+        ];
+        assert_eq!(all.reasons(), told);
+        let backing_off = Facts {
+            stage: Stage::Later,
+            run_at: Some(at(2_000)),
+            last_error: Some("no".to_owned()),
+            engine_up: false,
+            position: 1,
+            ..facts()
+        };
+        let told = [
+            Waiting::BackingOff {
+                until: Some(at(2_000)),
+                error: Some("no".to_owned()),
+            },
+            Waiting::EngineDown,
+        ];
+        assert_eq!(backing_off.reasons(), told);
+        let full = Facts { active: 5, ..facts() };
+        let over = Waiting::Limit {
+            limit: 4,
+            active: 5,
+            holders: vec![Uuid::nil()],
+            position: 3,
+        };
+        assert_eq!(full.reasons(), [over, Waiting::Queued { position: 3 }]);
+    }
+
+    #[test]
+    fn who_stands_in_line_is_told_its_place_and_the_first_waits_for_nothing_else() {
+        assert_eq!(facts().reasons(), [Waiting::Queued { position: 3 }]);
+        let first = Facts {
+            position: 1,
+            ..facts()
+        };
+        assert_eq!(first.reasons(), [Waiting::Queued { position: 1 }]);
+    }
+
+    fn expected(facts: &Facts) -> Option<i64> {
+        facts.expected().map(|start| start.at.as_second())
+    }
+
+    #[test]
+    fn a_start_is_expected_when_a_slot_is_free_or_comes_free_as_they_did_lately() {
+        let first = Facts {
+            position: 1,
+            ..facts()
+        };
+        assert_eq!(expected(&first), Some(1_000), "a slot is free now");
+        assert!(
+            first
+                .expected()
+                .is_some_and(|start| start.how == "a slot is free for it")
+        );
+        // The third, and one slot is free: two slots must come free, of four that take ten seconds each.
+        assert_eq!(expected(&facts()), Some(1_005));
+        let full = Facts { active: 4, ..facts() };
+        // Three of four: seven seconds and a half.
+        assert_eq!(expected(&full), Some(1_007));
+        let words = full.expected().map(|start| start.how).unwrap_or_default();
+        assert!(
+            words.starts_with("2 before it, 4 slots, and 10.0 s for each") && words.contains("last 50"),
+            "{words}"
+        );
+        // More run than may, since the limit was lowered: no slot is free, and not less than none.
+        let over = Facts { active: 9, ..facts() };
+        assert_eq!(expected(&over), Some(1_007));
+        let second = Facts {
+            position: 2,
+            active: 2,
+            ..facts()
+        };
+        assert_eq!(expected(&second), Some(1_000), "two are free");
+    }
+
+    #[test]
+    fn who_is_not_in_line_yet_begins_at_its_own_time_and_not_before() {
+        let later = Facts {
+            stage: Stage::Later,
+            run_at: Some(at(5_000)),
+            waits_for: Some(WaitsFor::Schedule),
+            ..facts()
+        };
+        assert_eq!(expected(&later), Some(5_000));
+        let words = later.expected().map(|start| start.how).unwrap_or_default();
+        assert_eq!(words, "its own time; a slot is free now");
+        let full = Facts { active: 4, ..later };
+        assert_eq!(expected(&full), Some(5_000), "by then a slot came free");
+        let soon = Facts {
+            run_at: Some(at(1_001)),
+            ..full
+        };
+        assert_eq!(expected(&soon), Some(1_002), "its time comes before a slot");
+    }
+
+    #[test]
+    fn nothing_is_promised_while_something_stands_still_or_nothing_is_known() {
+        let stands_still = [
+            Facts {
+                workspace_paused: true,
+                ..facts()
+            },
+            Facts {
+                definition_paused: true,
+                ..facts()
+            },
+            Facts {
+                engine_up: false,
+                ..facts()
+            },
+            Facts {
+                servers: 0,
+                ..facts()
+            },
+            Facts {
+                max_concurrent: 0,
+                active: 0,
+                ..facts()
+            },
+            Facts { runs: 0, ..facts() },
+            Facts {
+                seconds: None,
+                ..facts()
+            },
+            Facts {
+                seconds: Some(1e300),
+                ..facts()
+            },
+        ];
+        for facts in &stands_still {
+            assert_eq!(expected(facts), None);
+        }
+        let one = Facts {
+            max_concurrent: 1,
+            active: 1,
+            position: 1,
+            ..facts()
+        };
+        assert_eq!(expected(&one), Some(1_010));
     }
 }

@@ -60,7 +60,8 @@ impl Lane for ExecutionsLane {
     }
 
     async fn claim(&self, room: usize) -> Result<Claimed<Claim>, db::Error> {
-        self.claimer.claim(room).await
+        // Whoever runs us is in the span of the round.
+        self.claimer.claim(room, tracing::Span::current()).await
     }
 
     async fn stalled(&self) {

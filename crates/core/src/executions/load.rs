@@ -87,10 +87,10 @@ impl Loader {
     /// Reads what the engine will need. The claim has committed: whatever fails here is covered by its lease.
     pub(super) async fn load(
         &self,
-        holder: ServerId,
-        token: Token,
+        (holder, token): (ServerId, Token),
         began: Instant,
         rows: Vec<AdmittedRow>,
+        round: tracing::Span,
     ) -> Result<Vec<Claim>, db::Error> {
         let rows: Vec<Taken> = rows.iter().filter_map(Taken::of).collect();
         if rows.is_empty() {
@@ -109,6 +109,7 @@ impl Loader {
             items: rows.len(),
             began,
             metrics: Arc::clone(&self.context.metrics),
+            round,
         });
         let claims = rows.into_iter().map(|row| {
             let known = definitions.get(&row.definition_id);

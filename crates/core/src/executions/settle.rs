@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tracing::Instrument as _;
 
 use super::busy::Tries;
 use super::claim::Claim;
@@ -15,6 +16,7 @@ use super::{EndReason, ExecutionsContext, WaitsFor};
 use crate::db::{self, Read as _, column, statement};
 use crate::engine::{Close, CloseStatus};
 use crate::id::{ExecutionId, ServerId, Token};
+use crate::observe::trace;
 use crate::task::chain;
 
 /// Above this size a batch is one line in the log instead of a line for each item.
@@ -49,9 +51,17 @@ pub(crate) enum Verdict {
     Abandoned,
 }
 
-/// Writes settlements down. Answers what could not be written now.
-#[tracing::instrument(name = "step:mark_dispatched", level = "debug", skip_all)]
+/// Writes settlements down, as a step of the rounds that they are of. Answers what could not be written now.
 pub(crate) async fn settle(context: &ExecutionsContext, settlements: Vec<Settlement>) -> Vec<Settlement> {
+    let rounds = settlements.iter().map(|settlement| &settlement.claim.batch.round);
+    let steps = trace::below(
+        rounds,
+        |round| tracing::debug_span!(parent: round, "step:mark_dispatched"),
+    );
+    settle_each(context, settlements).instrument(steps.first()).await
+}
+
+async fn settle_each(context: &ExecutionsContext, settlements: Vec<Settlement>) -> Vec<Settlement> {
     let mut running = Vec::new();
     let mut ended = Vec::new();
     let mut released = Vec::new();

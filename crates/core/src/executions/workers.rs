@@ -59,7 +59,7 @@ impl Workers {
         }
     }
 
-    /// `None`: the engine does not answer, and what was seen before stands.
+    /// `None`: another server looks, or the engine does not answer.
     async fn look(&self) -> Result<Option<Vec<TaskQueue>>, db::Error> {
         let context = &self.context;
         let Some(engine) = context.contact.engine_id() else {
@@ -73,8 +73,6 @@ impl Workers {
         }
         let held = duty::hold(&context.database, &context.presence, DUTY).await;
         if !matches!(held, Ok(Some(_))) {
-            // Whoever has the duty tells, and nobody else.
-            context.metrics.deserted(None);
             return held.map(|_| None);
         }
         let mut deserted = Vec::new();
@@ -103,8 +101,11 @@ impl Pass for Workers {
             "others need no workers"
         );
         let again = Next::After(self.context.settings.reconcile_interval);
-        let Some(deserted) = self.look().await? else {
-            return Ok(again);
+        let looked = self.look().await;
+        let Ok(Some(deserted)) = looked else {
+            // Whoever has the duty and an answer tells, and nobody else.
+            self.context.metrics.deserted(None);
+            return looked.map(|_| again);
         };
         for queue in &deserted {
             if !self.deserted.contains(&queue.name) {

@@ -28,6 +28,8 @@ use crate::signals::replay;
 const GROUPS: i64 = 5_000;
 /// Failures of a group that are counted for a list; one more says that there are more.
 const COUNTED: i64 = 10_001;
+/// Hours of which a list tells how many failed in each.
+const HOURS: i32 = 24;
 /// Digits of a whole id.
 const DIGITS: u32 = 15;
 /// Digits of an id that are enough to ask by.
@@ -116,6 +118,33 @@ pub struct Filter {
 /// The groups there are, the one with the newest failure first. At most 5,000 are looked at.
 pub async fn groups(database: &Database, filter: &Filter) -> Result<Vec<FailureGroup>, db::Error> {
     ask(database, filter, None).await
+}
+
+/// Writes into each group how many of it ended in each of the last 24 hours.
+pub async fn tell_trends(database: &Database, groups: &mut [FailureGroup]) -> Result<(), db::Error> {
+    let ids: Vec<i64> = groups
+        .iter()
+        .filter_map(|group| i64::from_str_radix(&group.id, 16).ok())
+        .collect();
+    let rows: Vec<(i64, i32, i64)> = sqlx::query_as(statement!("failures/trend"))
+        .bind(&ids)
+        .bind(database.among(None))
+        .bind(HOURS)
+        .bind(COUNTED - 1)
+        .persistent(false)
+        .all(database)
+        .await?;
+    for group in groups {
+        let mut trend = vec![0; usize::try_from(HOURS).unwrap_or_default()];
+        let id = i64::from_str_radix(&group.id, 16).ok();
+        for (_, hour, count) in rows.iter().filter(|(of, ..)| Some(*of) == id) {
+            if let Some(part) = usize::try_from(*hour).ok().and_then(|hour| trend.get_mut(hour)) {
+                *part += count;
+            }
+        }
+        group.trend = Some(trend);
+    }
+    Ok(())
 }
 
 /// One group; `None` when nothing of it needs a person any more.

@@ -4,7 +4,7 @@
 //! Names begin with `stationmaster_`, except those that the source designs fixed. A gauge that one server tells for all is there while
 //! that server has the duty, and gone when it has not: whoever does not know says nothing.
 
-pub(crate) mod trace;
+pub mod trace;
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -32,6 +32,7 @@ pub(crate) use standing::{Connections, Standing};
 
 use crate::engine::CloseStatus;
 use crate::executions::EndReason;
+use stationmaster_wire::OperationStatus;
 
 /// A counter for each set of labels, which must be a bounded one.
 type Labelled<const N: usize> = Family<[(&'static str, &'static str); N], Counter>;
@@ -179,6 +180,16 @@ metrics! {
 }
 
 metrics! {
+    /// What happens to operations, counted.
+    struct OperationMetrics {
+        counter ended: Labelled<1>, "stationmaster_operations_ended"["status"],
+            "Operations on everything that matches that are over, by how they ended";
+        counter items: Counter, "stationmaster_operation_items",
+            "Things that operations have changed";
+    }
+}
+
+metrics! {
     /// What happens to locks, counted.
     struct LockMetrics {
         counter lock_attempts: Counter, "stationmaster_lock_acquisition_attempts",
@@ -203,6 +214,7 @@ pub struct Metrics {
     pub(crate) alarms: AlarmMetrics,
     /// Of dispatchers and signals.
     pub(crate) dispatchers: DispatcherMetrics,
+    operations: OperationMetrics,
     locks: LockMetrics,
     /// Of the HTTP API.
     pub(crate) requests: RequestMetrics,
@@ -225,6 +237,7 @@ impl Metrics {
             queue: QueueMetrics::register(&mut registry),
             alarms: AlarmMetrics::register(&mut registry),
             dispatchers: DispatcherMetrics::register(&mut registry),
+            operations: OperationMetrics::register(&mut registry),
             locks: LockMetrics::register(&mut registry),
             requests: RequestMetrics::register(&mut registry),
             standing: StandingMetrics::register(&mut registry),
@@ -245,6 +258,13 @@ impl Metrics {
         for outcome in ["running", "closed", "refused", "unavailable", "in_doubt"] {
             drop(self.queue.starts.get_or_create(&[("outcome", outcome)]));
         }
+        for status in OperationStatus::ALL.iter().filter(|status| status.has_ended()) {
+            drop(
+                self.operations
+                    .ended
+                    .get_or_create(&[("status", status.as_str())]),
+            );
+        }
         self.alarms.show_zeroes();
         self.dispatchers.show_zeroes();
         for write in [
@@ -256,6 +276,7 @@ impl Metrics {
             "lease",
             "run",
             "heartbeat",
+            "operation",
         ] {
             drop(self.queue.stale_writes.get_or_create(&[("write", write)]));
         }
@@ -267,6 +288,7 @@ impl Metrics {
             QueueMetrics::TABLE,
             AlarmMetrics::TABLE,
             DispatcherMetrics::TABLE,
+            OperationMetrics::TABLE,
             LockMetrics::TABLE,
             RequestMetrics::TABLE,
             StandingMetrics::TABLE,
@@ -375,6 +397,19 @@ impl Metrics {
 
     pub(crate) fn stale_write(&self, write: &'static str) {
         self.queue.stale_writes.get_or_create(&[("write", write)]).inc();
+    }
+
+    /// An operation is over.
+    pub fn operation_ended(&self, status: OperationStatus) {
+        self.operations
+            .ended
+            .get_or_create(&[("status", status.as_str())])
+            .inc();
+    }
+
+    /// A call of an operation has changed so many things.
+    pub(crate) fn operated(&self, items: u64) {
+        self.operations.items.inc_by(items);
     }
 
     pub(crate) fn counter_mended(&self) {

@@ -40,6 +40,8 @@ metrics! {
             "Limits of the same workspaces";
         gauge connections: By<2>, "stationmaster_database_connections"["pool, state"],
             "Connections of this server: idle, in use, and how many there may be (limit)";
+        gauge sessions: By<1>, "stationmaster_database_sessions"["state"],
+            "Sessions of the whole database server, whoever has them (used), and how many there may be (limit)";
         gauge oldest_transaction: Measured, "stationmaster_database_oldest_transaction_seconds",
             "Age of the oldest transaction that keeps vacuum from cleaning up, as far as our role may see";
         gauge horizon: Measured, "stationmaster_database_horizon_transactions",
@@ -77,6 +79,8 @@ pub(crate) struct Standing {
     pub(crate) slots: Vec<(String, f64, f64)>,
     /// Oldest transaction, horizon, waits for locks, position of the log.
     pub(crate) database: [f64; 4],
+    /// Used, limit.
+    pub(crate) sessions: [f64; 2],
     pub(crate) dead_rows: Vec<(String, f64)>,
 }
 
@@ -89,6 +93,7 @@ impl Default for Standing {
             workspaces: [f64::NAN; 2],
             slots: Vec::new(),
             database: [f64::NAN; 4],
+            sessions: [f64::NAN; 2],
             dead_rows: Vec::new(),
         }
     }
@@ -133,6 +138,9 @@ impl StandingMetrics {
         self.horizon.set(horizon);
         self.lock_waits.set(lock_waits);
         self.wal.set(wal);
+        for (state, count) in ["used", "limit"].into_iter().zip(found.sessions) {
+            set(&self.sessions, [("state", state)], count);
+        }
         self.dead_rows.clear();
         for (table, rows) in &found.dead_rows {
             set(&self.dead_rows, [("table", table)], *rows);

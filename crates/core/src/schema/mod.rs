@@ -10,7 +10,7 @@ pub mod plan;
 
 use std::collections::HashMap;
 
-use sqlx::migrate::{Migrate as _, MigrateError, Migrator};
+use sqlx::migrate::{Migrate as _, MigrateError, Migration, Migrator};
 use sqlx::{Connection as _, PgConnection, PgExecutor};
 
 use crate::db::{Database, Error, statement, within};
@@ -42,6 +42,11 @@ impl Database {
     /// Applies every version and every part that has not been applied, and answers which parts those were. Safe to call from
     /// many servers at once.
     pub async fn migrate(&self) -> Result<Vec<&'static str>, Error> {
+        self.migrate_by(&MIGRATIONS).await
+    }
+
+    /// The same with other versions than this program's own: those, and some that follow on them.
+    pub async fn migrate_by(&self, migrations: &Migrator) -> Result<Vec<&'static str>, Error> {
         self.check_server().await?;
         let mut connection = PgConnection::connect_with(&self.options()).await?;
         // The same lock as the library's, which a session may take twice: it spans versions and parts.
@@ -59,17 +64,27 @@ impl Database {
         sqlx::query("set search_path to stationmaster_internal")
             .execute(&mut connection)
             .await?;
-        // Everybody who comes later waits behind whoever waits for a table, so nobody waits for it for long.
-        sqlx::query(parts::LOCK_TIMEOUT).execute(&mut connection).await?;
-        let mut tries = 0;
-        while let Err(error) = MIGRATIONS.run(&mut connection).await.map_err(plainly) {
-            tries += 1;
-            parts::wait_if_busy(error, tries).await?;
+        let missing: Vec<&Migration> = migrations
+            .iter()
+            .filter(|migration| !applied.versions.contains(&migration.version))
+            .collect();
+        for stretch in missing.chunk_by(|one, next| one.no_tx == next.no_tx) {
+            apply_stretch(&mut connection, migrations, stretch).await?;
         }
+        sqlx::query(parts::LOCK_TIMEOUT).execute(&mut connection).await?;
         let stale = applied.stale_parts();
         parts::apply(&mut connection, &stale).await?;
+        make_role(&mut connection).await?;
         connection.close().await?;
         Ok(stale.iter().map(|part| part.name).collect())
+    }
+
+    /// Makes the role that requests run as where it is missing, on tables that are as they should be: a database that was restored elsewhere has
+    /// everything but that.
+    pub async fn mend_role(&self) -> Result<(), Error> {
+        let mut connection = PgConnection::connect_with(&self.options()).await?;
+        make_role(&mut connection).await?;
+        Ok(connection.close().await?)
     }
 
     /// Says whether the tables, and what stands on them, are those that this program needs.
@@ -77,6 +92,53 @@ impl Database {
         let mut session = self.own().session().await?;
         Applied::read(&mut session).await?.check()
     }
+}
+
+async fn make_role(connection: &mut PgConnection) -> Result<(), Error> {
+    let made = sqlx::raw_sql(statement!("schema/make_role")).execute(connection);
+    within(made).await.map(drop)
+}
+
+/// Applies versions that follow on each other and are of one kind: each in a transaction, or each a statement of its own outside of one.
+async fn apply_stretch(
+    connection: &mut PgConnection,
+    migrations: &Migrator,
+    stretch: &[&Migration],
+) -> Result<(), Error> {
+    let Some(last) = stretch.last() else { return Ok(()) };
+    let mut tries = 0;
+    loop {
+        match try_stretch(connection, migrations, last).await {
+            Ok(()) => return Ok(()),
+            Err(error) => {
+                tries += 1;
+                parts::wait_if_busy(error, tries).await?;
+            }
+        }
+    }
+}
+
+async fn try_stretch(
+    connection: &mut PgConnection,
+    migrations: &Migrator,
+    last: &Migration,
+) -> Result<(), Error> {
+    // Everybody who comes later waits behind whoever waits for a table, so nobody waits for it for long.
+    sqlx::query(parts::LOCK_TIMEOUT).execute(&mut *connection).await?;
+    if last.no_tx {
+        sqlx::raw_sql(statement!("schema/drop_broken_indexes"))
+            .execute(&mut *connection)
+            .await?;
+        // What is made outside of a transaction (a concurrent index, batches that commit) waits for others and holds nobody up. To
+        // break it off would only throw away what it has done.
+        sqlx::query(parts::NO_LOCK_TIMEOUT)
+            .execute(&mut *connection)
+            .await?;
+    }
+    migrations
+        .run_direct(Some(last.version), connection, false)
+        .await
+        .map_err(plainly)
 }
 
 /// Says whether a program that runs can go on with what is there. A newer program may have moved the tables on meanwhile: that is

@@ -30,7 +30,7 @@ macro_rules! parts {
 }
 
 /// In the order in which they are applied: a view comes after what it asks, a grant after what it is about.
-pub(super) static PARTS: [Part; 30] = parts![
+pub(super) static PARTS: [Part; 33] = parts![
     "servers/ring",
     "catalogue/names",
     "catalogue/functions",
@@ -45,6 +45,8 @@ pub(super) static PARTS: [Part; 30] = parts![
     "signals/calls",
     "failures/functions",
     "failures/views",
+    "operations/functions",
+    "operations/views",
     "locks/functions",
     "access/audit",
     "access/wall",
@@ -56,6 +58,7 @@ pub(super) static PARTS: [Part; 30] = parts![
     "alarms/comments",
     "signals/comments",
     "failures/comments",
+    "operations/comments",
     "locks/comments",
     "access/comments",
     "servers/names",
@@ -66,6 +69,7 @@ pub(super) static PARTS: [Part; 30] = parts![
 /// A step waits no longer than this for a table that somebody uses, because everybody who comes later waits behind it. For the
 /// whole session of whoever migrates.
 pub(super) const LOCK_TIMEOUT: &str = "set lock_timeout = '2s'";
+pub(super) const NO_LOCK_TIMEOUT: &str = "set lock_timeout = 0";
 /// How often a busy database is tried.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Backoff = Backoff {

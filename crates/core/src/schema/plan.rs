@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 use sqlx::PgConnection;
+use sqlx::migrate::Migrator;
 
 use super::{Applied, MIGRATIONS};
 use crate::db::{Database, Error, within};
@@ -36,8 +37,33 @@ pub struct Touched {
     pub lock: Lock,
     /// Its rows, as PostgreSQL estimates them.
     pub rows: i64,
-    /// Must all of it be read, so that the lock lasts the longer the larger it is? About a second for each million rows then; otherwise moments.
-    pub reads_all: bool,
+    /// What is done to it meanwhile.
+    pub effort: Effort,
+    /// For how long about, in seconds; 0: for moments.
+    pub seconds: i64,
+}
+
+/// How much of a table a statement looks at, which tells how long it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// None of it.
+    Nothing,
+    /// Every row is read.
+    Reads,
+    /// Every row is written anew.
+    Writes,
+}
+
+impl Effort {
+    /// As seen on a small machine, with work going on beside it.
+    fn seconds(self, rows: i64) -> i64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Reads => rows / 500_000 + 1,
+            Self::Writes => rows / 20_000 + 1,
+        }
+    }
 }
 
 /// What a lock keeps others from.
@@ -55,6 +81,11 @@ pub enum Lock {
 impl Database {
     /// What [`Database::migrate`] would do now.
     pub async fn plan(&self) -> Result<Plan, Error> {
+        self.plan_by(&MIGRATIONS).await
+    }
+
+    /// What [`Database::migrate_by`] would do now.
+    pub async fn plan_by(&self, all: &Migrator) -> Result<Plan, Error> {
         self.check_server().await?;
         let mut session = self.own().session().await?;
         let applied = Applied::read(&mut session).await?;
@@ -64,18 +95,19 @@ impl Database {
             return Err(error);
         }
         let mut migrations = Vec::new();
-        let missing = MIGRATIONS
+        let missing = all
             .iter()
             .filter(|migration| !applied.versions.contains(&migration.version));
         for migration in missing {
             let mut tables = Vec::new();
-            for (table, lock, reads_all) in touched(migration.sql.as_str()) {
+            for (table, lock, effort) in touched(migration.sql.as_str()) {
                 if let Some(rows) = rows_of(&mut session, &table).await? {
                     tables.push(Touched {
                         table,
                         lock,
                         rows,
-                        reads_all,
+                        effort,
+                        seconds: effort.seconds(rows),
                     });
                 }
             }
@@ -95,19 +127,21 @@ impl Database {
 
 /// `None`: it is not there yet.
 async fn rows_of(connection: &mut PgConnection, table: &str) -> Result<Option<i64>, Error> {
-    let query = "select greatest(reltuples, 0)::bigint from pg_class where oid = to_regclass($1)";
-    within(sqlx::query_scalar(query).bind(table).fetch_optional(connection)).await
+    // A change of a table is one of those that inherit from it.
+    let query = "select sum(greatest(c.reltuples, 0))::bigint from pg_class c
+                 where c.oid = to_regclass($1) or c.oid in (select inhrelid from pg_inherits where inhparent = to_regclass($1))";
+    within(sqlx::query_scalar(query).bind(table).fetch_one(connection)).await
 }
 
-/// The tables that statements alter, index or drop, each with the hardest of its locks.
-fn touched(sql: &str) -> Vec<(String, Lock, bool)> {
+/// The tables that statements alter, index, fill or drop, each with the hardest of its locks.
+fn touched(sql: &str) -> Vec<(String, Lock, Effort)> {
     let code: String = sql
         .lines()
         .map(|line| line.split("--").next().unwrap_or_default())
         .collect::<Vec<_>>()
         .join("\n")
         .to_lowercase();
-    let mut found: Vec<(String, Lock, bool)> = Vec::new();
+    let mut found: Vec<(String, Lock, Effort)> = Vec::new();
     for statement in code.split(';') {
         let words: Vec<&str> = statement.split_whitespace().collect();
         let after = |word: &str| {
@@ -116,48 +150,64 @@ fn touched(sql: &str) -> Vec<(String, Lock, bool)> {
             rest.iter()
                 .find(|word| !["if", "exists", "not", "only"].contains(word))
         };
-        let (table, lock, reads_all) = match words[..] {
-            ["alter", "table", ..] => {
-                let quick = statement.contains("not valid") || !rewrites(statement);
-                (after("table"), Lock::Everything, !quick)
+        let (table, lock, effort) = match words[..] {
+            ["alter", "table", .., "validate", "constraint", _] => {
+                (after("table"), Lock::None, Effort::Reads)
             }
+            ["alter", "table", ..] => (after("table"), Lock::Everything, effort_of(statement)),
             ["create", "index", "concurrently", ..] | ["create", "unique", "index", "concurrently", ..] => {
-                (after("on"), Lock::None, true)
+                (after("on"), Lock::None, Effort::Reads)
             }
-            ["create", "index", ..] | ["create", "unique", "index", ..] => (after("on"), Lock::Writes, true),
-            ["create", "trigger", ..] => (after("on"), Lock::Writes, false),
-            ["drop", "table", ..] => (after("table"), Lock::Everything, false),
-            ["update", ..] => (after("update"), Lock::None, true),
-            ["delete", "from", ..] => (after("from"), Lock::None, true),
-            _ => continue,
+            ["create", "index", ..] | ["create", "unique", "index", ..] => {
+                (after("on"), Lock::Writes, Effort::Reads)
+            }
+            ["create", "trigger", ..] => (after("on"), Lock::Writes, Effort::Nothing),
+            ["drop", "table", ..] => (after("table"), Lock::Everything, Effort::Nothing),
+            // On its own or inside of a block that goes over the table in batches.
+            _ => (filled(&words), Lock::None, Effort::Writes),
         };
         let Some(table) = table else { continue };
         let table = table.split('(').next().unwrap_or_default().to_owned();
         match found.iter_mut().find(|(known, _, _)| *known == table) {
-            Some((_, harder, all)) => {
+            Some((_, harder, more)) => {
                 *harder = lock.max(*harder);
-                *all |= reads_all;
+                *more = effort.max(*more);
             }
-            None => found.push((table, lock, reads_all)),
+            None => found.push((table, lock, effort)),
         }
     }
     found
 }
 
-/// Does a change of a table look at every row?
-fn rewrites(statement: &str) -> bool {
-    [
-        "set not null",
-        "add constraint",
-        "add check",
-        "add primary key",
-        "add unique",
-        " type ",
-        "add foreign key",
-        "generated always as (",
-    ]
-    .iter()
-    .any(|words| statement.contains(words))
+/// The table whose rows a statement writes or removes.
+fn filled<'a>(words: &'a [&'a str]) -> Option<&'a &'a str> {
+    let is_table = |word: &&&str| word.contains('.');
+    words.windows(3).find_map(|three| match three {
+        ["update", "only", table] | ["delete", "from", table] => Some(table),
+        ["update", table, _] => Some(table).filter(is_table),
+        _ => None,
+    })
+}
+
+/// What a change of a table does to its rows.
+fn effort_of(statement: &str) -> Effort {
+    let says = |words: &[&str]| words.iter().any(|words| statement.contains(words));
+    if says(&[" type ", "generated always as ("]) {
+        Effort::Writes
+    } else if !says(&["not valid"])
+        && says(&[
+            "set not null",
+            "add constraint",
+            "add check",
+            "add primary key",
+            "add unique",
+            "add foreign key",
+        ])
+    {
+        Effort::Reads
+    } else {
+        Effort::Nothing
+    }
 }
 
 #[cfg(test)]
@@ -172,14 +222,24 @@ mod tests {
                    create index on a.b (c);\n\
                    create unique index concurrently b_c on a.d (c);\n\
                    alter table a.e add constraint f check (c > 0) not valid;\n\
-                   alter table only a.g alter column c set not null;\n";
+                   alter table only a.g alter column c set not null;\n\
+                   alter table a.e2 validate constraint f;\n\
+                   alter table a.h alter column c type bigint;\n\
+                   do $$ begin loop with batch as (select id from a.i for update) update a.i set c = 1 from batch; exit; end loop; end $$;\n\
+                   delete from a.j where c = 1;\n\
+                   create trigger t before update on a.k for each row execute function a.f();\n";
         assert_eq!(
             touched(sql),
             [
-                ("a.b".to_owned(), Lock::Everything, true),
-                ("a.d".to_owned(), Lock::None, true),
-                ("a.e".to_owned(), Lock::Everything, false),
-                ("a.g".to_owned(), Lock::Everything, true),
+                ("a.b".to_owned(), Lock::Everything, Effort::Reads),
+                ("a.d".to_owned(), Lock::None, Effort::Reads),
+                ("a.e".to_owned(), Lock::Everything, Effort::Nothing),
+                ("a.g".to_owned(), Lock::Everything, Effort::Reads),
+                ("a.e2".to_owned(), Lock::None, Effort::Reads),
+                ("a.h".to_owned(), Lock::Everything, Effort::Writes),
+                ("a.i".to_owned(), Lock::None, Effort::Writes),
+                ("a.j".to_owned(), Lock::None, Effort::Writes),
+                ("a.k".to_owned(), Lock::Writes, Effort::Nothing),
             ]
         );
     }

@@ -105,13 +105,11 @@ pub async fn send_all(
     db::despite_conflicts(|| insert(database, &signals, by), is_conflict).await
 }
 
-fn check(signals: &[NewSignal]) -> Result<(), Error> {
-    let mut seen: HashMap<(&str, &str), &NewSignal> = HashMap::new();
-    for (index, signal) in signals.iter().enumerate() {
+/// Everything about the signals that cannot be kept, as far as it can be told without the database.
+pub fn problems(signals: &[NewSignal]) -> impl Iterator<Item = Error> {
+    signals.iter().enumerate().flat_map(|(index, signal)| {
         let size = payload(signal).len();
-        if size > MAX_INPUT {
-            return Err(Error::TooLarge { index, size });
-        }
+        let large = (size > MAX_INPUT).then_some(Error::TooLarge { index, size });
         let names = [
             ("id", signal.id.as_ref(), MAX_NAME),
             ("project", Some(&signal.project), MAX_NAME),
@@ -120,12 +118,21 @@ fn check(signals: &[NewSignal]) -> Result<(), Error> {
             ("correlation_id", signal.correlation_id.as_ref(), MAX_KEY),
             ("traceparent", signal.traceparent.as_ref(), MAX_KEY),
         ];
-        for (field, text, limit) in names {
+        let names = names.into_iter().filter_map(move |(field, text, limit)| {
             let bad = |text: &String| text.is_empty() || text.chars().count() > limit || text.contains('\0');
-            if text.is_some_and(bad) {
-                return Err(Error::BadName { index, field, limit });
-            }
-        }
+            text.is_some_and(bad)
+                .then_some(Error::BadName { index, field, limit })
+        });
+        large.into_iter().chain(names)
+    })
+}
+
+fn check(signals: &[NewSignal]) -> Result<(), Error> {
+    if let Some(problem) = problems(signals).next() {
+        return Err(problem);
+    }
+    let mut seen: HashMap<(&str, &str), &NewSignal> = HashMap::new();
+    for (index, signal) in signals.iter().enumerate() {
         // Payloads are compared as they are written; two spellings of one value in one batch are a mistake worth hearing of.
         let twin = seen.insert(name(signal), signal);
         if twin.is_some_and(|twin| !same(twin, signal)) {

@@ -66,6 +66,15 @@ fn queue_words(task_queue: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
+/// Everything about a trigger that cannot be, as far as it can be told without the database; [`set`] would stop at the first. `schema` is
+/// that of its payloads.
+#[must_use]
+pub fn problems(place: Place<'_>, schema: Option<&RawValue>) -> Vec<Error> {
+    let schema = schema.and_then(|schema| Schema::read(schema.get()).err());
+    let schema = schema.map(Error::BadSchema);
+    place.problems().chain(schema).collect()
+}
+
 /// Makes a trigger or changes it, if it is as expected. The database writes it down in the audit.
 pub async fn set(
     database: &Database,
@@ -118,17 +127,19 @@ impl Place<'_> {
         Ok(read(session, &self.into(), None, 1).await?.into_iter().next())
     }
 
-    fn check(self) -> Result<(), Error> {
+    fn problems(self) -> impl Iterator<Item = Error> {
         let names = [
             ("project", Some(self.project)),
             ("task queue", self.task_queue),
             ("name", Some(self.name)),
         ];
         let bad = |name: &str| name.is_empty() || name.chars().count() > MAX_NAME || name.contains('\0');
-        match names.into_iter().find(|(_, name)| name.is_some_and(bad)) {
-            Some((field, _)) => Err(Error::BadName(field)),
-            None => Ok(()),
-        }
+        let wrong = names.into_iter().filter(move |(_, name)| name.is_some_and(bad));
+        wrong.map(|(field, _)| Error::BadName(field))
+    }
+
+    fn check(self) -> Result<(), Error> {
+        self.problems().next().map_or(Ok(()), Err)
     }
 
     fn not_found(self) -> Error {

@@ -22,6 +22,9 @@ use guard::{Forbidden, Guard};
 use resolver::GuardedResolver;
 use signature::Secret;
 
+use crate::observe::trace;
+use crate::tls;
+
 /// So much of an answer is kept.
 pub const ANSWER_KEPT: usize = 4 * 1024;
 /// So much more is read, for the connection to be used again.
@@ -113,10 +116,8 @@ impl Client {
                 .user_agent(concat!("stationmaster/", env!("CARGO_PKG_VERSION")))
         };
         Ok(Self {
-            trusted: builder().build()?,
-            guarded: builder()
-                .dns_resolver(GuardedResolver(Arc::clone(&guard)))
-                .build()?,
+            trusted: tls::client(builder)?,
+            guarded: tls::client(|| builder().dns_resolver(GuardedResolver(Arc::clone(&guard))))?,
             guard,
         })
     }
@@ -191,8 +192,11 @@ fn headers(wake: &Wake<'_>) -> HeaderMap {
             &signature::sign(wake.secrets, wake.id, timestamp, &wake.body),
         );
     }
+    // Whoever asked has a trace that goes on at the target; otherwise ours does, if it is sent anywhere.
     if let Some(traceparent) = wake.traceparent {
         put(TRACEPARENT, traceparent);
+    } else if let Some(own) = trace::own() {
+        put(TRACEPARENT, &own);
     }
     headers
 }

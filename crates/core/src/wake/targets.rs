@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// Nobody is told to come back sooner, or later, than this.
 const SOONEST: Duration = Duration::from_millis(20);
 const LATEST: Duration = Duration::from_secs(10);
+/// A breaker that nobody has asked about for so long holds nobody back any more: what was aimed at its target was given up or aimed elsewhere.
+const FORSAKEN: Duration = Duration::from_hours(1);
 /// Targets remembered; those with nothing to remember go first.
 const REMEMBERED: usize = 10_000;
 
@@ -245,13 +247,18 @@ impl Targets {
         }
     }
 
-    /// Targets whose breaker is open.
+    /// Targets whose breaker is open, and for which somebody still asks.
     #[must_use]
     pub fn open(&self) -> usize {
+        self.open_at(Instant::now())
+    }
+
+    fn open_at(&self, now: Instant) -> usize {
+        let asked_for = |until: Instant| now.saturating_duration_since(until) < FORSAKEN;
         self.states
             .lock()
             .values()
-            .filter(|state| state.open_until.is_some())
+            .filter(|state| state.open_until.is_some_and(asked_for))
             .count()
     }
 }
@@ -387,6 +394,8 @@ mod tests {
         assert_eq!(go(&targets, "a").await.over(false), Change::Opened);
         assert!(matches!(targets.admit("a").await, Admission::Open { .. }));
         assert_eq!(targets.open(), 1);
+        let forsaken = Instant::now() + FORSAKEN + COOLING.cap;
+        assert_eq!(targets.open_at(forsaken), 0, "nobody asks for it any more");
         // The cooling time is over.
         targets.states.lock().get_mut("a").unwrap().open_until = Some(Instant::now());
         let probe = go(&targets, "a").await;

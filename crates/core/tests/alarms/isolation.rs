@@ -38,6 +38,12 @@ async fn a_slow_target_does_not_delay_the_others() {
         )
         .await;
     }
+    let released = |reason| {
+        server.metric(&format!(
+            "stationmaster_alarms_released_total{{reason=\"{reason}\"}}"
+        ))
+    };
+    assert!(released("full") > 0 && released("unreachable") == 0);
     assert_eq!(slow.arrived(), 2, "never more than its limit at once");
     let spent = "select count(*) from stationmaster_internal.occurrences_open where attempts > 0";
     assert_eq!(bed.testbed.number(spent).await, 0, "waiting spends no try");
@@ -78,6 +84,8 @@ async fn a_dead_target_trips_its_own_breaker_and_the_rest_fires_when_it_comes_ba
         bed.testbed.number(query).await
     };
     eventually("most are held back, unspent", async || held_back().await >= 40).await;
+    let released = server.metric("stationmaster_alarms_released_total{reason=\"unreachable\"}");
+    assert!(released >= 40, "{released}");
     for _ in 0..5 {
         let id = bed.now("/alive").await;
         bed.until(id, "fired").await;

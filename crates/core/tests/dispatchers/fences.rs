@@ -17,6 +17,7 @@ async fn take(testbed: &Testbed, owner: Uuid, lease: f64) -> Option<i64> {
         .bind(lease)
         .bind(10_i64)
         .bind("embedded")
+        .bind(None::<String>)
         .fetch_all(testbed.pool())
         .await
         .unwrap();

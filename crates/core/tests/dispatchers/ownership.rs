@@ -79,7 +79,7 @@ async fn a_dead_owners_dispatcher_is_taken_over_after_its_lease_and_nothing_is_l
     })
     .await;
     eventually("the dead one is evicted", async || {
-        testbed.story().await.contains(&"server_evicted".to_owned())
+        testbed.story().await.contains(&"servers_evicted".to_owned())
             && standby.metric("stationmaster_dispatcher_evictions_total") >= 1
     })
     .await;
@@ -115,6 +115,70 @@ async fn an_owner_that_leaves_hands_over_at_once() {
         "the last one leaves nothing"
     );
     assert_eq!(testbed.count("dispatcher_servers").await, 0);
+}
+
+/// Servers that registered long ago and were never heard of since.
+async fn register_the_dead(testbed: &Testbed, servers: i32) {
+    let query = "insert into stationmaster_internal.dispatcher_servers (dispatcher_id, server_id, task_queue, registered_at)
+                 select 'dispatcher-shop-default', gen_random_uuid(), 'gone', now() - interval '1 hour' from generate_series(1, $1)";
+    let query = sqlx::query(query).bind(servers);
+    query.execute(testbed.pool()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn evictions_are_told_one_event_a_batch_and_only_where_they_are_switched_on() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed.signal("paid").await;
+    let with = |evict| crate::support::Dispatch {
+        settings: stationmaster_core::dispatchers::Settings {
+            evict,
+            evict_batch: 5,
+            ..crate::support::quick()
+        },
+        ..crate::support::Dispatch::default()
+    };
+    let lenient = Server::with(&testbed, with(false)).await;
+    eventually("it owns it", async || owned_by(&testbed, &lenient).await).await;
+    register_the_dead(&testbed, 7).await;
+    let shop = crate::support::shop();
+    let checks = async || {
+        let engine = lenient.station.dispatcher_engine().unwrap();
+        let status = engine.status(&shop).await.unwrap();
+        status.map_or(0, |status| status.checks)
+    };
+    let so_far = checks().await;
+    eventually("it checks often enough to evict them all", async || {
+        checks().await >= so_far + 6
+    })
+    .await;
+    assert_eq!(testbed.count("dispatcher_servers").await, 8, "nobody was evicted");
+    lenient.stop().await;
+    testbed
+        .run("delete from stationmaster_internal.dispatcher_servers")
+        .await;
+
+    let strict = Server::with(&testbed, with(true)).await;
+    eventually("it owns it", async || owned_by(&testbed, &strict).await).await;
+    register_the_dead(&testbed, 7).await;
+    eventually("the dead are gone", async || {
+        testbed.count("dispatcher_servers").await == 1
+    })
+    .await;
+    eventually("all are counted", async || {
+        strict.metric("stationmaster_dispatcher_evictions_total") == 7
+    })
+    .await;
+    let events = testbed.events().await;
+    let batches: Vec<usize> = events
+        .iter()
+        .filter(|event| event.event == "servers_evicted")
+        .map(|event| event.detail["servers"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(batches, [5, 2], "{events:?}");
+    let audited = "select count(*) from stationmaster.audit where action = 'dispatcher.servers_evicted' and subject = 'dispatcher-shop-default'";
+    assert_eq!(testbed.number(audited).await, 2);
+    strict.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -82,7 +82,7 @@ async fn a_reconciliation_by_hand_shows_first_and_acts_only_when_told() {
         };
         watcher
             .station
-            .reconcile_dispatchers(options, "tester")
+            .reconcile_dispatchers(options, "tester".into())
             .await
             .unwrap()
             .unwrap()
@@ -120,6 +120,49 @@ async fn a_reconciliation_by_hand_shows_first_and_acts_only_when_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_supervisor_that_only_observes_counts_what_it_would_do_and_removes_nothing() {
+    let testbed = Testbed::new().await;
+    testbed.shop(NOOP).await;
+    testbed.signal("paid").await;
+    let owner = Server::start(&testbed).await;
+    eventually("it has a heartbeat", async || {
+        testbed.count("dispatcher_heartbeats").await == 1
+    })
+    .await;
+    let settings = stationmaster_core::dispatchers::Settings {
+        enabled: false,
+        observe_only: true,
+        ..quick()
+    };
+    let dispatch = Dispatch {
+        settings,
+        ..Dispatch::default()
+    };
+    let observer = Server::with(&testbed, dispatch).await;
+    owner.kill();
+    eventually("it sees what is left", async || {
+        observer.metric("dispatcher_stale") >= 2
+    })
+    .await;
+    let looks = || observer.metric(r#"stationmaster_supervisor_looks_total{outcome="seen"}"#);
+    let so_far = looks();
+    // Two looks are what an act needs; this is many times as many.
+    eventually("it looks again and again", async || looks() >= so_far + 6).await;
+    assert_eq!(testbed.count("dispatcher_heartbeats").await, 1);
+    assert_eq!(testbed.count("dispatcher_servers").await, 1);
+    assert!(testbed.dispatcher().await.owner.is_some());
+    assert_eq!(testbed.story().await, ["fresh"]);
+    // By hand it is done all the same: somebody says so.
+    let report = observer
+        .station
+        .reconcile_dispatchers(Options::default(), "tester".into())
+        .await;
+    let report = report.unwrap().unwrap();
+    assert_eq!(report.done.len(), 2, "{report:?}");
+    assert_eq!(testbed.count("dispatcher_heartbeats").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_taken_over_between_the_two_looks_is_left_alone() {
     let testbed = Testbed::new().await;
     testbed.shop(NOOP).await;
@@ -143,7 +186,10 @@ async fn what_is_taken_over_between_the_two_looks_is_left_alone() {
             dry_run,
             ..Options::default()
         };
-        let report = watcher.station.reconcile_dispatchers(options, "tester").await;
+        let report = watcher
+            .station
+            .reconcile_dispatchers(options, "tester".into())
+            .await;
         report.unwrap().unwrap()
     };
     owner.kill();

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use stationmaster_core::executions::Settings;
+use stationmaster_core::presence;
+use uuid::Uuid;
 
 use crate::common::counting::{misplaced_items, wrong_counters};
 use crate::common::{NOOP, Testbed, brisk, eventually, wait, within, woken_only};
@@ -91,4 +93,34 @@ async fn servers_that_lose_all_their_connections_again_and_again_lose_no_work() 
     for server in servers {
         server.stop().await;
     }
+}
+
+/// As long as somebody rebuilds a table nobody can claim; but alarms, dispatchers and what runs must not be lost for it.
+#[tokio::test]
+async fn a_table_that_somebody_rebuilds_costs_no_server_its_lease() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    let server = testbed.server(brisk()).await;
+    let standing = "select id from stationmaster_internal.servers where lease_until > now()";
+    let before: Vec<Uuid> = sqlx::query_scalar(standing)
+        .fetch_all(testbed.pool())
+        .await
+        .unwrap();
+    assert_eq!(before.len(), 1);
+    let mut rebuilding = testbed.connection().await;
+    let lock = "begin; lock table stationmaster_internal.executions_active in access exclusive mode";
+    sqlx::raw_sql(lock).execute(&mut rebuilding).await.unwrap();
+    tokio::time::sleep(presence::LEASE + Duration::from_secs(3)).await;
+    let after: Vec<Uuid> = sqlx::query_scalar(standing)
+        .fetch_all(testbed.pool())
+        .await
+        .unwrap();
+    assert_eq!(after, before, "the same server under the same id");
+    sqlx::raw_sql("rollback").execute(&mut rebuilding).await.unwrap();
+    let item = testbed.enqueue(tenant).await;
+    eventually("work goes on", async || {
+        testbed.outcome(item).await == "COMPLETED"
+    })
+    .await;
+    server.stop().await;
 }

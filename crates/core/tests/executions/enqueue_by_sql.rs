@@ -222,7 +222,7 @@ async fn every_way_in_refuses_an_input_that_is_too_large_and_says_so() {
     let testbed = Testbed::new().await;
     let tenant = testbed.tenant(1, NOOP).await;
     let input = format!("to_jsonb(repeat('x', {MAX_INPUT}))");
-    each_way_in_refuses(&testbed, tenant, &input, "input_is_at_most_256_kib").await;
+    each_way_in_refuses(&testbed, tenant, &input, "the input has more than 256 KiB").await;
 }
 
 #[tokio::test]
@@ -281,7 +281,9 @@ async fn a_time_that_never_comes_or_that_nobody_can_read_is_refused() {
             .await
             .unwrap_err();
         assert!(
-            error.to_string().contains("run_at_lies_in_the_years_1_to_9999"),
+            error
+                .to_string()
+                .contains("run_at lies outside the years 1 to 9999"),
             "{error}"
         );
     }

@@ -183,3 +183,30 @@ async fn every_refusal_is_told_with_its_reason() {
     assert_eq!(steps.last().unwrap().event, "failed");
     server.stop().await;
 }
+
+#[tokio::test]
+async fn what_a_server_did_before_it_handed_over_stays_in_the_history() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, &wait(600.0)).await;
+    let item = testbed.enqueue(tenant).await;
+    let first = testbed.server(brisk()).await;
+    testbed.reaches(item, "RUNNING").await;
+    let before = first.id().to_string();
+    first.stop().await;
+    let second = testbed.server(brisk()).await;
+    testbed.reaches(item, "RUNNING").await;
+    let steps = steps(&testbed, item).await;
+    let expected = [
+        "enqueued",
+        "claimed",
+        "dispatched",
+        "handed_over",
+        "claimed",
+        "dispatched",
+    ];
+    assert_eq!(names(&steps), expected);
+    let after = second.id().to_string();
+    let actors: Vec<&str> = steps[1..].iter().map(|step| step.actor.as_str()).collect();
+    assert_eq!(actors, [&before, &before, &before, &after, &after]);
+    second.stop().await;
+}

@@ -21,6 +21,7 @@ fn last(minutes: i32) -> Chart {
         step: MINUTE * minutes,
         workspace: None,
         workflow: None,
+        server: None,
     }
 }
 
@@ -53,6 +54,7 @@ async fn what_ran_is_counted_by_workspace_workflow_and_in_all() {
             step: end.duration_since(began),
             workspace,
             workflow,
+            server: None,
         };
         let chart = history::chart(&testbed.database, chart).await.unwrap();
         assert_eq!(chart.points.len(), 1);
@@ -67,6 +69,16 @@ async fn what_ran_is_counted_by_workspace_workflow_and_in_all() {
         all.cancelled,
     ];
     assert_eq!(counts, [12, 10, 7, 2, 0]);
+    // One server did all of it, and has one still in hand.
+    for (column, amount) in [("started", 10), ("completed", 7), ("failed", 2), ("cancelled", 0)] {
+        let query =
+            format!("select coalesce(sum({column}), 0)::bigint from stationmaster_internal.history_servers");
+        assert_eq!(testbed.number(&query).await, amount, "{column}");
+    }
+    let in_hand = "select active from stationmaster_internal.history_servers order by minute desc limit 1";
+    assert_eq!(testbed.number(in_hand).await, 1);
+    let servers = "select count(distinct server_id) from stationmaster_internal.history_servers";
+    assert_eq!(testbed.number(servers).await, 1);
     assert_eq!((all.waiting, all.active), (Some(2), Some(1)));
     let (waits, runs) = (all.wait.unwrap(), all.run.unwrap());
     assert_eq!((waits.count, runs.count), (10, 9));

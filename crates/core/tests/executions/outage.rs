@@ -30,6 +30,7 @@ async fn an_outage_spends_no_attempts_and_work_goes_on_when_it_ends() {
             == 0
     })
     .await;
+    assert!(server.metric("stationmaster_queue_items_released_total") > 0);
     for item in &items {
         let waiting = testbed.item(*item).await;
         assert_eq!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use stationmaster_core::engine::{CloseStatus, Engine};
-use stationmaster_core::executions::Settings;
+use stationmaster_core::executions::{Settings, inspect};
 use stationmaster_core::id::{ExecutionId, ItemId};
 use stationmaster_core::presence;
 use uuid::Uuid;
@@ -84,6 +84,29 @@ async fn what_a_dead_server_held_is_run_under_the_same_execution_ids() {
         assert_eq!((ended.id, ended.recoveries, ended.attempts), (execution.0, 1, 0));
     }
     assert_eq!(testbed.execution(items[2]).await.recoveries, 0);
+    // What the lost server did is told as its own, and once.
+    let (lost, own) = (dead.to_string(), server.id().to_string());
+    let of_starting = ["claimed", "recovered", "claimed", "dispatched", "completed"];
+    let of_running = [
+        "claimed",
+        "dispatched",
+        "recovered",
+        "claimed",
+        "dispatched",
+        "completed",
+    ];
+    for (item, steps) in [(items[0], &of_starting[..]), (items[1], &of_running)] {
+        let mut told = inspect::history(&testbed.database, item).await.unwrap();
+        told.retain(|step| step.event != "enqueued");
+        let events: Vec<&str> = told.iter().map(|step| step.event.as_str()).collect();
+        assert_eq!(events, steps, "{told:?}");
+        let recovered = events.iter().position(|event| *event == "recovered").unwrap();
+        assert!(
+            told[..recovered].iter().all(|step| step.actor == lost),
+            "{told:?}"
+        );
+        assert_eq!(told[recovered + 1].actor, own, "{told:?}");
+    }
     eventually("the dead server is forgotten", async || {
         testbed.count("servers").await == 1
     })
@@ -262,6 +285,19 @@ async fn the_engine_is_asked_before_a_lost_claim_is_given_back() {
         assert_eq!(engine.begun(*execution), 1);
     }
     assert_eq!(engine.begun(lost[2]), 1);
+    for item in &items[..2] {
+        let told = inspect::history(&testbed.database, *item).await.unwrap();
+        let claims: Vec<&str> = told
+            .iter()
+            .filter(|step| step.event == "claimed")
+            .map(|step| step.actor.as_str())
+            .collect();
+        assert_eq!(
+            claims,
+            [dead.to_string()],
+            "the claim was the lost server's: {told:?}"
+        );
+    }
     server.stop().await;
 }
 

@@ -1,7 +1,7 @@
 //! Waking up: work is noticed when it becomes visible, not at the next poll, whatever else is going on.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::{Executor as _, PgConnection};
 use stationmaster_core::engine::{CloseStatus, Engine};
@@ -340,4 +340,25 @@ async fn an_enqueue_that_did_not_ring_because_of_another_is_noticed_after_that_o
         .await;
         server.stop().await;
     }
+}
+
+/// They did not ring, because the server watched; when they commit it sleeps. The sweep would find each of them only after ten seconds.
+#[tokio::test]
+async fn enqueues_that_were_open_when_the_watch_ended_are_noticed_soon_after_their_commits() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    let server = testbed.server(woken_only()).await;
+    let mut waited = Duration::ZERO;
+    for _ in 0..4 {
+        let first = testbed.enqueue(tenant).await;
+        eventually("the first is done", async || is_done(&testbed, first).await).await;
+        let (mut open, late) = open_enqueue(&testbed, tenant).await;
+        rest(&testbed, true).await;
+        open.execute("commit").await.unwrap();
+        let committed = Instant::now();
+        eventually("the late one is done", async || is_done(&testbed, late).await).await;
+        waited += committed.elapsed();
+    }
+    assert!(waited < Duration::from_secs(10), "{waited:?}");
+    server.stop().await;
 }

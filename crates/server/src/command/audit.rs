@@ -54,7 +54,10 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 impl Described for AuditEntry {
     const COLUMNS: &'static [Column<Self>] = &[
         time("AT", |line| Some(line.at)),
-        column("BY", |line| cell(&line.actor)),
+        column("BY", |line| {
+            let server = line.server.as_ref().map(|name| format!("server {name}"));
+            cell(server.unwrap_or_else(|| line.actor.clone()))
+        }),
         column("ACTION", |line| cell(&line.action)),
         column("SUBJECT", |line| cell(&line.subject)),
         column("WORKSPACE", |line| {

@@ -2,21 +2,42 @@
 //! is bound to what the look has counted, and a call that is lost on the way is made again where it stopped.
 
 use anyhow::Result;
+use clap::Args;
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::json;
-use stationmaster_client::wire::BulkAnswer;
+use stationmaster_client::Client;
+use stationmaster_client::wire::{BulkAnswer, Operation, OperationKind};
 
 use super::Context;
-use super::arguments::Caution;
+use super::arguments::{Caution, distinct};
 use crate::output::counted;
 
 /// Walks over everything at most: what changed hands while it was walked past is met by the next one.
 const WALKS: u32 = 5;
 
+/// How carefully, and whether to wait for it.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct How {
+    #[command(flatten)]
+    pub(super) caution: Caution,
+    /// Let the servers do it, and do not wait: `stationmaster operations` tells how far they are
+    #[arg(long, conflicts_with = "dry_run")]
+    detach: bool,
+}
+
+/// Each value of a filter, or once none.
+pub(super) fn each<T: Copy + PartialEq>(values: &[T]) -> Vec<Option<T>> {
+    match distinct(values) {
+        values if values.is_empty() => vec![None],
+        values => values.into_iter().map(Some).collect(),
+    }
+}
+
 /// One call of many.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
-    /// Of which of several values of a filter.
+    /// Of which of several combinations of values of filters.
     pub(super) part: usize,
     /// Only look.
     pub(super) dry_run: bool,
@@ -58,14 +79,16 @@ struct Seen {
     sample: Vec<String>,
 }
 
-/// Looks, asks, does it, and says what was done; `parts`: the values of a filter that takes several, or one.
-pub(super) async fn run(
-    caution: Caution,
+/// Looks, asks, does it or lets it be done, and says what was done; `parts`: what is asked for in turn, each a combination of the values of filters
+/// that take several.
+pub(super) async fn run<R: Serialize + Sync>(
+    (kind, how): (OperationKind, How),
     words: &Words,
     parts: usize,
-    call: impl AsyncFn(Step) -> stationmaster_client::Result<BulkAnswer>,
-    context: &Context,
+    request: impl Fn(Step) -> R,
+    (client, context): (&Client, &Context),
 ) -> Result<()> {
+    let call = async |step: Step| client.carry_out(kind, &request(step), None).await;
     let (mut seen, mut looks) = (Seen::default(), Vec::new());
     for part in 0..parts.max(1) {
         let look = Step {
@@ -80,11 +103,20 @@ pub(super) async fn run(
         seen.sample.extend(answer.sample.iter().cloned());
         looks.push(answer);
     }
+    let caution = how.caution;
     if caution.dry_run || seen.items == 0 {
         return context.print(&outcome(&seen, words, 0), |_| preview(&seen, words));
     }
     Context::confirm(&(words.question)(&matching(&seen, words)), caution.yes)?;
-    let bar = context.format.progress(seen.items, words.doing);
+    if how.detach {
+        let begin = async |step: Step| client.begin(kind, &request(step), None).await;
+        return detach(&looks, begin, context).await;
+    }
+    let bar = if seen.more {
+        context.format.progress_uncounted(words.doing)
+    } else {
+        context.format.progress(seen.items, words.doing)
+    };
     let mut done = 0;
     for (part, look) in looks.iter().enumerate() {
         done += walk(part, look, &call, |walked| bar.set_position(done + walked))
@@ -94,6 +126,29 @@ pub(super) async fn run(
     bar.finish_and_clear();
     context.print(&outcome(&seen, words, done), |_| {
         (words.sentence)(&counted(done, words.noun))
+    })
+}
+
+/// Lets the servers do it to what the looks have counted, and says where to look.
+async fn detach(
+    looks: &[BulkAnswer],
+    ask: impl AsyncFn(Step) -> stationmaster_client::Result<Operation>,
+    context: &Context,
+) -> Result<()> {
+    let mut begun = Vec::new();
+    for (part, look) in looks.iter().enumerate().filter(|(_, look)| look.items > 0) {
+        let step = Step {
+            part,
+            dry_run: false,
+            after: None,
+            as_of: Some(look.as_of),
+        };
+        begun.push(ask(step).await?);
+    }
+    context.print(&begun, |begun| {
+        let ids: Vec<String> = begun.iter().map(|one| one.id.to_string()).collect();
+        let ids = ids.join(" ");
+        format!("On record, and the servers do it. Wait for the end: stationmaster operations wait {ids}")
     })
 }
 

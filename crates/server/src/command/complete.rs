@@ -9,8 +9,8 @@ use anyhow::Result;
 use clap::{Arg, Args, Command};
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
-    AlarmQuery, DispatcherQuery, ExecutionQuery, FailureQuery, PageQuery, QueueQuery, Reference,
-    WorkflowQuery,
+    AlarmQuery, DispatcherQuery, ExecutionQuery, FailureQuery, OperationQuery, PageQuery, QueueQuery,
+    Reference, WorkflowQuery,
 };
 
 use super::Context;
@@ -47,6 +47,7 @@ enum Thing {
     Item,
     Execution,
     Group,
+    Operation,
     Lock,
     Dispatcher,
     Context,
@@ -169,6 +170,14 @@ async fn listed(thing: Thing, workspace_id: Option<Reference>, client: &Client) 
                 .map(|one| one.id)
                 .collect()
         }
+        Thing::Operation => {
+            let query = OperationQuery {
+                limit: Some(NEWEST),
+                ..OperationQuery::default()
+            };
+            let found = client.operations(&query).await?.items;
+            strings(found.iter().map(|one| one.id).collect())
+        }
         Thing::Lock => client.locks().await?.into_iter().map(|one| one.name).collect(),
         Thing::Dispatcher => {
             let query = DispatcherQuery {
@@ -287,7 +296,7 @@ fn thing(path: &[&str], argument: &Arg) -> Option<Thing> {
         (Some("workflow"), _) => Some(Thing::Workflow),
         (Some("plan"), _) => Some(Thing::Plan),
         (Some("context"), _) => Some(Thing::Context),
-        (Some(_), _) | (None, [_, "create" | "add" | "next" | "init", ..]) => None,
+        (Some(_), _) | (None, [_, "create" | "add" | "next" | "init" | "id", ..]) => None,
         // The number of a version, or a priority.
         (None, _) if ["version", "priority"].contains(&argument.get_id().as_str()) => None,
         (None, ["workspaces", ..]) => Some(Thing::Workspace),
@@ -299,6 +308,7 @@ fn thing(path: &[&str], argument: &Arg) -> Option<Thing> {
         (None, ["queue", ..]) => Some(Thing::Item),
         (None, ["executions", ..]) => Some(Thing::Execution),
         (None, ["failures", ..]) => Some(Thing::Group),
+        (None, ["operations", ..]) => Some(Thing::Operation),
         (None, ["locks", ..]) => Some(Thing::Lock),
         (None, ["dispatchers", ..]) => Some(Thing::Dispatcher),
         (None, ["contexts", ..]) => Some(Thing::Context),
@@ -331,6 +341,7 @@ mod tests {
             ("alarms show ", Some(Thing::Alarm), ""),
             ("alarms secrets show ", None, ""),
             ("tokens revoke c", Some(Thing::Token), "c"),
+            ("operations wait 01", Some(Thing::Operation), "01"),
             ("lock release night", Some(Thing::Lock), "night"),
             ("-o wide queue show 01", Some(Thing::Item), "01"),
             ("contexts use ", Some(Thing::Context), ""),

@@ -46,6 +46,15 @@ pub(crate) enum Command {
         /// The dispatcher, such as dispatcher-shop-default
         id: String,
     },
+    /// The id of the dispatcher of a project and a task queue, which is also the id of its workflow on Temporal
+    Id {
+        /// The project
+        #[arg(value_parser = text)]
+        project: String,
+        /// The task queue
+        #[arg(value_parser = text, default_value = "default")]
+        task_queue: String,
+    },
     /// Compare leases, heartbeats and the engine's runs, and remove what a crash left behind
     Reconcile(ReconcileArgs),
 }
@@ -56,7 +65,7 @@ pub(crate) enum Command {
 pub(crate) struct ReconcileArgs {
     #[command(flatten)]
     caution: Caution,
-    /// Also end the runs that an older deployment left: ids with a random suffix, of projects and task queues known here
+    /// Also remove the runs and heartbeats that an older deployment left: ids with a random suffix, of projects and task queues known here
     #[arg(long)]
     legacy: bool,
 }
@@ -73,6 +82,10 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             context.show_all(found, &sorting)
         }
         Command::Show { id } => show(&id, &context.client().await?, context).await,
+        Command::Id { project, task_queue } => {
+            let id = DispatcherId::of(&project, &task_queue);
+            context.print(&json!({ "id": id }), |_| id.to_string())
+        }
         Command::Reconcile(args) => reconcile(&args, &context.client().await?, context).await,
     }
 }
@@ -222,7 +235,7 @@ fn told(report: &Reconciled) -> String {
 fn act(act: &DispatcherAct) -> Option<String> {
     Some(match (act.act.as_deref()?, &act.run_id) {
         ("terminate", Some(run_id)) => format!("end run {run_id}"),
-        ("remove_heartbeat", _) => "remove the heartbeat".to_owned(),
+        ("remove_heartbeat" | "remove_legacy_heartbeat", _) => "remove the heartbeat".to_owned(),
         ("release", _) => "say that nobody owns it".to_owned(),
         (other, _) => other.to_owned(),
     })

@@ -112,7 +112,7 @@ async fn token(client: &Client) -> Finding {
 fn judge_token(token: &Token) -> Finding {
     const ID: &str = "api.token";
     let role = word(&token.role);
-    let seen = format!("{} may do what a {role} may", token.name);
+    let seen = format!("{} has the role {role}", token.name);
     let soon = Timestamp::now() + (7 * 24).hours();
     match token.expires_at {
         Some(end) if end < soon => {

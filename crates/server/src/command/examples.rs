@@ -94,6 +94,7 @@ const EXAMPLES: &[Examples] = &[
         &[
             "queue list --workspace shop --status pending,claimed",
             "queue list --status failed --created-after 1h --sort workspace",
+            "queue list --workspace shop --sort next",
             "queue list --search 'not found' -o wide",
         ],
     ),
@@ -112,7 +113,10 @@ const EXAMPLES: &[Examples] = &[
     ),
     (
         "queue cancel-all",
-        &["queue cancel-all --workspace shop --workflow import --status pending --dry-run"],
+        &[
+            "queue cancel-all --workspace shop --workflow import --status pending --dry-run",
+            "queue cancel-all --workspace shop,lab --created-before 1d --detach",
+        ],
     ),
     (
         "queue priority-all",
@@ -158,6 +162,21 @@ const EXAMPLES: &[Examples] = &[
         &["failures set-aside 6d1f --note 'the sender is being mended'"],
     ),
     ("failures cancel", &["failures cancel 6d1f --dry-run"]),
+    (
+        "operations list",
+        &["operations list", "operations list --status pending,running"],
+    ),
+    ("operations show", &["operations show 0199a0de"]),
+    ("operations wait", &["operations wait 0199a0de"]),
+    ("operations cancel", &["operations cancel 0199a0de"]),
+    (
+        "history",
+        &[
+            "history --since 6h",
+            "history --since yesterday --workspace shop --step 1h",
+            "history --by workspace",
+        ],
+    ),
     (
         "alarms next",
         &[
@@ -269,6 +288,10 @@ const EXAMPLES: &[Examples] = &[
     ("triggers remove", &["triggers remove shop order.paid --dry-run"]),
     ("dispatchers list", &["dispatchers list --project shop"]),
     ("dispatchers show", &["dispatchers show dispatcher-shop-default"]),
+    (
+        "dispatchers id",
+        &["dispatchers id shop", "dispatchers id my-shop high-priority"],
+    ),
     (
         "dispatchers reconcile",
         &["dispatchers reconcile --dry-run", "dispatchers reconcile --yes"],

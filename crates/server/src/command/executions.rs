@@ -1,5 +1,7 @@
 //! `stationmaster executions`: what runs or has run.
 
+use std::cmp::Ordering;
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
@@ -7,7 +9,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
-    Complete, CompleteStatus, Execution, ExecutionQuery, ExecutionStatus, Noun, Reference, Step, Terminate,
+    Complete, CompleteStatus, Execution, ExecutionQuery, ExecutionStatus, Noun, Order, Reference, Step,
+    Terminate,
 };
 
 use super::Context;
@@ -29,6 +32,8 @@ use crate::output::{
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// The executions there are, newest first
+    ///
+    /// `--sort id` begins with the oldest of all.
     List(ListArgs),
     /// One execution, with its history
     Show {
@@ -125,24 +130,34 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 
 async fn list(args: ListArgs, context: &Context) -> Result<()> {
     let (client, page) = (context.client().await?, args.page);
-    let workspace = names::workspace_asked(&client, page.workspace.as_ref()).await?;
-    let workflow = names::workflow_asked(&client, workspace, page.workflow.as_ref()).await?;
+    let places = names::places(&client, &page.workspace, page.workflow.as_ref()).await?;
+    // What the server can sort by is sorted whole, and not only what is shown.
+    let order = match page.part.sorted_by() {
+        Some("id") => Order::Oldest,
+        _ => Order::Newest,
+    };
     let query = ExecutionQuery {
-        workspace_id: workspace.map(Reference::from),
-        workflow_definition_id: workflow.map(Reference::from),
+        order: Some(order).filter(|order| *order != Order::Newest),
         completed_after: args.ended_after,
         completed_before: args.ended_before,
         search: page.search,
         ..ExecutionQuery::default()
     };
-    let newest = |one: &Execution, other: &Execution| other.id.cmp(&one.id);
+    let first: fn(&Execution, &Execution) -> Ordering = match order {
+        Order::Newest => |one, other| other.id.cmp(&one.id),
+        Order::Oldest => |one, other| one.id.cmp(&other.id),
+    };
     let asked = Asked::of_each(
         query,
         &args.status,
         |query, status| query.status = Some(status),
-        newest,
+        first,
     );
-    let watch = args.watch;
+    let asked = asked.within(&places, |query, place| {
+        query.workspace_id = place.workspace.map(Reference::from);
+        query.workflow_definition_id = place.workflow.map(Reference::from);
+    });
+    let (watch, workspace) = (args.watch, names::only_workspace(&places));
     watch
         .list(context, &client, workspace, page.part, &asked, Client::executions)
         .await

@@ -6,14 +6,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
-    BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery, PageQuery, Reference,
+    BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery, OperationKind, PageQuery, Reference,
 };
-use uuid::Uuid;
 
 use super::Context;
-use super::arguments::{Caution, distinct, explained, text, word_of};
-use super::bulk::{self, Words};
-use super::names::{self, reference};
+use super::arguments::{explained, text, word_of};
+use super::bulk::{self, How, Words, each};
+use super::names::{self, Place, reference};
 use super::pages::{Asked, Newest, Part};
 use super::queue::CANCELS;
 use super::times::past;
@@ -56,9 +55,9 @@ enum Command {
 /// Which groups.
 #[derive(Debug, Args)]
 struct ListArgs {
-    /// Only of this workspace
-    #[arg(long, value_name = "NAME", value_parser = reference)]
-    workspace: Option<Reference>,
+    /// Only of this workspace; several with commas, or repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = reference)]
+    workspace: Vec<Reference>,
     /// Only of this workflow
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workflow: Option<Reference>,
@@ -81,8 +80,8 @@ struct ListArgs {
 impl ListArgs {
     fn is_filtered(&self) -> bool {
         let times = [self.ended_after, self.ended_before];
-        let names = [&self.workspace, &self.workflow];
-        names.iter().any(|name| name.is_some())
+        !self.workspace.is_empty()
+            || self.workflow.is_some()
             || times.iter().any(Option::is_some)
             || !self.kind.is_empty()
             || self.search.is_some()
@@ -106,7 +105,7 @@ struct ActArgs {
     #[command(flatten)]
     which: Which,
     #[command(flatten)]
-    caution: Caution,
+    how: How,
 }
 
 /// The same, with a note.
@@ -119,7 +118,7 @@ struct SetAsideArgs {
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     #[command(flatten)]
-    caution: Caution,
+    how: How,
 }
 
 /// Every filter that is given must match, and at least one must be given: neither a note nor a consent is one.
@@ -129,9 +128,9 @@ struct Which {
     /// The group: its id, or the first digits of it
     #[arg(value_parser = text)]
     group: Option<String>,
-    /// Only of this workspace
-    #[arg(long, value_name = "NAME", value_parser = reference)]
-    workspace: Option<Reference>,
+    /// Only of this workspace; several with commas, or repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = reference)]
+    workspace: Vec<Reference>,
     /// Only of this workflow
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workflow: Option<Reference>,
@@ -154,7 +153,7 @@ struct CancelArgs {
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     #[command(flatten)]
-    caution: Caution,
+    how: How,
 }
 
 pub(crate) async fn run(args: FailuresArgs, context: &Context) -> Result<()> {
@@ -170,11 +169,8 @@ pub(crate) async fn run(args: FailuresArgs, context: &Context) -> Result<()> {
 async fn list(args: ListArgs, context: &Context) -> Result<()> {
     let filtered = args.is_filtered();
     let client = context.client().await?;
-    let workspace = names::workspace_asked(&client, args.workspace.as_ref()).await?;
-    let workflow = names::workflow_asked(&client, workspace, args.workflow.as_ref()).await?;
+    let places = names::places(&client, &args.workspace, args.workflow.as_ref()).await?;
     let query = FailureQuery {
-        workspace_id: workspace.map(Reference::from),
-        workflow_definition_id: workflow.map(Reference::from),
         after: args.ended_after,
         before: args.ended_before,
         search: args.search,
@@ -183,6 +179,10 @@ async fn list(args: ListArgs, context: &Context) -> Result<()> {
     let newest =
         |one: &FailureGroup, other: &FailureGroup| (other.last_at, &other.id).cmp(&(one.last_at, &one.id));
     let asked = Asked::of_each(query, &args.kind, |query, kind| query.kind = Some(kind), newest);
+    let asked = asked.within(&places, |query, place| {
+        query.workspace_id = place.workspace.map(Reference::from);
+        query.workflow_definition_id = place.workflow.map(Reference::from);
+    });
     let part = Part::from(args.part);
     let part = if filtered {
         part.or_say("Nothing that matches needs a person.")
@@ -219,20 +219,19 @@ async fn show(group: &str, context: &Context) -> Result<()> {
 /// What is meant, by ids.
 struct Meant<'a> {
     which: &'a Which,
-    kinds: Vec<FailureKind>,
-    workspace: Option<Uuid>,
-    workflow: Option<Uuid>,
+    /// What is asked for in turn.
+    parts: Vec<(Place, Option<FailureKind>)>,
     note: Option<&'a String>,
 }
 
 impl Which {
     async fn meant<'a>(&'a self, client: &Client, note: Option<&'a String>) -> Result<Meant<'a>> {
-        let workspace = names::workspace_asked(client, self.workspace.as_ref()).await?;
+        let places = names::places(client, &self.workspace, self.workflow.as_ref()).await?;
+        let kinds = each(&self.kind);
+        let with_each = |place: Place| kinds.iter().map(move |kind| (place, *kind));
         Ok(Meant {
             which: self,
-            kinds: distinct(&self.kind),
-            workspace,
-            workflow: names::workflow_asked(client, workspace, self.workflow.as_ref()).await?,
+            parts: places.into_iter().flat_map(with_each).collect(),
             note,
         })
     }
@@ -240,11 +239,12 @@ impl Which {
 
 impl Meant<'_> {
     fn request(&self, step: bulk::Step) -> BulkFailures {
+        let (place, kind) = self.parts[step.part];
         BulkFailures {
             group: self.which.group.clone(),
-            workspace_id: self.workspace,
-            workflow_definition_id: self.workflow,
-            kind: self.kinds.get(step.part).copied(),
+            workspace_id: place.workspace,
+            workflow_definition_id: place.workflow,
+            kind,
             before: step.as_of,
             note: self.note.cloned(),
             after: step.after,
@@ -257,7 +257,7 @@ impl Meant<'_> {
 async fn retry(args: ActArgs, context: &Context) -> Result<()> {
     let client = context.client().await?;
     let meant = args.which.meant(&client, None).await?;
-    let call = async |step| client.retry_failures(&meant.request(step), None).await;
+    let request = |step| meant.request(step);
     let words = Words {
         doing: "Retrying",
         noun: "failure",
@@ -269,13 +269,14 @@ async fn retry(args: ActArgs, context: &Context) -> Result<()> {
         },
         sentence: |failures| format!("Tried again: {failures}."),
     };
-    bulk::run(args.caution, &words, meant.kinds.len(), call, context).await
+    let what = (OperationKind::RetryFailures, args.how);
+    bulk::run(what, &words, meant.parts.len(), request, (&client, context)).await
 }
 
 async fn set_aside(args: SetAsideArgs, context: &Context) -> Result<()> {
     let client = context.client().await?;
     let meant = args.which.meant(&client, args.note.as_ref()).await?;
-    let call = async |step| client.set_failures_aside(&meant.request(step), None).await;
+    let request = |step| meant.request(step);
     let words = Words {
         doing: "Setting aside",
         noun: "failure",
@@ -287,23 +288,24 @@ async fn set_aside(args: SetAsideArgs, context: &Context) -> Result<()> {
         },
         sentence: |failures| format!("Set aside: {failures}."),
     };
-    bulk::run(args.caution, &words, meant.kinds.len(), call, context).await
+    let what = (OperationKind::SetFailuresAside, args.how);
+    bulk::run(what, &words, meant.parts.len(), request, (&client, context)).await
 }
 
 async fn cancel(args: CancelArgs, context: &Context) -> Result<()> {
     let client = context.client().await?;
-    let call = async |step: bulk::Step| {
-        let request = BulkFailures {
+    let request = |step: bulk::Step| -> BulkFailures {
+        BulkFailures {
             group: Some(args.group.clone()),
             before: step.as_of,
             note: args.note.clone(),
             after: step.after,
             dry_run: step.dry_run,
             ..BulkFailures::default()
-        };
-        client.cancel_failing(&request, None).await
+        }
     };
-    bulk::run(args.caution, &CANCELS, 1, call, context).await
+    let what = (OperationKind::CancelFailures, args.how);
+    bulk::run(what, &CANCELS, 1, request, (&client, context)).await
 }
 
 impl Described for FailureGroup {

@@ -90,6 +90,14 @@ const VERBS: &[(&str, Weight)] = &[
     ("failures retry", Asks("many things are tried again")),
     ("failures set-aside", Asks("failures leave the list")),
     ("failures cancel", Asks("what still waits of the workflow")),
+    ("operations list", Looks),
+    ("operations show", Looks),
+    ("operations wait", Looks),
+    (
+        "operations cancel",
+        Changes("the command that began it, given again, does the rest"),
+    ),
+    ("history", Looks),
     ("alarms next", Looks),
     ("alarms set", Changes("`alarms cancel`")),
     ("alarms list", Looks),
@@ -151,6 +159,7 @@ const VERBS: &[(&str, Weight)] = &[
     ),
     ("dispatchers list", Looks),
     ("dispatchers show", Looks),
+    ("dispatchers id", Looks),
     (
         "dispatchers reconcile",
         Asks("runs, leases and heartbeats that were left behind"),

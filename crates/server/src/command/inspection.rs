@@ -13,9 +13,9 @@ use crate::output::{Column, Described, cell, column, long, maybe, rows, time};
 /// Which rows, and how many.
 #[derive(Debug, Args)]
 pub(super) struct Page {
-    /// Only of this workspace
-    #[arg(long, value_name = "NAME", value_parser = reference)]
-    pub(super) workspace: Option<Reference>,
+    /// Only of this workspace; several with commas, or repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = reference)]
+    pub(super) workspace: Vec<Reference>,
     /// Only of this workflow
     #[arg(long, value_name = "NAME", value_parser = reference)]
     pub(super) workflow: Option<Reference>,

@@ -111,10 +111,9 @@ fn in_words(plan: &Plan) -> String {
                 Lock::Writes => "cannot be written",
                 Lock::Everything => "cannot be used",
             };
-            let time = if touched.reads_all {
-                format!("about {} s", rows / 1_000_000 + 1)
-            } else {
-                "a moment".to_owned()
+            let time = match touched.seconds {
+                0 => "a moment".to_owned(),
+                seconds => format!("about {seconds} s"),
             };
             lines.push(format!("  {table}, about {rows} rows: {lock} for {time}"));
         }
@@ -148,6 +147,9 @@ pub(crate) async fn run(args: &MigrateArgs, context: &Context) -> Result<()> {
         database.check_schema().await?;
         parts
     } else {
+        if !args.check {
+            database.mend_role().await?;
+        }
         Vec::new()
     };
     let lock_table = lock_table(args, &database, context).await?;

@@ -30,6 +30,45 @@ pub(super) async fn workspace_asked(client: &Client, which: Option<&Reference>) 
     }
 }
 
+/// What a list or a bulk command is limited to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// To this workspace.
+    pub(super) workspace: Option<Uuid>,
+    /// To this workflow.
+    pub(super) workflow: Option<Uuid>,
+}
+
+/// Each workspace that something is limited to, with the workflow of that name in it; one place without a limit when none is named.
+pub(super) async fn places(
+    client: &Client,
+    workspaces: &[Reference],
+    workflow: Option<&Reference>,
+) -> Result<Vec<Place>> {
+    let mut places = Vec::new();
+    let named = workspaces.iter().map(Some);
+    let none = workspaces.is_empty().then_some(None);
+    for which in named.chain(none) {
+        let workspace = workspace_asked(client, which).await?;
+        let place = Place {
+            workspace,
+            workflow: workflow_asked(client, workspace, workflow).await?,
+        };
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    Ok(places)
+}
+
+/// The only workspace of these places, if there is one only.
+pub(super) fn only_workspace(places: &[Place]) -> Option<Uuid> {
+    match places {
+        [place] => place.workspace,
+        _ => None,
+    }
+}
+
 /// The workflow that is meant, in this workspace or in the only one that has it.
 pub(super) async fn workflow(client: &Client, within: Option<Uuid>, which: &Reference) -> Result<Uuid> {
     one(client, Noun::Workflow, within, which).await

@@ -13,6 +13,7 @@ use stationmaster_client::wire::Page;
 use stationmaster_client::{Client, Paged};
 
 use super::Context;
+use super::names::Place;
 use crate::failure::{Refusal, say};
 use crate::output::{Described, Format, details, fields, rows_fitted, sort, word};
 
@@ -30,6 +31,21 @@ pub(crate) struct Newest<const MOST: i64 = 1_000> {
     before: Option<String>,
     #[command(flatten)]
     sorting: Sorting,
+}
+
+impl<const MOST: i64> Newest<MOST> {
+    /// The column that the list is to be sorted by, for lists that the server can sort whole.
+    pub(super) fn sorted_by(&self) -> Option<&str> {
+        self.sorting.sort.as_deref()
+    }
+
+    /// The same list in the order in which it comes.
+    pub(super) fn unsorted(self) -> Self {
+        Self {
+            sorting: Sorting::default(),
+            ..self
+        }
+    }
 }
 
 /// How much of a list in the order of ids.
@@ -171,9 +187,27 @@ impl<Q: Paged + Clone, T> Asked<Q, T> {
             }
         }
         if each.is_empty() {
-            return Self::one(query);
+            return Self {
+                order,
+                ..Self::one(query)
+            };
         }
         Self { each, order }
+    }
+
+    /// The same questions in each of these places.
+    pub(super) fn within(self, places: &[Place], filter: impl Fn(&mut Q, Place)) -> Self {
+        let mut each = Vec::new();
+        for (word, query) in &self.each {
+            for place in places {
+                let mut query = query.clone();
+                filter(&mut query, *place);
+                let workspace = place.workspace.filter(|_| places.len() > 1);
+                let word = workspace.map_or_else(|| word.clone(), |id| format!("{word}-{id}"));
+                each.push((word, query));
+            }
+        }
+        Self { each, ..self }
     }
 }
 

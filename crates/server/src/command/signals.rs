@@ -5,12 +5,12 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use stationmaster_client::Client;
 use stationmaster_client::wire::words::UnknownWord;
-use stationmaster_client::wire::{BulkReplay, NewSignal, Signal, SignalQuery, SignalStatus};
+use stationmaster_client::wire::{BulkReplay, NewSignal, OperationKind, Signal, SignalQuery, SignalStatus};
 use stationmaster_core::signals::{DEFAULT_TASK_QUEUE, DeadReason};
 
 use super::Context;
-use super::arguments::{Caution, json_given, text, word_of};
-use super::bulk::{self, Words};
+use super::arguments::{json_given, text, word_of};
+use super::bulk::{self, How, Words};
 use super::inspection::json_cell;
 use super::pages::{Asked, Newest};
 use crate::output::{
@@ -113,7 +113,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "REASON", value_parser = reason, requires = "all")]
     dead_reason: Option<String>,
     #[command(flatten)]
-    caution: Caution,
+    how: How,
 }
 
 fn reason(text: &str) -> Result<String, UnknownWord> {
@@ -210,8 +210,8 @@ async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
         let words = "One signal is back in the inbox.".to_owned();
         return context.say(&json!({ "matching": 1, "replayed": 1 }), words);
     }
-    let call = async |step: bulk::Step| {
-        let which: BulkReplay = BulkReplay {
+    let request = |step: bulk::Step| -> BulkReplay {
+        BulkReplay {
             workspace_id: None,
             project: args.project.clone(),
             task_queue: args.task_queue.clone(),
@@ -221,8 +221,7 @@ async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
             after: step.after,
             all: true,
             dry_run: step.dry_run,
-        };
-        client.replay_all(&which, None).await
+        }
     };
     let words = Words {
         doing: "Replaying",
@@ -235,5 +234,6 @@ async fn put_back(args: ReplayArgs, context: &Context) -> Result<()> {
         },
         sentence: |signals| format!("Back in the inbox: {signals}."),
     };
-    bulk::run(args.caution, &words, 1, call, context).await
+    let what = (OperationKind::ReplaySignals, args.how);
+    bulk::run(what, &words, 1, request, (&client, context)).await
 }

@@ -122,6 +122,7 @@ impl Default for Way {
 
 /// The HTTP server.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct Http {
     /// Ask nobody for a token; only on a loopback address.
     pub(crate) open: bool,
@@ -155,6 +156,8 @@ pub(crate) struct Http {
     pub(crate) require_if_match: bool,
     /// Metrics need a token.
     pub(crate) protect_metrics: bool,
+    /// Pages show everything and do nothing.
+    pub(crate) dashboard_read_only: bool,
     /// Where Temporal shows runs to people.
     pub(crate) temporal_ui_url: Option<String>,
 }
@@ -176,6 +179,8 @@ pub(crate) struct Log {
     pub(crate) format: LogFormat,
     /// A filter of the crate `tracing`, checked.
     pub(crate) level: String,
+    /// What says the same again is counted, and told again after this time.
+    pub(crate) repeat_after: Duration,
 }
 
 /// Where traces go.

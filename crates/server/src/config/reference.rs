@@ -77,6 +77,9 @@ const TEMPLATE_HEAD: &str = "\
 # Durations have a unit: 250ms, 5s, 1h 30m, 7d. `stationmaster config show --config FILE` tells what is in force.
 ";
 
+/// Columns of a comment.
+const WIDTH: usize = 100;
+
 /// A file with every setting in it, commented out.
 pub(crate) fn template() -> String {
     let mut file = TEMPLATE_HEAD.to_owned();
@@ -88,15 +91,34 @@ pub(crate) fn template() -> String {
         for setting in SETTINGS.iter().filter(|setting| section_of(setting) == section) {
             let name = setting.key.rsplit_once('.').map_or(setting.key, |(_, name)| name);
             let value = setting.default.map_or_else(|| "\"\"".to_owned(), in_toml);
+            let form = format!("May be {}.", plain(&setting.form()));
             let _ = write!(
                 file,
-                "\n# {}\n# May be {}.\n# {name} = {value}\n",
-                plain(setting.help),
-                plain(&setting.form())
+                "\n{}{}# {name} = {value}\n",
+                comment(&plain(setting.help)),
+                comment(&form)
             );
         }
     }
     file
+}
+
+/// Text as a comment, in lines that fit on a screen.
+fn comment(text: &str) -> String {
+    let mut lines = String::from("#");
+    let mut length = 1;
+    for word in text.split_whitespace() {
+        let width = word.chars().count();
+        if length + 1 + width > WIDTH && length > 1 {
+            lines.push_str("\n#");
+            length = 1;
+        }
+        lines.push(' ');
+        lines.push_str(word);
+        length += 1 + width;
+    }
+    lines.push('\n');
+    lines
 }
 
 /// A default as a value of TOML.
@@ -153,6 +175,11 @@ mod tests {
                 .lines()
                 .all(|line| line.is_empty() || line.starts_with(['#', '[']))
         );
+        let long = template
+            .lines()
+            .skip(TEMPLATE_HEAD.lines().count())
+            .find(|line| line.chars().count() > WIDTH);
+        assert_eq!(long, None, "it fits on a screen");
         // With every default uncommented it is a file that can be read, and changes nothing.
         let given: String = template
             .lines()

@@ -1,4 +1,4 @@
-//! Alarms: when all of them fire next, how each stands, what came of its occurrences, and setting one with a look at its fires.
+//! Alarms: when all of them fire next, how each stands, and what came of its occurrences.
 
 #![expect(
     clippy::cast_precision_loss,
@@ -10,18 +10,21 @@ use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 use stationmaster_client::wire::{
-    Alarm, AlarmKind, AlarmQuery, AlarmStatus, Dst, NextQuery, OccurrenceQuery, PageQuery, Upcoming,
+    Alarm, AlarmKind, AlarmQuery, AlarmStatus, OccurrenceQuery, PageQuery, Upcoming,
 };
+use stationmaster_client::{Client, Error};
 
 use super::Answer;
-use super::fields::{Fields, address};
-use super::frame::Page;
+use super::fields::Fields;
+use super::frame::{Page, Trouble};
+use super::lists::{self, Column};
 use super::overview::called;
 use super::pieces::{
     Filter, act, alarm_lamp, document, filters, maybe_time, nothing, occurrence_lamp, pager, time,
     workspace_link,
 };
 use super::session::Visitor;
+use super::views;
 
 const STATUSES: [(&str, &str); 5] = [
     ("active", "active"),
@@ -36,19 +39,80 @@ const HORIZON: SignedDuration = SignedDuration::from_hours(24);
 /// Alarms on the time line, each with its next fires.
 const DRAWN: usize = 12;
 
-pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
-    let client = &visitor.client;
-    let query = AlarmQuery {
+/// The columns of the list.
+const COLUMNS: [Column<Alarm>; 7] = [
+    Column::text("name", "Alarm", |one, other| {
+        called(one).to_lowercase().cmp(&called(other).to_lowercase())
+    }),
+    Column::text("workspace", "Workspace", |one, other| {
+        one.workspace.cmp(&other.workspace)
+    }),
+    Column::text("status", "Status", |one, other| {
+        one.status.as_str().cmp(other.status.as_str())
+    }),
+    Column::plain("When"),
+    Column::text("next", "Next", |one, other| {
+        // What fires no more comes last.
+        (one.next_fire_at.is_none(), one.next_fire_at)
+            .cmp(&(other.next_fire_at.is_none(), other.next_fire_at))
+    }),
+    Column::text("last", "Last fired", |one, other| {
+        other.last_fired_at.cmp(&one.last_fired_at)
+    }),
+    Column::text("trouble", "Trouble", |one, other| {
+        other.failed_in_a_row.cmp(&one.failed_in_a_row)
+    }),
+];
+
+/// What the filters of an address ask for.
+pub(super) fn query_of(fields: &Fields) -> Result<AlarmQuery, Trouble> {
+    Ok(AlarmQuery {
         workspace_id: fields.reference("workspace"),
         status: fields.parse::<AlarmStatus>("status")?,
         kind: fields.parse::<AlarmKind>("kind")?,
         search: fields.owned("search"),
-        limit: Some(100),
-        cursor: fields.owned("cursor"),
+        limit: Some(lists::CALL),
+        cursor: None,
+    })
+}
+
+/// All alarms that the query asks for, page after page.
+pub(super) async fn all_of(client: &Client, query: &AlarmQuery) -> Result<lists::Whole<Alarm>, Error> {
+    let next = |cursor| {
+        let (client, query) = (
+            client.clone(),
+            AlarmQuery {
+                cursor,
+                ..query.clone()
+            },
+        );
+        async move { client.alarms(&query).await }
     };
-    let page = client.alarms(&query).await?;
+    lists::whole(next).await
+}
+
+pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
+    let client = &visitor.client;
+    let query = query_of(&fields)?;
+    let mut onward = None;
+    let mut whole = if lists::asked(&fields, &[]) {
+        all_of(client, &query).await?
+    } else {
+        let query = AlarmQuery {
+            limit: Some(100),
+            cursor: fields.owned("cursor"),
+            ..query.clone()
+        };
+        let page = client.alarms(&query).await?;
+        onward = page.next_cursor;
+        lists::Whole {
+            items: page.items,
+            cut: false,
+        }
+    };
+    lists::arrange(&mut whole.items, &fields, &COLUMNS);
     let now = Timestamp::now();
-    let mut coming: Vec<&Alarm> = page
+    let mut coming: Vec<&Alarm> = whole
         .items
         .iter()
         .filter(|alarm| {
@@ -62,20 +126,21 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         (alarm, details.map(|details| details.upcoming).unwrap_or_default())
     });
     let drawn = join_all(drawn).await;
-    let active: Vec<String> = page
-        .items
-        .iter()
-        .filter(|alarm| alarm.status == AlarmStatus::Active)
-        .map(|alarm| alarm.id.to_string())
+    let narrowed: Vec<(&str, &str)> = ["workspace", "status", "kind", "search"]
+        .into_iter()
+        .filter_map(|name| Some((name, fields.get(name)?)))
         .collect();
-    let ids: Vec<(&str, &str)> = active.iter().map(|id| ("id", id.as_str())).collect();
+    let pauses = matches!(query.status, None | Some(AlarmStatus::Active));
+    let resumes = query.status == Some(AlarmStatus::Paused);
+    let shown = lists::part(&whole.items, &fields);
     let body = html! {
         header.page {
             h1 { "Alarms" }
             @if visitor.operates() {
                 div.actions {
                     a.button.primary href="/alarms/new" { "Set an alarm" }
-                    @if !ids.is_empty() { (act("Pause those shown", "pause-alarms", &ids, &visitor.here)) }
+                    @if pauses { (act("Pause all of these", "pause-alarms", &narrowed, &visitor.here)) }
+                    @if resumes { (act("Resume all of these", "resume-alarms", &narrowed, &visitor.here)) }
                 }
             }
         }
@@ -85,13 +150,14 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
             Filter::Name("workspace", "Workspace", "workspace"),
             Filter::Text("search", "In label or error"),
         ]))
+        (views::shelf(&visitor, "/alarms").await)
         section #line data-live { h2 { "The next 24 hours" } (line(&drawn, now)) }
         section #alarms data-live {
             h2 { "All of them" }
-            @if page.items.is_empty() { (nothing("Nothing matches.")) }
+            @if shown.is_empty() { (nothing("Nothing matches.")) }
             @else { div.scroll tabindex="0" { table.rows {
-                thead { tr { th { "Alarm" } th { "Workspace" } th { "Status" } th { "When" } th { "Next" } th { "Last fired" } th { "Trouble" } } }
-                tbody { @for alarm in &page.items { tr data-key=(alarm.id) {
+                thead { (lists::heads("/alarms", &fields, &COLUMNS)) }
+                tbody { @for alarm in shown { tr data-key=(alarm.id) {
                     td { a href=(format!("/alarms/{}", alarm.id)) { (called(alarm)) } }
                     td { (workspace_link(alarm.workspace.as_deref(), alarm.workspace_id)) }
                     td { (alarm_lamp(alarm.status)) }
@@ -101,7 +167,8 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                     td.long { @if alarm.failed_in_a_row > 0 { (alarm.failed_in_a_row) " failed in a row" } @if let Some(error) = &alarm.last_error { " " (error) } }
                 } } }
             } } }
-            (pager("/alarms", &fields, &KEPT, page.next_cursor.as_deref()))
+            @if lists::asked(&fields, &[]) { (lists::turner("/alarms", &fields, &whole)) }
+            @else { (pager("/alarms", &fields, &KEPT, onward.as_deref())) }
         }
     };
     Ok(Page::new("Alarms", body))
@@ -141,7 +208,7 @@ fn line(drawn: &[(&Alarm, Vec<Upcoming>)], now: Timestamp) -> Markup {
 }
 
 /// The next fires in words, with what moving clocks do to them.
-fn coming(upcoming: &[Upcoming]) -> Markup {
+pub(super) fn coming(upcoming: &[Upcoming]) -> Markup {
     html! {
         @if upcoming.is_empty() { (nothing("It fires no more.")) }
         ol.fires { @for fire in upcoming { li { (time(fire.at)) " " code { (fire.local) } @if let Some(note) = &fire.note { " " strong.note { (note) } } } } }
@@ -178,6 +245,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
         header.page {
             h1 { (called(alarm)) }
             @if visitor.operates() { div.actions {
+                @if !over { a.button href=(format!("{path}/edit")) { "Edit" } }
                 (act("Fire now", "fire-alarm", &pairs, &path))
                 @if alarm.status == AlarmStatus::Paused { (act("Resume", "resume-alarm", &pairs, &path)) }
                 @else if alarm.status == AlarmStatus::Active { (act("Pause", "pause-alarm", &pairs, &path)) }
@@ -227,6 +295,7 @@ fn facts(alarm: &Alarm) -> Markup {
             @if let Some(message) = &alarm.message { dt { "Message" } dd { (message) } }
             dt { "Missed ones" } dd { (alarm.misfire) }
             dt { "Overlap" } dd { (alarm.overlap) }
+            @if let Some(after) = alarm.pause_after { dt { "Paused after" } dd { (after) " failures in a row" } }
             dt { "Moving clocks" } dd { (alarm.dst) }
             dt { "Last fired" } dd { (maybe_time(alarm.last_fired_at)) }
             dt { "Set" } dd { (time(alarm.created_at)) " by " (alarm.set_by) }
@@ -234,60 +303,4 @@ fn facts(alarm: &Alarm) -> Markup {
         }
         @if alarm.payload.is_some() { (document("Payload", alarm.payload.as_deref())) }
     }
-}
-
-/// The form, with the fires of what is typed; the script asks for them again as one types.
-pub(super) async fn form(visitor: Visitor, fields: Fields) -> Answer {
-    let preview = match fields.get("cron") {
-        None => None,
-        Some(cron) => {
-            let query = NextQuery {
-                expr: cron.to_owned(),
-                zone: fields.owned("zone"),
-                dst: fields.parse::<Dst>("dst")?,
-                after: None,
-                count: Some(10),
-            };
-            Some(visitor.client.next_fires(&query).await)
-        }
-    };
-    let value = |name: &str| fields.owned(name).unwrap_or_default();
-    let choice = |name: &'static str, label: &'static str, words: &[(&str, &str)]| {
-        html! { label.field { (label) select name=(name) { @for (word, told) in words { option value=(word) selected[fields.get(name) == Some(word)] { (told) } } } } }
-    };
-    let body = html! {
-        header.page { h1 { "Set an alarm" } }
-        div.columns {
-            form.sheet #alarm-form method="post" action="/act/set-alarm" data-preview="/alarms/new" {
-                input type="hidden" name="back" value="/alarms";
-                input type="hidden" name="key" value=(fields.owned("key").unwrap_or_else(|| uuid::Uuid::now_v7().to_string()));
-                label.field { "Workspace" input name="workspace" value=(value("workspace")) required autocomplete="off" data-complete="workspace" list="names-workspace"; datalist #names-workspace {} }
-                label.field { "Label" input name="label" value=(value("label")) maxlength="200"; }
-                label.field { "Cron expression" input name="cron" value=(value("cron")) placeholder="0 9 * * MON-FRI" autocomplete="off" spellcheck="false"; }
-                label.field { "or once, at this local time" input name="civil" value=(value("civil")) placeholder="2027-03-28T02:30:00" autocomplete="off"; }
-                label.field { "Zone" input name="zone" value=(value("zone")) placeholder="UTC" autocomplete="off" list="zones"; datalist #zones { @for zone in ["UTC", "Europe/Zurich", "Europe/London", "America/New_York", "America/Los_Angeles", "Asia/Tokyo", "Australia/Sydney"] { option value=(zone) {} } } }
-                (choice("dst", "Moving clocks", &[("", "once, whatever the clocks do"), ("skip", "not in a gap"), ("both", "twice in an overlap")]))
-                (choice("misfire", "Missed ones", &[("", "one for all of them"), ("catch_up", "one each"), ("skip", "none")]))
-                (choice("overlap", "While one is under way", &[("", "fire all the same"), ("queue", "wait"), ("skip", "skip")]))
-                label.field { "Target (empty: the router)" input name="target" type="url" value=(value("target")) placeholder="https://…"; }
-                label.field { "Message" input name="message" value=(value("message")); }
-                label.field { "Payload (JSON)" textarea name="payload" rows="4" spellcheck="false" { (value("payload")) } }
-                div.actions {
-                    button.primary { "Set it" }
-                    button formmethod="get" formaction="/alarms/new" formnovalidate { "Show its fires" }
-                    a.button.plain href="/alarms" { "Leave it" }
-                }
-            }
-            section #preview data-live {
-                h2 { "Its next ten fires" }
-                @match &preview {
-                    None => { p.quiet { "They appear here as you type an expression." } },
-                    Some(Err(error)) => { p.wrong { (error) } },
-                    Some(Ok(next)) => { p { strong { (next.description) } " " span.quiet { (next.timezone) } } (coming(&next.items)) },
-                }
-                p.quiet { a href=(address("/docs", &[] as &[(&str, &str)])) { "The API" } " knows more: jitter, start and end, catching up." }
-            }
-        }
-    };
-    Ok(Page::new("Set an alarm", body))
 }

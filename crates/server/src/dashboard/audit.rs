@@ -1,13 +1,16 @@
 //! The audit: who changed what, and when.
 
-use maud::html;
-use stationmaster_client::wire::AuditQuery;
+use maud::{Markup, html};
+use serde_json::Value;
+use stationmaster_client::wire::{AuditEntry, AuditQuery};
+use uuid::Uuid;
 
 use super::Answer;
-use super::fields::Fields;
+use super::fields::{Fields, address};
 use super::frame::Page;
-use super::pieces::{Filter, filters, nothing, pager, time, workspace_link};
+use super::pieces::{Filter, filters, nothing, pager, short, time, workspace_link};
 use super::session::Visitor;
+use super::views;
 
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let query = AuditQuery {
@@ -27,6 +30,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
             Filter::Text("action", "What"),
             Filter::Text("subject", "To which thing"),
         ]))
+        (views::shelf(&visitor, "/audit").await)
         section #audit data-live {
             @if page.items.is_empty() { (nothing("Nothing matches.")) }
             @else { div.scroll tabindex="0" { table.rows {
@@ -35,13 +39,65 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                     td { (time(entry.at)) }
                     td.long { (entry.actor) }
                     td { (entry.action) }
-                    td.long { (entry.subject) }
+                    td.long { (subject(entry)) }
                     td { @if let Some(id) = entry.workspace_id { (workspace_link(entry.workspace.as_deref(), id)) } }
-                    td.long { code { (entry.detail.to_string()) } }
+                    td.long { (told(&entry.detail)) }
                 } } }
             } } }
             (pager("/audit", &fields, &["workspace", "actor", "action", "subject"], page.next_cursor.as_deref()))
         }
     };
     Ok(Page::new("Audit", body))
+}
+
+/// What it was done to: whatever has a page is a click away.
+fn subject(entry: &AuditEntry) -> Markup {
+    let id = entry.subject.parse::<Uuid>().ok();
+    html! {
+        @if let Some(id) = id.filter(|_| !entry.action.starts_with("token")) { a.id href=(address("/jump", &[("q", &entry.subject)])) title=(id) { (short(id)) } }
+        @else { (entry.subject) }
+    }
+}
+
+/// The values of a change in words: what became what, and nothing of what is not there.
+fn told(detail: &Value) -> String {
+    let Value::Object(fields) = detail else {
+        return said(detail);
+    };
+    let told = fields
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| match (value.get("from"), value.get("to")) {
+            (Some(from), Some(to)) => format!("{name}: {} → {}", said(from), said(to)),
+            _ => format!("{name}: {}", said(value)),
+        });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+fn said(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "nothing".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_change_is_told_by_what_became_what_without_what_is_not_there() {
+        assert_eq!(
+            told(&json!({ "plan": { "from": "FREE", "to": "PRO" }, "paused": false, "name": null })),
+            "paused: false, plan: FREE → PRO"
+        );
+        assert_eq!(
+            told(&json!({ "limit": { "from": null, "to": 3 } })),
+            "limit: nothing → 3"
+        );
+        assert_eq!(told(&json!({})), "");
+    }
 }

@@ -20,6 +20,8 @@ pub(super) struct Series {
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 120.0;
+/// Instants of a line that can be pointed at, at most.
+const POINTED: usize = 60;
 
 /// A round number that everything fits below.
 fn ceiling(most: f64) -> f64 {
@@ -39,7 +41,7 @@ pub(super) fn figure(value: f64) -> String {
         v if v >= 1000.0 => format!("{:.1}k", v / 1000.0),
         v if (v - v.round()).abs() < 0.005 => format!("{v:.0}"),
         v if v >= 10.0 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
+        v => format!("{v:.2}").trim_end_matches('0').to_owned(),
     }
 }
 
@@ -61,23 +63,12 @@ pub(super) fn bars(title: &str, unit: &str, times: &[Timestamp], layers: &[Serie
                 Some((layer.class, floor, value * scale))
             })
             .collect();
-        let told: Vec<String> = layers
-            .iter()
-            .map(|layer| {
-                format!(
-                    "{} {}",
-                    figure(layer.values.get(at).copied().unwrap_or_default()),
-                    layer.name
-                )
-            })
-            .collect();
-        let told = format!("{} UTC: {}", time.strftime("%H:%M"), told.join(", "));
-        (step * (at as f64), parts, told)
+        (step * (at as f64), parts, time, told(time, at, layers))
     });
     html! {
         (figure_of(title, unit, top, times, layers, &sums, &html! {
-            @for (x, parts, told) in bars {
-                g {
+            @for (x, parts, time, told) in bars {
+                g data-at=(time) {
                     title { (told) }
                     rect.hit x=(two(x)) y="0" width=(two(step)) height=(two(HEIGHT)) {}
                     @for (class, y, height) in parts {
@@ -87,6 +78,21 @@ pub(super) fn bars(title: &str, unit: &str, times: &[Timestamp], layers: &[Serie
             }
         }))
     }
+}
+
+/// What a chart shows of one instant, in words; nothing of what is not known. The script tells the time in the zone that was chosen.
+fn told(time: &Timestamp, at: usize, series: &[Series]) -> String {
+    let known = series.iter().filter_map(|line| {
+        let value = line.values.get(at).copied().filter(|value| value.is_finite())?;
+        Some(format!("{} {}", figure(value), line.name))
+    });
+    let known: Vec<String> = known.collect();
+    let known = if known.is_empty() {
+        "nothing is known".to_owned()
+    } else {
+        known.join(", ")
+    };
+    format!("{} UTC: {known}", time.strftime("%d.%m. %H:%M"))
 }
 
 /// Lines beside each other.
@@ -113,19 +119,31 @@ pub(super) fn lines(title: &str, unit: &str, times: &[Timestamp], series: &[Seri
         }
         path
     };
-    let last: Vec<f64> = series
+    let all: Vec<f64> = series
         .iter()
-        .filter_map(|line| line.values.last().copied().filter(|value| value.is_finite()))
+        .flat_map(|line| line.values.iter().copied())
+        .filter(|value| value.is_finite())
         .collect();
+    let last = series
+        .first()
+        .and_then(|line| line.values.iter().rev().find(|value| value.is_finite()));
+    let all: Vec<f64> = all.into_iter().chain(last.copied()).collect();
+    // Of very many instants not each can be pointed at.
+    let every = times.len().div_ceil(POINTED).max(1);
     figure_of(
         title,
         unit,
         top,
         times,
         series,
-        &last,
+        &all,
         &html! {
             @for line in series { path.line.(line.class) d=(path(line)) {} }
+            // Each instant tells its values to whoever points at it.
+            @let reach = step * (every as f64);
+            @for (at, time) in times.iter().enumerate().step_by(every) {
+                g data-at=(time) { title { (told(time, at, series)) } rect.hit x=(two((step * (at as f64) - reach / 2.0).max(0.0))) y="0" width=(two(reach)) height=(two(HEIGHT)) {} }
+            }
         },
     )
 }
@@ -149,6 +167,16 @@ fn figure_of(
         figure(now)
     );
     let ends = [times.first(), times.get(times.len() / 2), times.last()];
+    // Where it goes over days, hours alone say little.
+    let days = times
+        .first()
+        .zip(times.last())
+        .is_some_and(|(first, last)| last.as_second() - first.as_second() > 86_400);
+    let (class, format) = if days {
+        ("day", "%a %d. %H:%M")
+    } else {
+        ("clock", "%H:%M")
+    };
     html! {
         figure.chart {
             figcaption {
@@ -163,21 +191,22 @@ fn figure_of(
                     @for part in [0.0, 0.5, 1.0] { path.grid d=(format!("M0 {}H{WIDTH}", two(HEIGHT - part * (HEIGHT - 6.0)))) {} }
                     (inside)
                 }
-                div.x aria-hidden="true" { @for time in ends.into_iter().flatten() { span { (time.strftime("%H:%M").to_string()) } } }
+                div.x aria-hidden="true" { @for at in ends.into_iter().flatten() { time.(class) datetime=(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()) { (at.strftime(format).to_string()) } } }
             }
         }
     }
 }
 
 /// A small line of how often something happened.
-pub(super) fn spark(values: &[u32]) -> Markup {
+pub(super) fn spark(values: &[u32], part: &str) -> Markup {
     let most = f64::from(values.iter().copied().max().unwrap_or(1).max(1));
     html! {
-        svg.spark viewBox="0 0 120 24" width="120" height="24" role="img" aria-label=(format!("at most {most} in a part of the time")) {
-            @for (at, value) in values.iter().enumerate() {
+        svg.spark viewBox="0 0 120 24" width="120" height="24" role="img" aria-label=(format!("at most {most} {part}")) {
+            rect.bad.faint x="0" y="23" width="120" height="1" {}
+            @for (at, value) in values.iter().enumerate().filter(|(_, value)| **value > 0) {
                 @let step = 120.0 / (values.len().max(1) as f64);
-                @let height = if *value == 0 { 1.0 } else { (f64::from(*value) / most * 22.0).max(3.0) };
-                rect.bad.faint[*value == 0] x=(two(step * (at as f64))) y=(two(24.0 - height)) width=(two(step * 0.75)) height=(two(height)) {}
+                @let height = (f64::from(*value) / most * 22.0).max(3.0);
+                rect.bad x=(two(step * (at as f64))) y=(two(24.0 - height)) width=(two(step * 0.75)) height=(two(height)) {}
             }
         }
     }

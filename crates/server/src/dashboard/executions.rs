@@ -1,16 +1,22 @@
 //! Executions: what runs and what ran.
 
+use futures::future::join;
 use maud::{Markup, html};
-use stationmaster_client::wire::{Execution, ExecutionQuery, ExecutionStatus, RetriableStatus};
+use stationmaster_client::Client;
+use stationmaster_client::wire::{
+    Execution, ExecutionCountQuery, ExecutionQuery, ExecutionStatus, Order, RetriableStatus,
+};
 
 use super::Answer;
 use super::fields::Fields;
 use super::frame::Page;
+use super::lists::{tally, turned};
 use super::pieces::{
-    Filter, SINCE, act, execution_lamp, execution_link, filters, maybe_time, nothing, pager, since_then,
-    took, workflow_link, workspace_link,
+    Filter, SINCE, act, execution_class, execution_lamp, execution_link, filters, maybe_time, nothing, pager,
+    since_then, took, workflow_link, workspace_link,
 };
 use super::session::Visitor;
+use super::views;
 
 const STATUSES: [(&str, &str); 8] = [
     ("RUNNING", "running"),
@@ -22,7 +28,7 @@ const STATUSES: [(&str, &str); 8] = [
     ("TERMINATED", "terminated"),
     ("CANCELLED", "cancelled"),
 ];
-const KEPT: [&str; 5] = ["workspace", "workflow", "status", "since", "search"];
+const KEPT: [&str; 6] = ["workspace", "workflow", "status", "since", "search", "sort"];
 
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let status = fields.parse::<ExecutionStatus>("status")?;
@@ -34,10 +40,25 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         completed_after: since_then(&fields),
         completed_before: None,
         search: fields.owned("search"),
+        order: fields.parse::<Order>("sort")?,
         limit: Some(50),
         cursor: fields.owned("cursor"),
     };
-    let page = visitor.client.executions(&query).await?;
+    let counted = ExecutionCountQuery {
+        workspace_id: query.workspace_id.clone(),
+        workflow_definition_id: query.workflow_definition_id.clone(),
+        completed_after: query.completed_after,
+        completed_before: None,
+    };
+    let counts = counts(&visitor.client, &counted, &fields);
+    let (page, counts) = join(visitor.client.executions(&query), counts).await;
+    let page = page?;
+    let (to, sorted) = match query.order.unwrap_or_default() {
+        Order::Newest => (Some("oldest"), "descending"),
+        Order::Oldest => (None, "ascending"),
+    };
+    let words = ("Execution", "Newest or oldest first, by when they were asked for");
+    let first = html! { th aria-sort=(sorted) { (turned("/executions", &fields, words, to, Some(sorted))) } };
     let again = status.is_some_and(|status| status.as_str().parse::<RetriableStatus>().is_ok());
     let narrowed: Vec<(&str, &str)> = ["workspace", "workflow", "status", "since"]
         .into_iter()
@@ -57,19 +78,40 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
             Filter::Choice("since", "Ended", &SINCE),
             Filter::Text("search", "In input or error"),
         ]))
+        (views::shelf(&visitor, "/executions").await)
+        section #counts data-live { (counts) }
         section #executions data-live {
             @if page.items.is_empty() { (nothing("Nothing matches.")) }
-            @else { (rows(&page.items)) }
+            @else { (table(&page.items, &first)) }
             (pager("/executions", &fields, &KEPT, page.next_cursor.as_deref()))
         }
     };
     Ok(Page::new("Executions", body))
 }
 
+/// How many there are in each status. A search tells of the rows it found alone; and a list is shown without them when they cannot be had.
+async fn counts(client: &Client, query: &ExecutionCountQuery, fields: &Fields) -> Markup {
+    let counts = match fields.get("search") {
+        None => client.execution_counts(query).await.unwrap_or_default(),
+        Some(_) => Vec::new(),
+    };
+    let of = |(status, word): &(&'static str, &'static str)| {
+        let count = counts.iter().find(|count| count.status.as_str() == *status)?;
+        let class = execution_class(count.status);
+        Some((*status, *word, class, count.count, count.more))
+    };
+    let counts: Vec<_> = STATUSES.iter().filter_map(of).collect();
+    html! { @if !counts.is_empty() { (tally("/executions", fields, &counts)) } }
+}
+
 pub(super) fn rows(executions: &[Execution]) -> Markup {
+    table(executions, &html! { th { "Execution" } })
+}
+
+fn table(executions: &[Execution], first: &Markup) -> Markup {
     html! {
-        div.scroll tabindex="0" { table.rows {
-            thead { tr { th { "Execution" } th { "Workspace" } th { "Workflow" } th { "Status" } th { "Started" } th { "Took" } th { "What went wrong" } } }
+        div.scroll tabindex="0" { table.rows.cards {
+            thead { tr { (first) th { "Workspace" } th { "Workflow" } th { "Status" } th { "Started" } th { "Took" } th { "What went wrong" } } }
             tbody { @for execution in executions {
                 tr data-key=(execution.id) {
                     td { (execution_link(execution.id)) }

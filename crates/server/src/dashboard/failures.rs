@@ -2,17 +2,18 @@
 
 use axum::extract::Path;
 use maud::{Markup, html};
-use stationmaster_client::wire::{Failure, FailureGroup, FailureKind, FailureQuery, PageQuery};
+use stationmaster_client::wire::{Failure, FailureGroup, FailureKind, FailureOrder, FailureQuery, PageQuery};
 
 use super::Answer;
 use super::charts;
-use super::fields::Fields;
+use super::fields::{Fields, address};
 use super::frame::Page;
 use super::pieces::{
     Filter, SINCE, act, counted, document, execution_link, filters, item_link, lamp, many, nothing, pager,
     since_then, time, workflow_link, workspace_link,
 };
 use super::session::Visitor;
+use super::views;
 
 const KINDS: [(&str, &str); 4] = [
     ("execution", "executions"),
@@ -20,7 +21,7 @@ const KINDS: [(&str, &str); 4] = [
     ("occurrence", "alarms"),
     ("signal", "signals"),
 ];
-const KEPT: [&str; 5] = ["workspace", "workflow", "kind", "since", "search"];
+const KEPT: [&str; 6] = ["workspace", "workflow", "kind", "since", "search", "sort"];
 
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let query = FailureQuery {
@@ -30,6 +31,8 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         after: since_then(&fields),
         before: None,
         search: fields.owned("search"),
+        order: fields.parse::<FailureOrder>("sort")?,
+        trend: Some(true),
         limit: Some(50),
         cursor: fields.owned("cursor"),
     };
@@ -56,6 +59,14 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
             Filter::Choice("since", "Time", &SINCE),
             Filter::Text("search", "In the message"),
         ]))
+        (views::shelf(&visitor, "/failures").await)
+        div.range role="group" aria-label="Order" {
+            @let now = fields.get("sort").unwrap_or("last");
+            @for (order, word) in [("last", "failed last"), ("first", "what is new"), ("count", "most of them")] {
+                @let pairs = { let mut pairs = fields.without(&["sort", "cursor"]); pairs.push(("sort".to_owned(), order.to_owned())); pairs };
+                a href=(address("/failures", &pairs)) aria-current=[(now == order).then_some("true")] { (word) }
+            }
+        }
         section #groups data-live {
             p.quiet { (many(total, "failure")) " in " (many(page.items.len(), "group")) @if page.next_cursor.is_some() { ", and more" } }
             @if page.items.is_empty() { (nothing("Nothing failed that nobody has looked at.")) }
@@ -71,6 +82,7 @@ fn groups(groups: &[FailureGroup]) -> Markup {
         ul.groups {
             @for group in groups {
                 li data-key=(group.id) {
+                    @if let Some(trend) = &group.trend { (charts::spark(&trend.iter().map(|count| u32::try_from(*count).unwrap_or(u32::MAX)).collect::<Vec<_>>(), "in an hour of the last day")) }
                     a.message href=(format!("/failures/{}", group.id)) { span.count { (counted(group.count, 10_000)) } (group.message) }
                     p.quiet {
                         (lamp("bad", group.kind.as_str())) " " (place(group))
@@ -122,7 +134,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
         }
         section #group data-live {
             pre.error tabindex="0" { (group.message) }
-            p { (lamp("bad", group.kind.as_str())) " " (place(&group)) " · first " (time(group.first_at)) " · last " (time(group.last_at)) " " (charts::spark(&charts::parts(&times, 24))) }
+            p { (lamp("bad", group.kind.as_str())) " " (place(&group)) " · first " (time(group.first_at)) " · last " (time(group.last_at)) " " (charts::spark(&charts::parts(&times, 24), "in a part of the time")) }
         }
         section #example data-live {
             h2 { "The last of them" }

@@ -25,8 +25,13 @@ impl Fields {
 
     /// What is said, unless it is nothing.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.said(name).filter(|text| !text.is_empty())
+    }
+
+    /// What is said, also when it is nothing.
+    pub(super) fn said(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
-        found.map(|(_, text)| text.trim()).filter(|text| !text.is_empty())
+        found.map(|(_, text)| text.trim())
     }
 
     /// All that is said under a name.
@@ -71,6 +76,15 @@ impl Fields {
             .0
             .iter()
             .filter(|(name, text)| names.contains(&name.as_str()) && !text.trim().is_empty());
+        kept.cloned().collect()
+    }
+
+    /// All pairs but these, of those that say something.
+    pub(super) fn without(&self, names: &[&str]) -> Vec<(String, String)> {
+        let kept = self
+            .0
+            .iter()
+            .filter(|(name, text)| !names.contains(&name.as_str()) && !text.trim().is_empty());
         kept.cloned().collect()
     }
 }

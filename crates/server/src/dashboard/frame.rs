@@ -9,6 +9,7 @@ use stationmaster_client::Error;
 use stationmaster_client::wire::Role;
 
 use super::assets;
+use super::fields::address;
 use super::session::{Look, Theme, Times, Visitor};
 
 /// Pages have what they need from this server, and nothing from anybody else; nothing in them runs but our script.
@@ -196,11 +197,11 @@ fn finish(status: StatusCode, text: String) -> Response {
 
 fn trouble_body(trouble: &Trouble) -> Markup {
     html! {
-        section.trouble role="alert" {
+        section.trouble role="alert" data-again[trouble.status.is_server_error()] {
             h1 { (trouble.title) }
             p { (trouble.words) }
             @if trouble.status.is_server_error() {
-                p.quiet { "This page asks again by itself; what was shown before was true when it was shown." }
+                p.quiet { "This page asks again by itself." }
             }
         }
     }
@@ -250,6 +251,7 @@ fn whole(visitor: &Visitor, page: &Page) -> Markup {
                         span.pulse {} span.words { "live" }
                         button type="button" #pause aria-pressed="false" { "Pause" }
                     }
+                    @if visitor.read_only { span.quiet title="Nothing is done from here (setting http.dashboard_read_only)" { "read only" } }
                     (choices(visitor))
                 }
                 nav aria-label="Pages" {
@@ -261,7 +263,7 @@ fn whole(visitor: &Visitor, page: &Page) -> Markup {
                             ul {
                                 @for place in group.iter().filter(|place| visitor.may(place.role) && (visitor.sees_all || !place.all)) {
                                     li {
-                                        a href=(place.path) data-key=(place.key) aria-current=[(place.path.trim_start_matches('/') == first).then_some("page")] { (place.word) }
+                                        a href=(lasting(place.path, visitor)) data-key=(place.key) aria-current=[(place.path.trim_start_matches('/') == first).then_some("page")] { (place.word) }
                                     }
                                 }
                             }
@@ -328,6 +330,12 @@ fn keys() -> Markup {
             form method="dialog" { button { "Close" } }
         }
     }
+}
+
+/// The way to a page, with the time that was chosen: it stays until somebody chooses another.
+fn lasting(path: &str, visitor: &Visitor) -> String {
+    let time = visitor.time.iter().map(|time| ("since", time));
+    address(path, &time.collect::<Vec<_>>())
 }
 
 /// A page without the way to others: nobody is known to look.

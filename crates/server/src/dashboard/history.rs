@@ -29,13 +29,18 @@ pub(super) struct Drawn<'a> {
     pub(super) path: &'a str,
     pub(super) workspace: Option<Reference>,
     pub(super) workflow: Option<Reference>,
+    /// Only what this server had in hand.
+    pub(super) server: Option<Reference>,
     /// A limit to hold the slots in use against.
     pub(super) limit: Option<i32>,
 }
 
 /// The charts of a page, over the time that its address asks for.
 pub(super) async fn draw(visitor: &Visitor, fields: &Fields, drawn: Drawn<'_>) -> Result<Markup, Trouble> {
-    let asked = fields.get("since").unwrap_or("1h");
+    // Lists go back further than minutes are drawn.
+    let asked = fields
+        .get("since")
+        .map_or("1h", |since| if since == "30d" { "7d" } else { since });
     let (range, _, minutes) = RANGES
         .iter()
         .find(|(range, ..)| *range == asked)
@@ -47,18 +52,58 @@ pub(super) async fn draw(visitor: &Visitor, fields: &Fields, drawn: Drawn<'_>) -
         to: Some(to),
         workspace: drawn.workspace.clone(),
         workflow: drawn.workflow.clone(),
+        server: drawn.server.clone(),
         step: None,
     };
     let chart = visitor.client.history_chart(&query).await?;
     Ok(html! {
         div.range role="group" aria-label="How far back" {
             @for (value, word, _) in RANGES {
-                @let pairs = { let mut pairs = fields.only(&["workspace", "workflow"]); pairs.push(("since".to_owned(), value.to_owned())); pairs };
+                @let pairs = { let mut pairs = fields.only(&["workspace", "workflow", "server"]); pairs.push(("since".to_owned(), value.to_owned())); pairs };
                 a href=(address(drawn.path, &pairs)) aria-current=[(value == *range).then_some("true")] { (word) }
             }
         }
+        @if let Some(limit) = drawn.limit { (helped(&chart, limit, range)) }
         (figures(chart, drawn.limit))
     })
+}
+
+/// Would a higher limit have helped? What the minutes of the time that is shown say.
+fn helped(chart: &HistoryChart, limit: i32, range: &str) -> Markup {
+    let until = chart.counted_until.unwrap_or(chart.from);
+    let points: Vec<&HistoryPoint> = chart.points.iter().filter(|point| point.at < until).collect();
+    let most = points.iter().filter_map(|point| point.active).max();
+    let is_full = |point: &&&HistoryPoint| {
+        point.active.is_some_and(|active| active >= i64::from(limit))
+            && point.waiting.is_some_and(|waiting| waiting > 0)
+    };
+    let full = points.iter().filter(is_full).count();
+    let waited = points
+        .iter()
+        .filter_map(|point| point.waiting)
+        .max()
+        .unwrap_or_default();
+    let known = points.iter().filter(|point| point.active.is_some()).count();
+    let step = chart.step_seconds / 60;
+    let minutes = i64::try_from(full).unwrap_or_default() * step;
+    let told = match RANGES.iter().find(|(value, ..)| *value == range) {
+        Some((_, word, _)) => *word,
+        None => range,
+    };
+    html! {
+        p.helped {
+            @if limit == 0 { "Its limit is 0: nothing may run." }
+            @else if let Some(most) = most {
+                @if full > 0 {
+                    strong { "A higher plan would have helped: " }
+                    "in the last " (told) " all " (limit) " slots were in use while work waited at " (minutes) " of " (i64::try_from(known).unwrap_or_default() * step) " minutes that are known, with up to " (waited) " waiting."
+                } @else {
+                    strong { "A higher plan would not have helped: " }
+                    "in the last " (told) " at most " (most) " of " (limit) " slots were in use" @if most >= i64::from(limit) { ", and nothing waited for one" } "."
+                }
+            } @else { "Nothing ran in the last " (told) ", so a higher plan would not have helped." }
+        }
+    }
 }
 
 fn figures(mut chart: HistoryChart, limit: Option<i32>) -> Markup {
@@ -98,7 +143,7 @@ fn figures(mut chart: HistoryChart, limit: Option<i32>) -> Markup {
         ),
     ];
     if let Some(limit) = limit {
-        depth.push(line("limit", "bad", vec![f64::from(limit); points.len()]));
+        depth.push(line("limit", "limit", vec![f64::from(limit); points.len()]));
     }
     let spread = |of: fn(&HistoryPoint) -> Option<stationmaster_client::wire::Spread>| {
         [
@@ -119,7 +164,7 @@ fn figures(mut chart: HistoryChart, limit: Option<i32>) -> Markup {
         @else {
             div.charts {
                 (charts::bars("Ended", &format!("executions {step}"), &times, &ended))
-                (charts::lines("Queue and slots", "at the end of each minute", &times, &depth))
+                (charts::lines("Queue and slots", "at minutes' ends", &times, &depth))
                 (charts::lines("Enqueued to started", "seconds", &times, &spread(|point| point.wait)))
                 (charts::lines("Started to ended", "seconds", &times, &spread(|point| point.run)))
             }

@@ -2,17 +2,18 @@
 //! can be done.
 
 use axum::extract::Path;
+use jiff::Timestamp;
 use maud::{Markup, html};
 use stationmaster_client::wire::{
-    Execution, ExecutionStatus, ItemStatus, QueueItem, QueueItemDetails, Step, Waiting,
+    Execution, ExecutionStatus, ExpectedStart, ItemStatus, QueueItem, QueueItemDetails, Step, Waiting,
 };
 use uuid::Uuid;
 
 use super::Answer;
 use super::frame::{Page, Trouble};
 use super::pieces::{
-    act, document, execution_lamp, execution_link, item_lamp, lamp, line, maybe_time, quoted, short, since,
-    time, took, waiting, workflow_link, workspace_link,
+    act, document, due, execution_lamp, execution_link, item_lamp, lamp, line, maybe_time, quoted, short,
+    since, time, took, waiting, workflow_link, workspace_link,
 };
 use super::session::Visitor;
 
@@ -112,8 +113,13 @@ pub(super) fn why(details: &QueueItemDetails) -> Option<Markup> {
     Some(html! {
         (waiting(reason))
         @if let Some(position) = details.position { " · position " (place(position)) }
-        @if let Some(expected) = &details.expected { " · about " span title=(expected.how) { (time(expected.at)) } }
+        @if let Some(expected) = &details.expected { " · " span title=(expected.how) { (start(expected)) } }
     })
+}
+
+/// When it is expected to start; a time that has passed, also while somebody looks, says no more than that it is near.
+fn start(expected: &ExpectedStart) -> Markup {
+    html! { @if expected.at <= Timestamp::now() { "any moment" } @else { "about " (due(expected.at)) } }
 }
 
 fn place(position: i64) -> String {
@@ -137,7 +143,7 @@ fn obstacle(details: &QueueItemDetails) -> Markup {
             }
         } } }
         @if let Some(position) = details.position { p { "Its position in the queue of the workspace: " strong { (place(position)) } "." } }
-        @if let Some(expected) = &details.expected { p { "Expected to start " strong { (time(expected.at)) } " " span.quiet { "(" (expected.how) ")" } } }
+        @if let Some(expected) = &details.expected { p { "Expected to start " strong { (start(expected)) } " " span.quiet { "(" (expected.how) ")" } } }
         @if !details.holders.is_empty() {
             p { "The slots are held by:" }
             div.scroll tabindex="0" { table.rows {

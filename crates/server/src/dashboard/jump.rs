@@ -84,20 +84,39 @@ pub(super) async fn jump(visitor: Visitor, fields: Fields) -> Result<Response, T
 
 /// Names that begin so, as options of a list.
 pub(super) async fn complete(visitor: Visitor, fields: Fields) -> Result<Response, Trouble> {
-    let noun = fields.must::<Noun>("noun")?;
-    let query = NameQuery {
-        noun,
-        text: fields.owned("text").unwrap_or_default(),
-        workspace_id: fields.reference("workspace"),
+    let text = fields.owned("text").unwrap_or_default();
+    // The box that leads anywhere completes whatever has a name.
+    let nouns = match fields.need("noun")? {
+        "any" => vec![Noun::Workspace, Noun::Workflow, Noun::Alarm, Noun::Server],
+        _ => vec![fields.must::<Noun>("noun")?],
     };
-    let found = visitor.client.names(&query).await?;
-    let mut names: Vec<String> = found.items.into_iter().filter_map(|one| one.name).collect();
-    names.extend(found.near);
-    names.dedup();
-    let options = html! { @for name in names.iter().take(20) { option value=(name) {} } };
+    let most = 20 / nouns.len();
+    let mut options = String::new();
+    for noun in nouns {
+        let query = NameQuery {
+            noun,
+            text: text.clone(),
+            workspace_id: fields.reference("workspace"),
+        };
+        let found = visitor.client.names(&query).await?;
+        let exact = found.items.into_iter().filter_map(|one| {
+            // By this name it is found from wherever one jumps.
+            match (noun, one.workspace) {
+                (Noun::Workflow | Noun::Alarm, Some(workspace)) if most < 20 => {
+                    Some(format!("{workspace}.{}", one.name?))
+                }
+                _ => one.name,
+            }
+        });
+        let mut names: Vec<String> = exact.chain(found.near).collect();
+        names.dedup();
+        for name in names.iter().take(most) {
+            options.push_str(&html! { option value=(name) { (noun) } }.into_string());
+        }
+    }
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
     ];
-    Ok((headers, options.into_string()).into_response())
+    Ok((headers, options).into_response())
 }

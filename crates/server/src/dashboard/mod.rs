@@ -16,6 +16,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 
 mod actions;
+mod alarm_form;
 mod alarms;
 mod assets;
 mod audit;
@@ -32,6 +33,7 @@ mod history;
 mod item;
 mod json;
 mod jump;
+mod lists;
 mod live;
 mod locks;
 mod overview;
@@ -42,6 +44,7 @@ mod session;
 mod settings;
 mod signals;
 mod tokens;
+mod views;
 mod workflows;
 mod workspaces;
 
@@ -65,8 +68,9 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(desk: Desk) -> Router<S> 
         .route("/workflows", get(workflows::list))
         .route("/workflows/{id}", get(workflows::show))
         .route("/alarms", get(alarms::list))
-        .route("/alarms/new", get(alarms::form))
+        .route("/alarms/new", get(alarm_form::form))
         .route("/alarms/{id}", get(alarms::show))
+        .route("/alarms/{id}/edit", get(alarm_form::edit))
         .route("/signals", get(signals::list))
         .route("/signals/{project}/{id}", get(signals::show))
         .route("/dispatchers", get(dispatchers::list))

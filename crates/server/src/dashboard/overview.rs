@@ -2,9 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
-use stationmaster_client::wire::{
-    Alarm, AlarmQuery, AlarmStatus, FailureKind, Overview, OverviewQuery, Server, ServerEnd, Workspace,
-};
+use stationmaster_client::wire::{Alarm, FailureKind, Overview, OverviewQuery, Server, ServerEnd, Workspace};
 
 use super::Answer;
 use super::fields::{Fields, segment};
@@ -33,26 +31,20 @@ pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
             path: "/",
             workspace: fields.reference("workspace"),
             workflow: fields.reference("workflow"),
+            server: fields.reference("server"),
             limit: None,
         },
     )
     .await?;
-    let active = AlarmQuery {
-        status: Some(AlarmStatus::Active),
-        limit: Some(200),
-        ..AlarmQuery::default()
-    };
-    let mut alarms = client.alarms(&active).await?.items;
-    alarms.sort_by_key(|alarm| alarm.next_fire_at.map_or(i64::MAX, Timestamp::as_millisecond));
     let ready = client.readiness().await.err().map(|error| error.to_string());
     let body = html! {
         h1.visually-hidden { "Overview" }
-        section #needs data-live { (needs(&overview, &alarms, ready.as_deref())) }
+        section #needs data-live { (needs(&overview, ready.as_deref())) }
         section #numbers data-live aria-label="Numbers of now" { (numbers(&overview)) }
         section #charts data-live { (charts) }
-        details.cut open[fields.get("workspace").is_some()] {
-            summary { "Charts of one workspace or workflow" }
-            (filters("/", &fields, &[Filter::Name("workspace", "Workspace", "workspace"), Filter::Name("workflow", "Workflow", "workflow"), Filter::Choice("since", "Time", &[("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"), ("7d", "7 d")])]))
+        details.cut open[["workspace", "workflow", "server"].iter().any(|name| fields.get(name).is_some())] {
+            summary { "Charts of one workspace, workflow or server" }
+            (filters("/", &fields, &[Filter::Name("workspace", "Workspace", "workspace"), Filter::Name("workflow", "Workflow", "workflow"), Filter::Name("server", "or server", "server"), Filter::Choice("since", "Time", &[("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"), ("7d", "7 d")])]))
         }
         div.columns {
             section #slots data-live {
@@ -61,7 +53,7 @@ pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
             }
             section #fires data-live {
                 h2 { "Coming fires" }
-                (fires(&alarms))
+                (fires(&overview.coming))
             }
         }
         section #newest data-live {
@@ -77,7 +69,7 @@ pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
 }
 
 /// What a person should look at, the worst first; or the good news.
-fn needs(overview: &Overview, alarms: &[Alarm], not_ready: Option<&str>) -> Markup {
+fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
     let now = Timestamp::now();
     let numbers = &overview.overview;
     let lost: Vec<&Server> = overview.servers.iter().filter(|server| !server.alive).collect();
@@ -86,11 +78,12 @@ fn needs(overview: &Overview, alarms: &[Alarm], not_ready: Option<&str>) -> Mark
         .iter()
         .filter(|server| server.alive && !server.claiming)
         .count();
-    let late: Vec<&Alarm> = alarms
+    let late: Vec<&Alarm> = overview
+        .coming
         .iter()
         .filter(|alarm| alarm.next_fire_at.is_some_and(|at| now.duration_since(at) > LATE))
         .collect();
-    let failing: Vec<&Alarm> = alarms.iter().filter(|alarm| alarm.failed_in_a_row > 0).collect();
+    let failing = &overview.failing;
     let paused: Vec<&Workspace> = overview
         .workspaces
         .iter()
@@ -142,8 +135,8 @@ fn needs(overview: &Overview, alarms: &[Alarm], not_ready: Option<&str>) -> Mark
             @for workspace in paused.iter().take(3) { (need("warn", &format!("/workspaces/{}", segment(&workspace.name)), &format!("{} is paused", workspace.name), html! { (counted(workspace.ready, 10_000)) " wait" })) }
             @if quiet { li.good { span.lamp.good { "All in order" } span.quiet { (many(numbers.servers, "server")) " at work, nothing failed that nobody has looked at" } } }
             @if !full.is_empty() {
-                (need("busy", "/workspaces?full=yes", &format!("{} full", many(full.len(), "workspace")),
-                    html! { @for (at, workspace) in full.iter().take(4).enumerate() { @if at > 0 { ", " } (workspace.name) " (" (workspace.active) " of " (workspace.limit) ", " (counted(workspace.ready, 10_000)) " wait)" } }))
+                (need("busy", "/workspaces?state=full", &format!("{} full", many(full.len(), "workspace")),
+                    html! { @for (at, workspace) in full.iter().take(4).enumerate() { @if at > 0 { ", " } a href=(format!("/workspaces/{}", segment(&workspace.name))) { (workspace.name) } " (" (workspace.active) " of " (workspace.limit) ", " (counted(workspace.ready, 10_000)) " wait)" } }))
             }
         }
     }
@@ -255,7 +248,7 @@ fn newest(overview: &Overview) -> Markup {
     html! {
         @if overview.executions.is_empty() { (nothing("Nothing has run yet.")) }
         @else {
-            div.scroll tabindex="0" { table.rows {
+            div.scroll tabindex="0" { table.rows.cards {
                 thead { tr { th { "Execution" } th { "Workspace" } th { "Workflow" } th { "Status" } th { "Started" } th { "Took" } } }
                 tbody {
                     @for execution in &overview.executions {

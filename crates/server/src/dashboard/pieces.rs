@@ -42,6 +42,11 @@ pub(super) fn since(at: Timestamp) -> Markup {
     html! { time.since datetime=(at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()) { (at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()) } }
 }
 
+/// A time that is expected: once it has passed it is now.
+pub(super) fn due(at: Timestamp) -> Markup {
+    html! { time.due datetime=(at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()) { (at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()) } }
+}
+
 /// Seconds in words.
 pub(super) fn span_of(seconds: f64) -> String {
     match seconds {
@@ -205,10 +210,29 @@ pub(super) fn waiting(waiting: &Waiting) -> Markup {
 /// A count that somebody stopped at a bound.
 pub(super) fn counted(count: i64, bound: i64) -> String {
     if count > bound {
-        format!("over {bound}")
+        format!("over {}", grouped(bound))
     } else {
-        count.to_string()
+        grouped(count)
     }
+}
+
+/// A number with its thousands apart.
+pub(super) fn grouped(count: i64) -> String {
+    let digits = count.unsigned_abs().to_string();
+    let mut text = String::from(if count < 0 { "-" } else { "" });
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count behind which there may be more: at least so many, in one digit.
+pub(super) fn at_least(count: i64) -> String {
+    let place = 10_i64.pow(count.max(1).ilog10());
+    format!("{}+", grouped(count / place * place))
 }
 
 /// How many of something.
@@ -260,10 +284,14 @@ pub(super) fn since_then(fields: &Fields) -> Option<Timestamp> {
 
 /// The form of filters: what is chosen is in the address, and nowhere else.
 pub(super) fn filters(path: &str, fields: &Fields, filters: &[Filter<'_>]) -> Markup {
-    let set = filters.iter().any(|filter| {
-        let (Filter::Choice(name, ..) | Filter::Name(name, ..) | Filter::Text(name, _)) = filter;
-        fields.get(name).is_some()
-    });
+    let names: Vec<&str> = filters
+        .iter()
+        .map(|filter| {
+            let (Filter::Choice(name, ..) | Filter::Name(name, ..) | Filter::Text(name, _)) = filter;
+            *name
+        })
+        .collect();
+    let set = names.iter().any(|name| fields.get(name).is_some());
     html! {
         form.filters action=(path) role="search" aria-label="Filters" {
             @for filter in filters {
@@ -283,15 +311,21 @@ pub(super) fn filters(path: &str, fields: &Fields, filters: &[Filter<'_>]) -> Ma
                     },
                 }
             }
+            @if let Some(since) = fields.get("since").filter(|_| !names.contains(&"since")) { input type="hidden" name="since" value=(since); }
+            @if let Some(sort) = fields.get("sort") { input type="hidden" name="sort" value=(sort); }
             button { "Filter" }
-            @if set { a.button.plain href=(path) { "Clear" } }
+            // Said and not only left out: the time would stay.
+            @if set { a.button.plain href=(if fields.get("since").is_some() { format!("{path}?since=") } else { path.to_owned() }) { "Clear" } }
         }
     }
 }
 
 /// The way to the next page of a list, with the same filters.
 pub(super) fn pager(path: &str, fields: &Fields, kept: &[&str], next: Option<&str>) -> Markup {
-    let pairs = fields.only(kept);
+    let mut pairs = fields.only(kept);
+    if !kept.contains(&"since") {
+        pairs.extend(fields.only(&["since"]));
+    }
     html! {
         @if next.is_some() || fields.get("cursor").is_some() {
             nav.pager aria-label="Pages of the list" {
@@ -314,6 +348,16 @@ mod tests {
         assert_eq!(quoted("acme.nightly-report"), "acme.nightly-report");
         assert_eq!(quoted("it's $(rm)"), r"'it'\''s $(rm)'");
         assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        let told = [0, 999, 1_000, 10_000, 1_234_567, -4_000].map(grouped);
+        assert_eq!(told, ["0", "999", "1,000", "10,000", "1,234,567", "-4,000"]);
+        assert_eq!(
+            [0, 7, 997, 1_027, 10_000].map(at_least),
+            ["0+", "7+", "900+", "1,000+", "10,000+"]
+        );
     }
 
     #[test]

@@ -2,19 +2,24 @@
 
 use std::collections::HashMap;
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use maud::{Markup, html};
-use stationmaster_client::wire::{ItemStatus, QueueItem, QueueQuery, WaitingReason};
+use stationmaster_client::Client;
+use stationmaster_client::wire::{
+    ItemStatus, QueueCountQuery, QueueItem, QueueOrder, QueueQuery, WaitingReason,
+};
 use uuid::Uuid;
 
 use super::Answer;
 use super::fields::Fields;
 use super::frame::Page;
+use super::lists::{tally, turned};
 use super::pieces::{
     Filter, SINCE, act, filters, item_lamp, item_link, nothing, pager, since_then, time, workflow_link,
     workspace_link,
 };
 use super::session::Visitor;
+use super::views;
 
 const STATUSES: [(&str, &str); 5] = [
     ("PENDING", "waiting"),
@@ -23,23 +28,36 @@ const STATUSES: [(&str, &str); 5] = [
     ("FAILED", "could not be started"),
     ("CANCELLED", "cancelled"),
 ];
-const KEPT: [&str; 5] = ["workspace", "workflow", "status", "since", "search"];
-/// Pending items of which a page tells place and expected start as well.
-const REASONS: usize = 15;
+const KEPT: [&str; 6] = ["workspace", "workflow", "status", "since", "search", "sort"];
+/// Pending items of which a page tells place and expected start as well: to tell it, all that runs is looked through for each.
+const REASONS: usize = 4;
 
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let client = &visitor.client;
+    let status = fields.parse::<ItemStatus>("status")?;
+    // Each workspace has a line of its own.
+    let in_line = fields.get("workspace").is_some() && matches!(status, None | Some(ItemStatus::Pending));
+    let order = fields.parse::<QueueOrder>("sort")?.unwrap_or_default();
+    let order = Some(order).filter(|order| *order != QueueOrder::Next || in_line);
     let query = QueueQuery {
         workspace_id: fields.reference("workspace"),
         workflow_definition_id: fields.reference("workflow"),
-        status: fields.parse::<ItemStatus>("status")?,
+        status,
         created_after: since_then(&fields),
         created_before: None,
         search: fields.owned("search"),
+        order,
         limit: Some(50),
         cursor: fields.owned("cursor"),
     };
-    let page = client.queue(&query).await?;
+    let counted = QueueCountQuery {
+        workspace_id: query.workspace_id.clone(),
+        workflow_definition_id: query.workflow_definition_id.clone(),
+        created_after: query.created_after,
+        created_before: None,
+    };
+    let (page, counts) = join(client.queue(&query), counts(client, &counted, &fields)).await;
+    let page = page?;
     let pending = page
         .items
         .iter()
@@ -79,19 +97,62 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
             Filter::Choice("since", "Enqueued", &SINCE),
             Filter::Text("search", "In input or error"),
         ]))
+        (views::shelf(&visitor, "/queue").await)
+        section #counts data-live { (counts) }
         section #items data-live {
+            @if order == Some(QueueOrder::Next) { p.quiet { "What is ready in " (fields.get("workspace").unwrap_or_default()) ", in the order in which it goes." } }
             @if page.items.is_empty() { (nothing("Nothing matches.")) }
-            @else { (rows(&page.items, &reasons)) }
+            @else { (rows(&page.items, &reasons, &heads(&fields, order, in_line))) }
             (pager("/queue", &fields, &KEPT, page.next_cursor.as_deref()))
         }
     };
     Ok(Page::new("Queue", body))
 }
 
-fn rows(items: &[QueueItem], reasons: &HashMap<Uuid, Markup>) -> Markup {
+/// How many there are in each status. A search tells of the rows it found alone; and a list is shown without them when they cannot be had.
+async fn counts(client: &Client, query: &QueueCountQuery, fields: &Fields) -> Markup {
+    let counts = match fields.get("search") {
+        None => client.queue_counts(query).await.unwrap_or_default(),
+        Some(_) => Vec::new(),
+    };
+    let of = |(status, word): &(&'static str, &'static str)| {
+        let count = counts.iter().find(|count| count.status.as_str() == *status)?;
+        let class = match count.status {
+            ItemStatus::Pending => "wait",
+            ItemStatus::Claimed | ItemStatus::Dispatched => "busy",
+            ItemStatus::Failed => "bad",
+            ItemStatus::Cancelled => "off",
+        };
+        Some((*status, *word, class, count.count, count.more))
+    };
+    let counts: Vec<_> = STATUSES.iter().filter_map(of).collect();
+    html! { @if !counts.is_empty() { (tally("/queue", fields, &counts)) } }
+}
+
+/// The heads of the columns; by some the server sorts.
+fn heads(fields: &Fields, order: Option<QueueOrder>, in_line: bool) -> Markup {
+    let order = order.unwrap_or_default();
+    let (to, enqueued) = match order {
+        QueueOrder::Newest => (Some("oldest"), Some("descending")),
+        QueueOrder::Oldest => (None, Some("ascending")),
+        QueueOrder::Next => (None, None),
+    };
+    let next = order == QueueOrder::Next;
+    let line = next.then_some("descending");
+    html! { tr {
+        th { "Item" } th { "Workspace" } th { "Workflow" } th { "Status" }
+        th.number aria-sort=[line] {
+            @if in_line { (turned("/queue", fields, ("Priority", "In the order in which they go"), (!next).then_some("next"), line)) } @else { "Priority" }
+        }
+        th aria-sort=[enqueued] { (turned("/queue", fields, ("Enqueued", "Newest or oldest first"), to, enqueued)) }
+        th { "Why, or what came of it" }
+    } }
+}
+
+fn rows(items: &[QueueItem], reasons: &HashMap<Uuid, Markup>, heads: &Markup) -> Markup {
     html! {
-        div.scroll tabindex="0" { table.rows {
-            thead { tr { th { "Item" } th { "Workspace" } th { "Workflow" } th { "Status" } th.number { "Priority" } th { "Enqueued" } th { "Why, or what came of it" } } }
+        div.scroll tabindex="0" { table.rows.cards {
+            thead { (heads) }
             tbody { @for item in items {
                 tr data-key=(item.id) {
                     td { (item_link(item.id)) }

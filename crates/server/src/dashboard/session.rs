@@ -15,11 +15,14 @@ use url::Url;
 
 use super::fields::{Fields, address, ours};
 use super::frame::{self, Trouble};
+use super::pieces::SINCE;
 
 /// Where the token is kept.
 const TOKEN: &str = "stationmaster_token";
 /// Where it is kept how a person wants pages to look.
 const LOOK: &str = "stationmaster_look";
+/// The time that was chosen last: how far back pages look, until another is chosen.
+const TIME: &str = "stationmaster_time";
 /// What was done last, for the next page to say.
 const SAID: &str = "stationmaster_said";
 
@@ -32,6 +35,8 @@ pub(crate) struct Desk {
     pub(crate) clients: Arc<Clients>,
     /// Cookies travel only where nobody can read along.
     pub(crate) secure: bool,
+    /// Pages show everything and do nothing, whoever looks.
+    pub(crate) read_only: bool,
     /// Where Temporal shows its runs to people.
     pub(crate) temporal_ui: Option<Url>,
     pub(crate) stop: CancellationToken,
@@ -46,9 +51,13 @@ pub(super) struct Visitor {
     pub(super) role: Role,
     /// Is the token for all workspaces?
     pub(super) sees_all: bool,
+    /// Nothing is done from here, whatever the token may do.
+    pub(super) read_only: bool,
     pub(super) look: Look,
     /// The address of the page.
     pub(super) here: String,
+    /// How far back this page looks, or the last one that could: other pages are about the same time.
+    pub(super) time: Option<String>,
     pub(super) said: Option<String>,
     pub(super) temporal_ui: Option<Url>,
 }
@@ -104,11 +113,11 @@ impl Visitor {
     }
 
     pub(super) fn operates(&self) -> bool {
-        self.may(Role::Operator)
+        !self.read_only && self.may(Role::Operator)
     }
 
     pub(super) fn administers(&self) -> bool {
-        self.may(Role::Admin)
+        !self.read_only && self.may(Role::Admin)
     }
 }
 
@@ -150,7 +159,22 @@ pub(super) async fn enter(State(desk): State<Desk>, request: Request, next: Next
     if visitor.said.is_some() && is_page {
         set(&mut response, SAID, "", 0, desk.secure);
     }
+    let time = visitor.time.as_deref().unwrap_or_default();
+    if is_page && time != cookie(&headers, TIME).unwrap_or_default() {
+        set(&mut response, TIME, time, 12 * 3600, desk.secure);
+    }
     response
+}
+
+/// How far back: as the address says, also when it says that it does not matter; else as it was chosen before.
+fn chosen_time(parts: &request::Parts) -> Option<String> {
+    let said = Fields::read(parts.uri.query().unwrap_or_default().as_bytes());
+    let time = match said.said("since") {
+        Some(said) => Some(said),
+        None => cookie(&parts.headers, TIME),
+    };
+    time.filter(|time| SINCE.iter().any(|(known, _)| known == time))
+        .map(ToOwned::to_owned)
 }
 
 async fn visitor(desk: &Desk, parts: &request::Parts) -> Result<Visitor, Error> {
@@ -172,6 +196,7 @@ async fn visitor(desk: &Desk, parts: &request::Parts) -> Result<Visitor, Error> 
         client,
         role: own.as_ref().map_or(Role::Admin, |own| own.role),
         sees_all: own.as_ref().is_none_or(|own| own.workspaces.is_none()),
+        read_only: desk.read_only,
         name: own.map(|own| own.name),
         look: Look::of(&parts.headers),
         here: parts
@@ -179,6 +204,7 @@ async fn visitor(desk: &Desk, parts: &request::Parts) -> Result<Visitor, Error> 
             .path_and_query()
             .map_or("/", |path| path.as_str())
             .to_owned(),
+        time: chosen_time(parts),
         said,
         temporal_ui: desk.temporal_ui.clone(),
     })

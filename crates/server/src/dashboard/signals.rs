@@ -9,6 +9,7 @@ use super::fields::{Fields, segment};
 use super::frame::Page;
 use super::pieces::{
     Filter, act, document, execution_link, filters, item_link, maybe_time, nothing, pager, signal_lamp, time,
+    workflow_link,
 };
 use super::session::Visitor;
 
@@ -74,7 +75,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                 thead { tr { th { "Project" } th { "Signal" } th { "Task queue" } th { "Starts" } th.number { "Priority" } } }
                 tbody { @for trigger in &triggers.items { tr {
                     td { (trigger.project) } td { (trigger.name) } td { (trigger.task_queue.as_deref().unwrap_or("any")) }
-                    td { a href=(format!("/workflows/{}", trigger.workflow_definition_id)) { (super::pieces::short(trigger.workflow_definition_id)) } }
+                    td { (workflow_link(trigger.workflow.as_deref(), trigger.workflow_definition_id)) }
                     td.number { (trigger.priority) }
                 } } }
             } } }

@@ -16,11 +16,11 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     };
     let page = visitor.client.tokens(&query).await?;
     let body = html! {
-        header.page { h1 { "Tokens" } div.actions { (act("Make a token", "create-token", &[], "/tokens")) } }
+        header.page { h1 { "Tokens" } @if visitor.administers() { div.actions { (act("Make a token", "create-token", &[], "/tokens")) } } }
         section #tokens data-live {
             @if page.items.is_empty() { (nothing("There is none.")) }
             @else { div.scroll tabindex="0" { table.rows {
-                thead { tr { th { "Token" } th { "Role" } th { "Where" } th { "State" } th { "Last used" } th { "Made" } th { "Ends" } th { "Do" } } }
+                thead { tr { th { "Token" } th { "Role" } th { "Where" } th { "State" } th { "Last used" } th { "Made" } th { "Ends" } @if visitor.administers() { th { "Do" } } } }
                 tbody { @for token in &page.items { tr data-key=(token.id) {
                     td { (token.name) " " code.quiet { "…" (token.hint) } }
                     td { (token.role) }
@@ -29,7 +29,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                     td { (maybe_time(token.last_used_at)) }
                     td { (time(token.created_at)) " by " (token.created_by) }
                     td { @if token.expires_at.is_some() { (maybe_time(token.expires_at)) } @else { "never" } }
-                    td { @if token.active { (act("Revoke", "revoke-token", &[("id", &token.id.to_string())], "/tokens")) } }
+                    @if visitor.administers() { td { @if token.active { (act("Revoke", "revoke-token", &[("id", &token.id.to_string())], "/tokens")) } } }
                 } } }
             } } }
             (pager("/tokens", &fields, &[], page.next_cursor.as_deref()))

@@ -16,27 +16,76 @@ use super::difference::{self, Change};
 use super::fields::{Fields, address};
 use super::frame::Page;
 use super::history::{self, Drawn};
+use super::lists::{self, Column};
 use super::pieces::{
     Filter, act, filters, lamp, nothing, pager, span_of, time, workflow_link, workspace_link,
 };
 use super::session::Visitor;
+use super::views;
 use super::{executions, graph, json};
 
+const COLUMNS: [Column<Workflow>; 6] = [
+    Column::text("name", "Workflow", |one, other| one.name.cmp(&other.name)),
+    Column::text("workspace", "Workspace", |one, other| {
+        one.workspace.cmp(&other.workspace)
+    }),
+    Column::number("version", "Version", |one, other| {
+        one.current_version.cmp(&other.current_version)
+    }),
+    Column::text("queue", "Task queue", |one, other| {
+        one.task_queue.cmp(&other.task_queue)
+    }),
+    Column::text("type", "Type", |one, other| {
+        one.workflow_type.cmp(&other.workflow_type)
+    }),
+    Column::text("changed", "Changed", |one, other| {
+        other.updated_at.cmp(&one.updated_at)
+    }),
+];
+
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
-    let query = WorkflowQuery {
+    let client = &visitor.client;
+    let mut onward = None;
+    let everything = lists::asked(&fields, &["search", "paused"]);
+    let query = |limit, cursor| WorkflowQuery {
         workspace_id: fields.reference("workspace"),
-        limit: Some(100),
-        cursor: fields.owned("cursor"),
+        limit: Some(limit),
+        cursor,
     };
-    let page = visitor.client.workflows(&query).await?;
+    let mut whole = if everything {
+        let next = |cursor| {
+            let (client, query) = (client.clone(), query(lists::CALL, cursor));
+            async move { client.workflows(&query).await }
+        };
+        lists::whole(next).await?
+    } else {
+        let page = client.workflows(&query(100, fields.owned("cursor"))).await?;
+        onward = page.next_cursor;
+        lists::Whole {
+            items: page.items,
+            cut: false,
+        }
+    };
+    let text = fields.get("search").unwrap_or_default().to_lowercase();
+    let only_paused = fields.get("paused").is_some();
+    whole
+        .items
+        .retain(|workflow| workflow.name.contains(&text) && (workflow.paused || !only_paused));
+    lists::arrange(&mut whole.items, &fields, &COLUMNS);
+    let shown = lists::part(&whole.items, &fields);
     let body = html! {
         header.page { h1 { "Workflows" } }
-        (filters("/workflows", &fields, &[Filter::Name("workspace", "Workspace", "workspace")]))
+        (filters("/workflows", &fields, &[
+            Filter::Name("workspace", "Workspace", "workspace"),
+            Filter::Choice("paused", "Which", &[("yes", "paused")]),
+            Filter::Text("search", "In the name"),
+        ]))
+        (views::shelf(&visitor, "/workflows").await)
         section #workflows data-live {
-            @if page.items.is_empty() { (nothing("There is none.")) }
+            @if shown.is_empty() { (nothing("There is none.")) }
             @else { div.scroll tabindex="0" { table.rows {
-                thead { tr { th { "Workflow" } th { "Workspace" } th.number { "Version" } th { "Task queue" } th { "Type" } th { "Changed" } } }
-                tbody { @for workflow in &page.items { tr data-key=(workflow.id) {
+                thead { (lists::heads("/workflows", &fields, &COLUMNS)) }
+                tbody { @for workflow in shown { tr data-key=(workflow.id) {
                     td { (workflow_link(Some(&workflow.name), workflow.id)) @if workflow.paused { " " (lamp("wait", "paused")) } }
                     td { (workspace_link(Some(&workflow.workspace), workflow.workspace_id)) }
                     td.number { @if let Some(version) = workflow.current_version { (version) } @else { "none yet" } }
@@ -45,7 +94,8 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                     td { (time(workflow.updated_at)) }
                 } } }
             } } }
-            (pager("/workflows", &fields, &["workspace"], page.next_cursor.as_deref()))
+            @if everything { (lists::turner("/workflows", &fields, &whole)) }
+            @else { (pager("/workflows", &fields, &["workspace"], onward.as_deref())) }
         }
     };
     Ok(Page::new("Workflows", body))
@@ -78,6 +128,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
             path: &format!("/workflows/{}", workflow.id),
             workspace: Some(workflow.workspace_id.into()),
             workflow: Some(workflow.id.into()),
+            server: None,
             limit: None,
         },
     )
@@ -92,6 +143,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
                     (act("Run now", "run-now", &pairs, &visitor.here))
                     @if workflow.paused { (act("Resume", "resume-workflow", &pairs, &visitor.here)) }
                     @else { (act("Pause", "pause-workflow", &pairs, &visitor.here)) }
+                    @if visitor.administers() { (act("Policies", "change-workflow", &pairs, &visitor.here)) }
                 }
             }
         }

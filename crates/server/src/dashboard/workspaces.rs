@@ -1,54 +1,87 @@
 //! Workspaces: how their slots are used, by whom and since when, and what waits.
 
-use std::collections::BTreeMap;
-
 use axum::extract::Path;
 use maud::{Markup, html};
-use stationmaster_client::wire::{
-    Execution, ExecutionQuery, ExecutionStatus, ItemStatus, PageQuery, QueueQuery, Workspace,
-};
+use stationmaster_client::wire::{Execution, ExecutionQuery, ExecutionStatus, PageQuery, Workspace};
 
 use super::Answer;
 use super::fields::{Fields, segment};
 use super::frame::Page;
 use super::history::{self, Drawn};
+use super::lists::{self, Column};
 use super::overview::slots;
-use super::pieces::{act, counted, lamp, nothing, pager, short, since, time, workflow_link, workspace_link};
+use super::pieces::{
+    Filter, act, counted, filters, lamp, nothing, pager, short, since, time, workflow_link, workspace_link,
+};
 use super::session::Visitor;
+use super::views;
 
-/// Pending items looked at to tell which workflows they are of.
-const LOOKED_AT: u32 = 500;
+const COLUMNS: [Column<Workspace>; 7] = [
+    Column::text("name", "Workspace", |one, other| one.name.cmp(&other.name)),
+    Column::text("plan", "Plan", |one, other| one.plan.cmp(&other.plan)),
+    Column::plain("Slots"),
+    Column::number("active", "In use", |one, other| one.active.cmp(&other.active)),
+    Column::number("waiting", "Ready", |one, other| one.ready.cmp(&other.ready)),
+    Column::number("weight", "Weight", |one, other| {
+        one.weight.total_cmp(&other.weight)
+    }),
+    Column::text("since", "Since", |one, other| {
+        one.created_at.cmp(&other.created_at)
+    }),
+];
+/// What a list of workspaces can be narrowed to.
+const STATES: [(&str, &str); 3] = [
+    ("full", "full"),
+    ("waiting", "in which work waits"),
+    ("paused", "paused"),
+];
+
+fn is_in(workspace: &Workspace, state: Option<&str>) -> bool {
+    match state {
+        Some("full") => workspace.active >= workspace.limit,
+        Some("waiting") => workspace.ready > 0,
+        Some("paused") => workspace.paused,
+        _ => true,
+    }
+}
 
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
-    let query = PageQuery {
-        limit: Some(100),
-        cursor: fields.owned("cursor"),
+    let client = &visitor.client;
+    let mut onward = None;
+    let everything = lists::asked(&fields, &["state", "search"]);
+    let mut whole = if everything {
+        let next = |cursor| {
+            let limit = Some(lists::CALL);
+            let client = client.clone();
+            async move { client.workspaces(&PageQuery { limit, cursor }).await }
+        };
+        lists::whole(next).await?
+    } else {
+        let query = PageQuery {
+            limit: Some(100),
+            cursor: fields.owned("cursor"),
+        };
+        let page = client.workspaces(&query).await?;
+        onward = page.next_cursor;
+        lists::Whole {
+            items: page.items,
+            cut: false,
+        }
     };
-    let page = visitor.client.workspaces(&query).await?;
-    let only_full = fields.get("full").is_some();
-    let mut shown: Vec<&Workspace> = page
+    let text = fields.get("search").unwrap_or_default().to_lowercase();
+    whole
         .items
-        .iter()
-        .filter(|workspace| !only_full || workspace.active >= workspace.limit)
-        .collect();
-    match fields.get("sort") {
-        Some("waiting") => shown.sort_by_key(|workspace| -workspace.ready),
-        Some("active") => shown.sort_by_key(|workspace| -workspace.active),
-        Some("name") => shown.sort_by(|one, other| one.name.cmp(&other.name)),
-        _ => {}
-    }
+        .retain(|workspace| is_in(workspace, fields.get("state")) && workspace.name.contains(&text));
+    lists::arrange(&mut whole.items, &fields, &COLUMNS);
+    let shown = lists::part(&whole.items, &fields);
     let body = html! {
         header.page { h1 { "Workspaces" } }
-        div.range role="group" aria-label="Order" {
-            @for (value, word) in [("name", "by name"), ("active", "by slots in use"), ("waiting", "by what waits")] {
-                a href=(super::fields::address("/workspaces", &[("sort", value)])) aria-current=[(fields.get("sort") == Some(value)).then_some("true")] { (word) }
-            }
-            a href="/workspaces?full=yes" aria-current=[only_full.then_some("true")] { "only full ones" }
-        }
+        (filters("/workspaces", &fields, &[Filter::Choice("state", "Which", &STATES), Filter::Text("search", "In the name")]))
+        (views::shelf(&visitor, "/workspaces").await)
         section #workspaces data-live {
             @if shown.is_empty() { (nothing("There is none.")) }
             @else { div.scroll tabindex="0" { table.rows {
-                thead { tr { th { "Workspace" } th { "Plan" } th { "Slots" } th.number { "In use" } th.number { "Ready" } th.number { "Weight" } th { "Since" } } }
+                thead { (lists::heads("/workspaces", &fields, &COLUMNS)) }
                 tbody { @for workspace in shown { tr data-key=(workspace.id) {
                     td { (workspace_link(Some(&workspace.name), workspace.id)) @if workspace.paused { " " (lamp("wait", "paused")) } }
                     td { (workspace.plan) }
@@ -59,7 +92,8 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                     td { (time(workspace.created_at)) }
                 } } }
             } } }
-            (pager("/workspaces", &fields, &["sort", "full"], page.next_cursor.as_deref()))
+            @if everything { (lists::turner("/workspaces", &fields, &whole)) }
+            @else { (pager("/workspaces", &fields, &[], onward.as_deref())) }
         }
     };
     Ok(Page::new("Workspaces", body))
@@ -79,24 +113,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
         holders.extend(client.executions(&query).await?.items);
     }
     holders.sort_by_key(|execution| execution.claimed_at);
-    let query = QueueQuery {
-        workspace_id: Some(workspace.id.into()),
-        status: Some(ItemStatus::Pending),
-        limit: Some(LOOKED_AT),
-        ..QueueQuery::default()
-    };
-    let pending = client.queue(&query).await?;
-    let mut by_workflow: BTreeMap<(String, uuid::Uuid), (usize, jiff::Timestamp)> = BTreeMap::new();
-    for item in &pending.items {
-        let name = item
-            .workflow
-            .clone()
-            .unwrap_or_else(|| short(item.workflow_definition_id));
-        let entry = by_workflow
-            .entry((name, item.workflow_definition_id))
-            .or_insert((0, item.created_at));
-        *entry = (entry.0 + 1, entry.1.min(item.created_at));
-    }
+    let backlog = client.backlog(workspace.id).await?;
     let charts = history::draw(
         &visitor,
         &fields,
@@ -104,6 +121,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
             path: &format!("/workspaces/{}", segment(&workspace.name)),
             workspace: Some(workspace.id.into()),
             workflow: None,
+            server: None,
             limit: Some(workspace.limit),
         },
     )
@@ -130,14 +148,15 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
         section #charts data-live { (charts) }
         section #pending data-live {
             h2 { "What waits" }
-            @if by_workflow.is_empty() { (nothing("Nothing waits.")) }
+            @if backlog.is_empty() { (nothing("Nothing waits.")) }
             @else { table.rows {
-                thead { tr { th { "Workflow" } th.number { "Waiting" } th { "Oldest" } th {} } }
-                tbody { @for ((name, id), (count, oldest)) in &by_workflow { tr data-key=(id) {
-                    td { (workflow_link(Some(name), *id)) }
-                    td.number { (count) @if pending.next_cursor.is_some() { " or more" } }
-                    td { (time(*oldest)) }
-                    td { a href=(super::fields::address("/queue", &[("workspace", workspace.name.as_str()), ("workflow", &id.to_string()), ("status", "PENDING")])) { "Show" } }
+                thead { tr { th { "Workflow" } th.number { "Ready" } th.number { "Held" } th { "Oldest" } th {} } }
+                tbody { @for waits in &backlog { tr data-key=(waits.workflow_definition_id) {
+                    td { (workflow_link(waits.workflow.as_deref(), waits.workflow_definition_id)) @if waits.parked > 0 { " " (lamp("wait", "paused")) } }
+                    td.number { (counted(waits.ready, 9_999)) }
+                    td.number { (counted(waits.parked, 9_999)) }
+                    td { (time(waits.oldest_at)) }
+                    td { a href=(super::fields::address("/queue", &[("workspace", workspace.name.as_str()), ("workflow", &waits.workflow_definition_id.to_string()), ("status", "PENDING")])) { "Show" } }
                 } } }
             } }
         }

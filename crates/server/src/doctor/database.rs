@@ -32,8 +32,9 @@ pub(super) async fn look(config: &Arc<Config>, actor: &str, deadline: Deadline) 
     let database = match reached {
         Ok(Ok(database)) => database,
         Ok(Err(error)) => {
-            let advice = "Is PostgreSQL running, and does the setting database_url name it? Nothing else of it was looked at";
-            return unreachable(format!("{error:#}"), advice);
+            let seen = chain(error.as_ref());
+            let advice = unreachable_advice(&seen);
+            return unreachable(seen, advice);
         }
         Err(_) => {
             let advice = "Is PostgreSQL running, and is the way to it open? Nothing else of it was looked at";
@@ -73,6 +74,7 @@ pub(super) async fn look(config: &Arc<Config>, actor: &str, deadline: Deadline) 
             within(deadline, "locks.table", tables::locks(database, config)),
             within(deadline, "work.failures", work::failures(&client)),
             within(deadline, "work.stuck", work::standstill(database)),
+            within(deadline, "work.alarms", work::alarms(database)),
         ]);
     }
     findings.push(schema);
@@ -235,9 +237,9 @@ async fn clock(database: &Database) -> Result<Finding, Error> {
     const ID: &str = "database.clock";
     let clock = health::clock(database).await?;
     let seen = format!(
-        "the database is {:.3} s {} of this machine, give or take {:.3} s",
+        "the database is {:.3} s {} this machine, give or take {:.3} s",
         clock.ahead.abs(),
-        if clock.ahead < 0.0 { "behind" } else { "ahead" },
+        if clock.ahead < 0.0 { "behind" } else { "ahead of" },
         clock.uncertain.as_secs_f64()
     );
     if clock.ahead.abs() - clock.uncertain.as_secs_f64() > APART {
@@ -280,6 +282,15 @@ async fn wall(database: &Database) -> Result<Finding, Error> {
     })
 }
 
+/// What to do about a database that lets nobody in. What it says of its connections is in the words of every version.
+fn unreachable_advice(seen: &str) -> &'static str {
+    let full = ["connection slots", "too many clients", "too many connections"];
+    if full.iter().any(|words| seen.contains(words)) {
+        return "It runs, and all its connections are in use: let a superuser look who has them (pg_stat_activity), end what should not be there, or raise max_connections. Nothing else of it was looked at";
+    }
+    "Is PostgreSQL running, and does the setting database_url name it? Nothing else of it was looked at"
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -287,6 +298,18 @@ mod tests {
     use sqlx::types::Json;
 
     use super::*;
+
+    #[test]
+    fn a_database_without_a_free_connection_is_told_from_one_that_is_not_there() {
+        for seen in [
+            "database: FATAL: remaining connection slots are reserved for non-replication superuser connections",
+            "database: FATAL: sorry, too many clients already",
+            "database: too many connections for role \"station\"",
+        ] {
+            assert!(unreachable_advice(seen).starts_with("It runs"), "{seen}");
+        }
+        assert!(unreachable_advice("connection refused").starts_with("Is PostgreSQL running"));
+    }
 
     fn seen(settings: &[(&str, &str)]) -> Server {
         let usual = [

@@ -26,7 +26,7 @@ fn judge_servers(servers: &[Server]) -> Vec<Finding> {
     let mut findings = vec![ok("servers.alive", seen)];
     let without = named(|server| !server.engine_up);
     if !without.is_empty() {
-        let advice = "See engine.reachable; they go on by themselves as soon as it answers";
+        let advice = "See engine.reachable; where that is in order, their way to it or their settings differ: ask the doctor through them (--url), or read their logs. They go on by themselves as soon as it answers";
         let seen = format!("the engine does not answer {without}");
         findings.push(problem("servers.engine", seen, advice));
     }

@@ -41,8 +41,11 @@ fn judge_horizon(oldest: &Horizon) -> Finding {
         .as_deref()
         .map_or_else(String::new, |doing| format!(", doing {doing}"));
     let seen = format!(
-        "the oldest snapshot is held by {} {}{application}, {}{doing}: {age} transactions, {seconds:.0} s",
-        oldest.kind, oldest.name, oldest.state
+        "the oldest snapshot is held by {} {}{application}, {}{doing}: {age} transactions, {:.0} s",
+        oldest.kind,
+        oldest.name,
+        oldest.state,
+        seconds.abs()
     );
     if age < OLD_TRANSACTIONS && seconds < OLD_SECONDS {
         return ok(ID, seen);

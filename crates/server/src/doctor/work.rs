@@ -4,9 +4,10 @@ use anyhow::Result;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{FailureGroup, FailureQuery};
 use stationmaster_core::db::{self, Database};
-use stationmaster_core::health::{self, Standstill};
+use stationmaster_core::health::{self, DeadAlarm, Standstill};
 
 use super::{Finding, note, ok, problem, warning};
+use crate::output::counted;
 
 /// Groups that are counted.
 const MOST: u32 = 500;
@@ -27,9 +28,11 @@ fn judge_failures(groups: &[FailureGroup]) -> Finding {
         return ok(ID, "nothing needs a person");
     };
     let count: i64 = groups.iter().map(|group| group.count).sum();
+    let verb = if count == 1 { "needs" } else { "need" };
     let seen = format!(
-        "{count} failures of {} kinds need a person; the newest, at {}: {}",
-        groups.len(),
+        "{} in {} {verb} a person; the newest, at {}: {}",
+        counted(count, "failure"),
+        counted(groups.len(), "group"),
         newest.last_at,
         newest.message
     );
@@ -38,6 +41,26 @@ fn judge_failures(groups: &[FailureGroup]) -> Finding {
         seen,
         "Look, then retry them or set them aside: stationmaster failures",
     )
+}
+
+pub(super) async fn alarms(database: &Database) -> Result<Finding, db::Error> {
+    Ok(judge_alarms(&health::dead_alarms(database).await?))
+}
+
+fn judge_alarms(dead: &[DeadAlarm]) -> Finding {
+    const ID: &str = "work.alarms";
+    let Some(newest) = dead.first() else {
+        return ok(ID, "every alarm that is set can fire");
+    };
+    let whose = newest.workspace.as_deref().unwrap_or("(deleted)");
+    let seen = format!(
+        "{} can never fire; the newest, {} of workspace {whose}: {}",
+        counted(dead.len(), "alarm"),
+        newest.name,
+        newest.why
+    );
+    let advice = "Set them anew with another time, or cancel them; see which: stationmaster alarms list --status failed";
+    warning(ID, seen, advice)
 }
 
 pub(super) async fn standstill(database: &Database) -> Result<Vec<Finding>, db::Error> {

@@ -65,6 +65,9 @@ const THINGS: &[(&str, &str)] = &[
     ("there is no dispatcher", "dispatchers list"),
     ("there is no lock", "locks list"),
     ("there is no token", "tokens list"),
+    ("there is no operation", "operations list"),
+    ("there is no server", "servers list"),
+    ("there is no group of failures", "failures list"),
     ("workspace", "workflows list"),
     ("project", "triggers list"),
 ];
@@ -84,6 +87,10 @@ pub(super) fn report(error: &Error) -> Report<'static> {
     }
     let (kind, advice) = match error {
         Error::Settings(_) => (Kind::Usage, "Mend --url, the context or STATIONMASTER_TOKEN"),
+        Error::Transport(error) if error.is_timeout() && !error.is_connect() => (
+            Kind::Unavailable,
+            "It is busy, or waits for something that is away; see which: stationmaster doctor",
+        ),
         Error::Transport(_) => (
             Kind::Unavailable,
             "Is the server running, and is its address right? See: stationmaster contexts list",

@@ -22,7 +22,7 @@ use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{IdempotencyKey, Json, Path, Query};
 use super::names;
-use super::problem::{Kind, Problem, Reply, Result};
+use super::problem::{Kind, Problem, Reply, Result, Wrong};
 use super::queue::search;
 use super::routes::{Routes, conditional, long, tagged};
 use super::trace::TraceParent;
@@ -64,13 +64,20 @@ async fn create(
     trace: TraceParent,
     Json(mut request): Json<wire::asked::NewAlarm>,
 ) -> Result<impl IntoResponse> {
-    request.idempotency_key = key.or_of_body(request.idempotency_key)?;
-    request.traceparent = trace.or_of_body(request.traceparent);
-    let workspace = names::workspace(&database, &caller, &request.workspace_id).await?;
-    let request = request.with_ids(workspace.0);
-    super::check_label(&request.label)?;
-    names::given("/name", request.name.as_deref())?;
-    check_target(&state.targets, request.target_url.as_deref())?;
+    let mut wrong = Wrong::default();
+    request.idempotency_key = wrong.see(key.or_of_body(request.idempotency_key)).flatten();
+    request.traceparent = wrong.see(trace.or_of_body(request.traceparent, "")).flatten();
+    let workspace = names::workspace(&database, &caller, &request.workspace_id).await;
+    wrong.see(super::check_label(&request.label));
+    wrong.see(names::given("/name", request.name.as_deref()));
+    wrong.see(check_target(&state.targets, request.target_url.as_deref()));
+    let id = workspace.as_ref().map(|id| id.0).unwrap_or_default();
+    let request = request.with_ids(id);
+    for problem in set::problems(&request) {
+        wrong.see::<(), _>(Err(problem));
+    }
+    wrong.see(workspace);
+    wrong.told()?;
     let set = set::set(&database, &request, &caller.actor).await?;
     let found = find(&database, set.alarm()).await?;
     let (status, duplicate) = match set {
@@ -106,14 +113,21 @@ async fn list(
 #[utoipa::path(get, path = "/v1/alarms/next", operation_id = "preview_fires", tag = "alarms", params(wire::NextQuery),
     responses((status = 200, description = "The next fires", body = wire::NextFires)))]
 async fn next(_: Visit, Query(query): Query<wire::NextQuery>) -> Reply<wire::NextFires> {
+    let mut wrong = Wrong::default();
     let count = match query.count.unwrap_or(10) {
-        count @ 1..=MOST_FIRES => count as usize,
-        _ => return Err(Problem::field("count", format!("1 to {MOST_FIRES}"))),
+        count @ 1..=MOST_FIRES => Ok(count as usize),
+        _ => Err(Problem::field("count", format!("1 to {MOST_FIRES}"))),
     };
+    let count = wrong.see(count);
     let cron = Cron::parse(&query.expr)
-        .map_err(|error| expression("expr", &query.expr, &error.message, error.at.clone()))?;
+        .map_err(|error| expression("expr", &query.expr, &error.message, error.at.clone()));
+    let cron = wrong.see(cron);
     let zone = zone(query.zone.as_deref().unwrap_or("UTC"))
-        .map_err(|error| Problem::field("zone", error.to_string()))?;
+        .map_err(|error| Problem::field("zone", error.to_string()));
+    let zone = wrong.see(zone);
+    let (Some(count), Some(cron), Some(zone)) = (count, cron, zone) else {
+        return Err(wrong.whole());
+    };
     let after = query.after.unwrap_or_else(Timestamp::now);
     let (description, timezone) = (cron.describe(), zone.name().to_owned());
     let series = Series {
@@ -159,12 +173,20 @@ async fn change(
     Json(change): Json<wire::AlarmChange>,
 ) -> Result<Tagged<wire::AlarmDetails>> {
     let id = names::alarm(&database, &id).await?;
-    names::given("/name", change.name.as_ref().and_then(Option::as_deref))?;
-    super::check_label(change.label.as_deref().unwrap_or_default())?;
-    check_target(
+    let mut wrong = Wrong::default();
+    wrong.see(names::given(
+        "/name",
+        change.name.as_ref().and_then(Option::as_deref),
+    ));
+    wrong.see(super::check_label(change.label.as_deref().unwrap_or_default()));
+    wrong.see(check_target(
         &state.targets,
         change.target_url.as_ref().and_then(Option::as_deref),
-    )?;
+    ));
+    for problem in edit::problems(&change, &find(&database, id).await?) {
+        wrong.see::<(), _>(Err(problem));
+    }
+    wrong.told()?;
     let after = edit::edit(&database, id, &change, &caller.actor, expected.of()).await?;
     Ok(Tagged(details(after)))
 }

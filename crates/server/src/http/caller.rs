@@ -238,10 +238,15 @@ pub(super) async fn authenticate(Shared(state): Shared<State>, mut request: Requ
         Ok(permit) => permit,
         Err(refusal) => return *refusal,
     };
+    let share = match state.limits.share(&caller.scope) {
+        Ok(share) => share,
+        Err(problem) => return problem.into_response(),
+    };
     let mut request = Request::from_parts(parts, body);
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(state);
     let mut response = next.run(request).await;
+    drop(share);
     permit.tell(response.headers_mut());
     response
 }

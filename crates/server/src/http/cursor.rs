@@ -130,6 +130,17 @@ impl Position for i64 {
     }
 }
 
+impl Position for (i64, i64) {
+    fn bytes(&self) -> Vec<u8> {
+        [self.0.bytes(), self.1.bytes()].concat()
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (one, other) = bytes.split_at_checked(size_of::<i64>())?;
+        Some((i64::read(one)?, i64::read(other)?))
+    }
+}
+
 impl Position for Timestamp {
     fn bytes(&self) -> Vec<u8> {
         self.as_microsecond().bytes()

@@ -7,7 +7,7 @@ use stationmaster_core::db::Database;
 use stationmaster_core::dispatchers::DispatcherId;
 use stationmaster_core::dispatchers::classify::Legacy;
 use stationmaster_core::dispatchers::inspect::{self, Which};
-use stationmaster_core::dispatchers::supervisor::{Options, Report};
+use stationmaster_core::dispatchers::supervisor::{Asked, Options, Report};
 use utoipa_axum::routes;
 
 use super::caller::Visit;
@@ -15,6 +15,7 @@ use super::cursor::List;
 use super::extract::{MaybeJson, Path, Query};
 use super::problem::{Kind, Problem, Reply, Result};
 use super::routes::{Routes, long};
+use super::trace::TraceParent;
 
 pub(super) fn routes() -> Routes {
     Routes::of("dispatcher")
@@ -84,6 +85,7 @@ async fn find(database: &Database, id: &DispatcherId) -> Result<wire::Dispatcher
               (status = 503, response = super::ProblemAnswer)))]
 async fn reconcile(
     Visit { state, caller, .. }: Visit,
+    trace: TraceParent,
     MaybeJson(how): MaybeJson<wire::Reconcile>,
 ) -> Reply<wire::Reconciled> {
     caller.sees_all()?;
@@ -91,7 +93,11 @@ async fn reconcile(
         dry_run: how.dry_run,
         legacy: if how.legacy { Legacy::Remove } else { Legacy::Leave },
     };
-    let report = state.work.reconcile_dispatchers(options, &caller.actor).await?;
+    let asked = Asked {
+        by: &caller.actor,
+        traceparent: trace.header(),
+    };
+    let report = state.work.reconcile_dispatchers(options, asked).await?;
     reconciled(&report, how.dry_run)
         .map(Answer)
         .ok_or_else(|| Problem::new(Kind::Internal, "the report cannot be told"))

@@ -17,7 +17,7 @@ use stationmaster_core::db::{self, Database};
 use stationmaster_core::events;
 use stationmaster_core::id::WorkspaceId;
 use stationmaster_core::session::Scope;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use utoipa_axum::routes;
 
@@ -26,6 +26,7 @@ use super::caller::{Caller, Visit, bearer};
 use super::extract::Query;
 use super::feed::{BATCH, Batch};
 use super::names;
+use super::places::Taken;
 use super::problem::{Problem, Result};
 use super::routes::Routes;
 
@@ -55,7 +56,7 @@ async fn listen(
     Query(query): Query<wire::EventQuery>,
 ) -> Result<Response> {
     let last = last_event_id(&headers)?;
-    let place = state.limits.stream()?;
+    let place = state.limits.stream(&caller.scope)?;
     let listener = Listener {
         workspace: names::asked(&database, &caller, query.workspace_id.as_ref()).await?,
         family: query.family,
@@ -112,7 +113,7 @@ struct Listener {
     begun: bool,
     ready: VecDeque<Told>,
     check_at: Instant,
-    _place: OwnedSemaphorePermit,
+    _place: Taken,
 }
 
 impl Listener {

@@ -1,9 +1,11 @@
-//! Examples in the document: one for the body of each request, and for answers that people meet first. A test asks for each of them.
+//! Examples in the document: one for the body of each request and one for each answer. A test asks for each of them, and holds it against its schema.
 
 use serde_json::{Value, json};
-use utoipa::openapi::{Content, OpenApi, RefOr};
+use utoipa::openapi::{Content, OpenApi, RefOr, Schema};
 
 use super::routes::operations;
+
+mod answers;
 
 const ID: &str = "0190a1b2-7c3d-7000-8000-5e6f70819203";
 const TIME: &str = "2026-03-01T10:00:00Z";
@@ -16,13 +18,23 @@ pub(super) fn put(document: &mut OpenApi) {
             if let Some(RefOr::T(body)) = &mut operation.request_body {
                 show(body.content.values_mut(), of_request(&name).as_ref());
             }
-            let Some((status, example)) = of_answer(&name) else {
-                continue;
-            };
-            if let Some(RefOr::T(answer)) = operation.responses.responses.get_mut(status) {
-                show(answer.content.values_mut(), Some(&example));
+            for answer in operation.responses.responses.values_mut() {
+                let RefOr::T(answer) = answer else { continue };
+                for content in answer.content.values_mut() {
+                    if let RefOr::T(content) = content {
+                        content.example = content.schema.as_ref().and_then(of_schema);
+                    }
+                }
             }
         }
+    }
+}
+
+/// An example of what a schema with a name describes.
+fn of_schema(schema: &RefOr<Schema>) -> Option<Value> {
+    match schema {
+        RefOr::Ref(named) => answers::example(named.ref_location.rsplit('/').next()?),
+        RefOr::T(_) => None,
     }
 }
 
@@ -55,7 +67,7 @@ fn of_request(operation: &str) -> Option<Value> {
         }
         "put_workspace" => json!({ "name": "shop", "plan": "PRO" }),
         "put_workflow" => json!({ "workspace_id": "shop", "name": "import", "max_attempts": 5 }),
-        "add_workflow_version" => json!({ "workflow": {
+        "add_workflow_version" | "check_graph" => json!({ "workflow": {
             "nodes": [{ "id": "ask", "type": "http", "url": "https://shop.example/import" }, { "id": "rest", "type": "wait", "seconds": 30 }],
             "edges": [{ "from": "ask", "to": "rest" }] } }),
         "put_plan" => json!({ "max_concurrent": 10, "weight": 2 }),
@@ -73,34 +85,12 @@ fn of_request(operation: &str) -> Option<Value> {
         "send_signals" => {
             json!({ "items": [{ "project": "shop", "name": "order.paid", "payload": { "order": 17 } }] })
         }
+        "keep_view" => {
+            json!({ "name": "what waits in the shop", "path": "/queue?status=PENDING&workspace=shop", "shared": true })
+        }
         "put_trigger" => json!({ "workflow_definition_id": "shop.import", "priority": 3 }),
         "reconcile_dispatchers" => json!({ "dry_run": true }),
         "drain_server" => json!({ "exit": false }),
-        _ => return None,
-    })
-}
-
-/// What people are answered first, and with which status.
-fn of_answer(operation: &str) -> Option<(&'static str, Value)> {
-    let item = json!({
-        "id": ID, "workspace_id": ID, "workspace": "shop", "workflow_definition_id": ID, "workflow": "import", "execution_id": null,
-        "status": "PENDING", "priority": 5, "run_at": null, "attempt_count": 0, "recovery_count": 0, "created_at": TIME,
-        "claimed_at": null, "dispatched_at": null, "last_error": null, "outcome": null, "waits_for": "limit", "idempotency_key": null,
-        "correlation_id": null, "enqueued_by": "ci", "input": { "order": 17 },
-    });
-    Some(match operation {
-        "enqueue_execution" => ("202", json!({ "id": ID, "duplicate": false })),
-        "list_queue" => ("200", json!({ "items": [item], "next_cursor": null })),
-        "show_queue_item" => {
-            let limit = json!({ "reason": "limit", "limit": 1, "active": 1, "holders": [ID], "position": 1 });
-            let holder = json!({ "execution_id": ID, "queue_item_id": ID, "workflow_definition_id": ID, "workflow": "import",
-                                 "server_id": ID, "server": "one", "since": TIME });
-            let expected = json!({ "at": TIME, "how": "0 before it, 1 slots, and 12.0 s for each: the mean of the last 50 executions of the workspace" });
-            (
-                "200",
-                json!({ "item": item, "waiting": limit, "reasons": [limit], "position": 1, "holders": [holder], "expected": expected }),
-            )
-        }
         _ => return None,
     })
 }
@@ -116,33 +106,51 @@ pub(super) fn problem() -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
     use stationmaster_client::wire;
 
-    use super::*;
+    use super::problem;
 
-    #[test]
-    fn every_request_that_has_a_body_has_an_example_and_answers_are_of_their_shape() {
-        let document = serde_json::to_value(crate::http::document()).unwrap();
-        let mut bodies = 0;
-        for (path, item) in document["paths"].as_object().unwrap() {
-            for (method, operation) in item.as_object().unwrap() {
-                let Value::Object(contents) = &operation["requestBody"]["content"] else {
-                    continue;
-                };
-                bodies += 1;
-                let shown = contents.values().all(|content| content["example"].is_object());
-                assert!(
-                    shown,
-                    "{method} {path} has no example: add one in http/examples.rs"
-                );
+    /// Every content of JSON of an operation, and what it is of.
+    fn contents<'a>(operation: &'a Value, found: &mut Vec<(String, &'a Value)>) {
+        if let Value::Object(contents) = &operation["requestBody"]["content"] {
+            found.extend(contents.values().map(|content| ("its body".to_owned(), content)));
+        }
+        for (status, answer) in operation["responses"].as_object().unwrap() {
+            let content = &answer["content"]["application/json"];
+            if content.is_object() {
+                found.push((format!("its answer {status}"), content));
             }
         }
-        assert!(bodies > 20, "{bodies}");
-        let of = |operation| of_answer(operation).unwrap().1;
-        serde_json::from_value::<wire::Enqueued>(of("enqueue_execution")).unwrap();
-        serde_json::from_value::<wire::Page<wire::QueueItem>>(of("list_queue")).unwrap();
-        serde_json::from_value::<wire::QueueItemDetails>(of("show_queue_item")).unwrap();
+    }
+
+    #[test]
+    fn every_body_and_every_answer_has_an_example_of_its_schema() {
+        let document = serde_json::to_value(crate::http::document()).unwrap();
+        let mut examples = 0;
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                let mut found = Vec::new();
+                contents(operation, &mut found);
+                for (what, content) in found {
+                    let example = &content["example"];
+                    assert!(
+                        example.is_object(),
+                        "{method} {path}: {what} has no example: add one in http/examples"
+                    );
+                    let schema =
+                        json!({ "allOf": [content["schema"]], "components": document["components"] });
+                    let schema = jsonschema::options().build(&schema).unwrap();
+                    let wrong: Vec<String> = schema
+                        .iter_errors(example)
+                        .map(|error| error.to_string())
+                        .collect();
+                    assert!(wrong.is_empty(), "{method} {path}: {what}: {wrong:?}\n{example}");
+                    examples += 1;
+                }
+            }
+        }
+        assert!(examples > 100, "{examples}");
         serde_json::from_value::<wire::Problem>(problem()).unwrap();
     }
 }

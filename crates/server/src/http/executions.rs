@@ -18,9 +18,9 @@ use uuid::Uuid;
 
 use super::caller::Visit;
 use super::cursor::List;
-use super::extract::{IdempotencyKey, InStatus, Json, MaybeJson, Path};
+use super::extract::{IdempotencyKey, InStatus, Json, MaybeJson, Path, Query};
 use super::names;
-use super::problem::{Kind, Problem, Reply, Result};
+use super::problem::{Kind, Problem, Reply, Result, Wrong};
 use super::queue::{cancel_by_id, check_reason, ended_before, search, steps};
 use super::routes::{Routes, long};
 use super::trace::TraceParent;
@@ -37,6 +37,7 @@ pub(super) fn routes() -> Routes {
         .unkept(Role::Operator, routes!(enqueue_one))
         .operator(routes!(enqueue_many))
         .viewer(long(routes!(list)))
+        .viewer(long(routes!(counts)))
         .viewer(routes!(show))
         .viewer(long(routes!(history)))
         .operator(routes!(complete))
@@ -60,11 +61,17 @@ async fn enqueue_one(
     trace: TraceParent,
     Json(mut request): Json<wire::asked::Enqueue>,
 ) -> Result<impl IntoResponse> {
-    request.idempotency_key = key.or_of_body(request.idempotency_key)?;
-    request.traceparent = trace.or_of_body(request.traceparent);
-    let workspace = names::workspace(&database, &caller, &request.workspace_id).await?;
-    let definition = meant::workflow(&database, Some(workspace), &request.workflow_definition_id).await?;
-    let request = request.with_ids(workspace.0, definition.0);
+    let mut wrong = Wrong::default();
+    request.idempotency_key = wrong.see(key.or_of_body(request.idempotency_key)).flatten();
+    request.traceparent = wrong.see(trace.or_of_body(request.traceparent, "")).flatten();
+    let ids = async {
+        let workspace = names::workspace(&database, &caller, &request.workspace_id).await?;
+        let definition = meant::workflow(&database, Some(workspace), &request.workflow_definition_id).await?;
+        Ok::<_, Problem>((workspace.0, definition.0))
+    };
+    let (workspace, definition) = wrong.see(ids.await).unwrap_or_default();
+    let request = request.with_ids(workspace, definition);
+    check(wrong, std::slice::from_ref(&request), "")?;
     let enqueued = state.gather.enqueue(&database, request, &caller.actor).await;
     let enqueued = enqueued.map_err(|error| refused(error, ""))?;
     let location = [(header::LOCATION, format!("/v1/queue/{}", enqueued.id))];
@@ -84,19 +91,28 @@ async fn enqueue_many(
     if !(1..=MOST).contains(&request.items.len()) {
         return Err(Problem::field("/items", format!("1 to {MOST} requests")));
     }
-    for item in &mut request.items {
-        item.traceparent = trace.or_of_body(item.traceparent.take());
+    let mut wrong = Wrong::default();
+    for (index, item) in request.items.iter_mut().enumerate() {
+        let traced = trace.or_of_body(item.traceparent.take(), &format!("/items/{index}"));
+        item.traceparent = wrong.see(traced).flatten();
     }
-    let items = meant::enqueues(&database, request.items).await?;
+    let items = match meant::enqueues(&database, request.items).await {
+        Ok(items) => items,
+        Err(error) => {
+            wrong.see::<(), _>(Err(error));
+            return Err(wrong.whole());
+        }
+    };
     for item in &items {
         caller.may_use(item.workspace_id)?;
     }
+    check(wrong, &items, "/items")?;
     let items = enqueue::enqueue_all(&database, &items, &caller.actor).await;
     let items = items.map_err(|error| refused(error, "/items"))?;
     Ok((StatusCode::ACCEPTED, Answer(wire::BulkEnqueued { items })))
 }
 
-/// Executions, newest first
+/// Executions, newest or oldest first
 #[utoipa::path(get, path = "/v1/executions", operation_id = "list_executions", tag = "executions", params(wire::ExecutionQuery),
     responses((status = 200, description = "A page of executions", body = wire::Page<wire::Execution>)))]
 async fn list(
@@ -104,7 +120,7 @@ async fn list(
     InStatus(query, statuses): InStatus<wire::ExecutionQuery, wire::ExecutionStatus>,
 ) -> Reply<wire::Page<wire::Execution>> {
     let list = List::new(&format!("executions {statuses:?}"), &query)?;
-    let (workspace, definition) = names::both(
+    let (workspaces, definition) = names::several(
         &database,
         &caller,
         query.workspace_id.as_ref(),
@@ -112,18 +128,43 @@ async fn list(
     )
     .await?;
     let filter = browse::Filter {
-        workspace,
+        workspace: None,
         definition,
         status: None,
         after: query.completed_after,
         before: query.completed_before,
         text: search(query.search.as_deref())?,
         superseded: query.superseded.unwrap_or_default(),
-        below: list.position()?,
+        order: query.order.unwrap_or_default(),
+        beyond: list.position()?,
         limit: list.limit(),
     };
-    let page = browse::executions_in(&database, &filter, &statuses).await?;
+    let page = browse::executions_in(&database, &filter, &workspaces, &statuses).await?;
     Ok(list.ending_at(page.rows, page.next))
+}
+
+/// How many executions are in each status, counted up to a bound
+#[utoipa::path(get, path = "/v1/executions/counts", operation_id = "count_executions", tag = "executions", params(wire::ExecutionCountQuery),
+    responses((status = 200, description = "The counts", body = wire::ExecutionCounts)))]
+async fn counts(
+    Visit { caller, database, .. }: Visit,
+    Query(query): Query<wire::ExecutionCountQuery>,
+) -> Reply<wire::ExecutionCounts> {
+    let (workspaces, definition) = names::several(
+        &database,
+        &caller,
+        query.workspace_id.as_ref(),
+        query.workflow_definition_id.as_ref(),
+    )
+    .await?;
+    let filter = browse::Filter {
+        definition,
+        after: query.completed_after,
+        before: query.completed_before,
+        ..browse::Filter::default()
+    };
+    let items = browse::count_executions(&database, &filter, &workspaces).await?;
+    Ok(Answer(wire::ExecutionCounts { items }))
 }
 
 /// One execution
@@ -233,6 +274,14 @@ async fn cancel(
 async fn find(database: &Database, id: ExecutionId) -> Result<wire::Execution> {
     let execution = inspect::execution(database, id).await?;
     execution.ok_or_else(|| Problem::not_found(format!("there is no execution {id}")))
+}
+
+/// Everything that is wrong with the requests, by the fields of each, beside what is known to be already.
+fn check(mut wrong: Wrong, requests: &[wire::Enqueue], at: &str) -> Result<()> {
+    for error in enqueue::problems(requests) {
+        wrong.see::<(), _>(Err(refused(error, at)));
+    }
+    wrong.told()
 }
 
 /// Why nothing was enqueued; `at` is where the requests stand in the body, nothing when it is one.

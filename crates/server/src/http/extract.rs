@@ -1,6 +1,7 @@
 //! What handlers take in: bodies, queries and parts of the address, read strictly. What cannot be read is a [`Problem`] that
 //! names the field.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -101,6 +102,7 @@ impl<T: DeserializeOwned, S: DeserializeOwned> FromRequestParts<State> for InSta
     async fn from_request_parts(parts: &mut request::Parts, _: &State) -> Result<Self, Problem> {
         let (asked, rest): (Vec<_>, Vec<_>) =
             pairs(parts).into_iter().partition(|(name, _)| name == "status");
+        let rest = joined(rest, &["workspace_id", "workspace"]);
         let (mut statuses, mut errors) = (Vec::new(), Vec::new());
         for word in asked.iter().flat_map(|(_, words)| words.split(',')) {
             match serde_json::from_value(serde_json::Value::from(word.trim())) {
@@ -110,6 +112,19 @@ impl<T: DeserializeOwned, S: DeserializeOwned> FromRequestParts<State> for InSta
         }
         unread::query(rest, errors).map(|query| Self(query, statuses))
     }
+}
+
+/// Pairs in which what is repeated of these fields is one value, with commas.
+fn joined(pairs: Vec<(String, String)>, fields: &[&str]) -> Vec<(String, String)> {
+    let mut joined: Vec<(String, String)> = Vec::new();
+    for (name, value) in pairs {
+        let known = joined.iter_mut().find(|(known, _)| *known == name);
+        match known.filter(|_| fields.contains(&name.as_str())) {
+            Some((_, values)) => *values = format!("{values},{value}"),
+            None => joined.push((name, value)),
+        }
+    }
+    joined
 }
 
 /// A part of the address.
@@ -165,5 +180,34 @@ impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
                 "1 to 256 visible characters of ASCII",
             )),
         }
+    }
+}
+
+/// The header `Prefer` (RFC 7240), of which one preference is known: `respond-async`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prefer {
+    /// The answer is worth waiting for.
+    Waiting,
+    /// Not to wait: servers carry it out.
+    NotWaiting,
+}
+
+impl<S: Sync> FromRequestParts<S> for Prefer {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut request::Parts, _: &S) -> Result<Self, Infallible> {
+        let lines = parts.headers.get_all("prefer").iter();
+        let mut preferences = lines
+            .filter_map(|line| line.to_str().ok())
+            .flat_map(|line| line.split(','));
+        let asynchronous = preferences.any(|preference| {
+            let name = preference.split([';', '=']).next().unwrap_or_default();
+            name.trim().eq_ignore_ascii_case("respond-async")
+        });
+        Ok(if asynchronous {
+            Self::NotWaiting
+        } else {
+            Self::Waiting
+        })
     }
 }

@@ -1,38 +1,40 @@
 //! `/v1/failures`: what needs a person, and what a person does about it.
 
 use axum::Json as Answer;
+use axum::response::Response;
 use stationmaster_client::wire;
-use stationmaster_core::db::Database;
-use stationmaster_core::executions::bulk;
 use stationmaster_core::failures;
+use stationmaster_core::operations::Request;
 use utoipa_axum::routes;
 
-use super::caller::{Caller, Visit};
+use super::caller::Visit;
 use super::cursor::List;
-use super::extract::{Json, Path, Query};
-use super::names;
-use super::problem::{Kind, Problem, Reply, Result};
-use super::queue::{check_reason, narrowed, search};
-use super::routes::{Routes, long};
+use super::extract::{Json, Path, Prefer, Query};
+use super::problem::{Kind, Problem, Reply, Result, Wrong};
+use super::queue::{meant, search};
+use super::routes::{Routes, detachable, long};
+use super::{names, operations};
 
 pub(super) fn routes() -> Routes {
     Routes::of("group of failures")
         .viewer(long(routes!(list)))
         .viewer(long(routes!(show)))
         .viewer(long(routes!(members)))
-        .operator(routes!(retry))
-        .operator(routes!(set_aside))
-        .operator(routes!(cancel))
+        .operator(detachable(routes!(retry)))
+        .operator(detachable(routes!(set_aside)))
+        .operator(detachable(routes!(cancel)))
 }
 
-/// What needs a person, by what it has in common; the group with the newest failure first
+/// What needs a person, by what it has in common; the group with the newest failure first, or by another order
 #[utoipa::path(get, path = "/v1/failures", operation_id = "list_failures", tag = "failures", params(wire::FailureQuery),
     responses((status = 200, description = "A page of groups", body = wire::Page<wire::FailureGroup>)))]
 async fn list(
     Visit { caller, database, .. }: Visit,
     Query(query): Query<wire::FailureQuery>,
 ) -> Reply<wire::Page<wire::FailureGroup>> {
-    let list = List::new("failures", &query)?;
+    let order = query.order.unwrap_or_default();
+    let list = List::new(&format!("failures {order}"), &query)?;
+    let place = |group: &wire::FailureGroup| place(group, order);
     let (workspace, definition) = names::both(
         &database,
         &caller,
@@ -49,18 +51,25 @@ async fn list(
         text: search(query.search.as_deref())?,
     };
     let mut groups = failures::groups(&database, &filter).await?;
+    groups.sort_by_key(|group| std::cmp::Reverse(place(group)));
     if let Some([at, id]) = list.position::<[String; 2]>()? {
         groups.retain(|group| place(group) < [at.clone(), id.clone()]);
     }
-    Ok(list.page(groups, place))
+    let mut page = list.page(groups, place);
+    if query.trend == Some(true) {
+        failures::tell_trends(&database, &mut page.items).await?;
+    }
+    Ok(page)
 }
 
-/// Where a group stands in the list; times are written so that their order is that of their text.
-fn place(group: &wire::FailureGroup) -> [String; 2] {
-    [
-        format!("{:020}", group.last_at.as_microsecond()),
-        group.id.clone(),
-    ]
+/// Where a group stands in the list; numbers are written so that their order is that of their text.
+fn place(group: &wire::FailureGroup, order: wire::FailureOrder) -> [String; 2] {
+    let number = match order {
+        wire::FailureOrder::Last => group.last_at.as_microsecond(),
+        wire::FailureOrder::First => group.first_at.as_microsecond(),
+        wire::FailureOrder::Count => group.count,
+    };
+    [format!("{number:020}"), group.id.clone()]
 }
 
 /// One group; its id may be cut short as long as it means one
@@ -102,19 +111,12 @@ async fn members(
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer),
               (status = 409, response = super::ProblemAnswer)))]
 async fn retry(
-    Visit {
-        state,
-        caller,
-        database,
-    }: Visit,
+    visit: Visit,
+    prefer: Prefer,
     Json(request): Json<wire::asked::BulkFailures>,
-) -> Reply<wire::BulkAnswer> {
-    let request = checked(&database, &caller, request).await?;
-    let done = failures::retry(&database, &request, &caller.actor).await?;
-    if !request.dry_run {
-        state.work.ring_for_signals();
-    }
-    Ok(Answer(done))
+) -> Result<Response> {
+    let request = checked(&visit, Wrong::default(), request).await?;
+    operations::answer(&visit, prefer, Request::RetryFailures(request)).await
 }
 
 /// Set failures aside: they stay on record and need nobody any more; with `dry_run`, only count them
@@ -122,13 +124,12 @@ async fn retry(
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer),
               (status = 409, response = super::ProblemAnswer)))]
 async fn set_aside(
-    Visit { caller, database, .. }: Visit,
+    visit: Visit,
+    prefer: Prefer,
     Json(request): Json<wire::asked::BulkFailures>,
-) -> Reply<wire::BulkAnswer> {
-    let request = checked(&database, &caller, request).await?;
-    Ok(Answer(
-        failures::set_aside(&database, &request, &caller.actor).await?,
-    ))
+) -> Result<Response> {
+    let request = checked(&visit, Wrong::default(), request).await?;
+    operations::answer(&visit, prefer, Request::SetAside(request)).await
 }
 
 /// Cancel what still waits of the workflow that a group is about; with `dry_run`, only count it
@@ -136,40 +137,45 @@ async fn set_aside(
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer),
               (status = 409, response = super::ProblemAnswer)))]
 async fn cancel(
-    Visit { caller, database, .. }: Visit,
+    visit: Visit,
+    prefer: Prefer,
     Json(request): Json<wire::asked::BulkFailures>,
-) -> Reply<wire::BulkAnswer> {
+) -> Result<Response> {
+    let mut wrong = Wrong::default();
     if request.group.is_none() {
-        return Err(Problem::field("/group", "say of which group"));
+        wrong.see::<(), _>(Err(Problem::field("/group", "say of which group")));
     }
-    let request = checked(&database, &caller, request).await?;
-    let which = failures::cancels(&database, &request).await?;
-    Ok(Answer(bulk::cancel(&database, &which, &caller.actor).await?))
+    let request = checked(&visit, wrong, request).await?;
+    let which = failures::cancels(&visit.database, &request).await?;
+    operations::answer(&visit, prefer, Request::CancelFailing(which)).await
 }
 
-/// What is asked for, by ids: in scope, narrowed by something, with a note that can be kept.
+/// What is asked for, by ids: in scope, meant by something, with a note that can be kept.
 async fn checked(
-    database: &Database,
-    caller: &Caller,
+    visit: &Visit,
+    mut wrong: Wrong,
     request: wire::asked::BulkFailures,
 ) -> Result<wire::BulkFailures> {
-    check_reason(request.note.as_deref())?;
-    let (workspace, definition) = names::ids(
-        database,
-        caller,
-        request.workspace_id.as_ref(),
-        request.workflow_definition_id.as_ref(),
-    )
-    .await?;
-    let request = request.with_ids(workspace, definition);
+    wrong.see(check_note(request.note.as_deref()));
     let filters = [
         request.group.is_some(),
         request.workspace_id.is_some(),
         request.workflow_definition_id.is_some(),
         request.kind.is_some(),
     ];
-    narrowed(&filters, request.all)?;
-    Ok(request)
+    let place = (
+        request.workspace_id.as_ref(),
+        request.workflow_definition_id.as_ref(),
+    );
+    let (workspace, definition) = meant(visit, wrong, place, &filters, request.all).await?;
+    Ok(request.with_ids(workspace, definition))
+}
+
+fn check_note(note: Option<&str>) -> Result<()> {
+    match note {
+        Some(note) if note.chars().count() > 1000 => Err(Problem::field("/note", "at most 1000 characters")),
+        _ => Ok(()),
+    }
 }
 
 impl From<failures::Error> for Problem {

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
-use stationmaster_core::observe::Metrics;
+use stationmaster_core::observe::{Metrics, trace};
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument as _;
 use uuid::Uuid;
@@ -35,6 +35,7 @@ pub(super) async fn guard(Shared(state): Shared<State>, request: Request, next: 
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let began = Instant::now();
     let span = tracing::info_span!("request", id);
+    span.in_scope(|| trace::link(super::trace::read(request.headers()).as_deref()));
     let under_way = UnderWay::new(&state.metrics);
     let response = run(&state, request, next).instrument(span).await;
     drop(under_way);
@@ -55,7 +56,15 @@ pub(super) async fn guard(Shared(state): Shared<State>, request: Request, next: 
 
 /// The doors beside the API are routes by their own names.
 fn door(path: &str) -> &'static str {
-    let doors = ["/", "/docs", "/livez", "/readyz", "/metrics", "/v1/openapi.json"];
+    let doors = [
+        "/",
+        "/docs",
+        "/livez",
+        "/readyz",
+        "/healthz",
+        "/metrics",
+        "/v1/openapi.json",
+    ];
     doors.into_iter().find(|door| *door == path).unwrap_or("none")
 }
 

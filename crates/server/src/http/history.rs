@@ -4,6 +4,8 @@ use axum::Json as Answer;
 use jiff::{SignedDuration, Timestamp};
 use stationmaster_client::wire;
 use stationmaster_core::history::{self, Chart};
+use stationmaster_core::id::ServerId;
+use stationmaster_core::presence;
 use utoipa_axum::routes;
 
 use super::caller::Visit;
@@ -29,9 +31,14 @@ pub(super) fn routes() -> Routes {
 /// A minute is counted a few seconds after its end. Of each minute the hundred workspaces and workflows with the most are kept, and
 /// everything together.
 #[utoipa::path(get, path = "/v1/history", operation_id = "show_history", tag = "overview", params(wire::HistoryQuery),
-    responses((status = 200, description = "The history, point by point", body = wire::HistoryChart)))]
+    responses((status = 200, description = "The history, point by point", body = wire::HistoryChart),
+              (status = 404, response = super::ProblemAnswer)))]
 async fn show(
-    Visit { caller, database, .. }: Visit,
+    Visit {
+        state,
+        caller,
+        database,
+    }: Visit,
     Query(query): Query<wire::HistoryQuery>,
 ) -> Reply<wire::HistoryChart> {
     let (workspace, workflow) = names::both(
@@ -41,6 +48,22 @@ async fn show(
         query.workflow.as_ref(),
     )
     .await?;
+    let server = match &query.server {
+        None => None,
+        Some(_) if workspace.is_some() || workflow.is_some() => {
+            return Err(Problem::field(
+                "server",
+                "it goes with neither `workspace` nor `workflow`",
+            ));
+        }
+        Some(server) => {
+            caller.sees_all()?;
+            let found = presence::find(&state.database, server).await?;
+            let missing =
+                || Problem::not_found(format!("there is no server {server}, and none is on record"));
+            Some(ServerId(found.ok_or_else(missing)?.id))
+        }
+    };
     let to = query.to.unwrap_or_else(Timestamp::now);
     let from = query
         .from
@@ -56,6 +79,7 @@ async fn show(
         step: SignedDuration::from_secs(step),
         workspace,
         workflow,
+        server,
     };
     Ok(Answer(history::chart(&database, chart).await?))
 }

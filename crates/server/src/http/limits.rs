@@ -1,4 +1,4 @@
-//! How much a caller may ask: requests by token, failed tokens by address, requests, lists and streams at once.
+//! How much a caller may ask: requests by token, failed tokens by address; requests, lists and streams at once, each tenant a share of them.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -17,11 +17,14 @@ use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{Quota, RateLimiter};
 use stationmaster_core::db;
 use stationmaster_core::id::TokenId;
+use stationmaster_core::session::Scope;
 use stationmaster_core::task::{Next, Pass};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::State;
+use super::caller::Caller;
 use super::guard::{Place, to_its_end};
+use super::places::{Places, Taken, Turn, Turns, tenant};
 use super::problem::{Kind, Problem};
 use crate::config::Http;
 
@@ -50,10 +53,12 @@ pub(super) struct Limits {
     failures: Arc<Keyed<IpAddr>>,
     /// Addresses that have spent their failures, and when they may try again.
     held_back: Arc<Mutex<HashMap<IpAddr, Instant>>>,
-    lists: Arc<Semaphore>,
-    line: Arc<Semaphore>,
-    streams: Arc<Semaphore>,
+    lists: Turns,
+    line: Places,
+    streams: Places,
     in_flight: Arc<Semaphore>,
+    /// The same places, once it is known whose request it is.
+    shares: Places,
 }
 
 /// Forgets, now and then, who has not been seen for a while.
@@ -67,6 +72,7 @@ impl Pass for Sweep {
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         self.0.tokens.retain_recent();
         self.0.failures.retain_recent();
+        self.0.lists.sweep();
         self.0.held_back().retain(|_, until| *until > Instant::now());
         Ok(Next::After(SWEEP))
     }
@@ -97,10 +103,11 @@ impl Limits {
             tokens: Arc::new(tokens),
             failures: Arc::new(RateLimiter::keyed(Quota::per_minute(per_minute))),
             held_back: Arc::default(),
-            lists: Arc::new(Semaphore::new((settings.database_pool / LISTS).max(1) as usize)),
-            line: Arc::new(Semaphore::new(LINE)),
-            streams: Arc::new(Semaphore::new(settings.max_streams)),
+            lists: Turns::new((settings.database_pool / LISTS).max(1) as usize),
+            line: Places::new(LINE),
+            streams: Places::new(settings.max_streams),
             in_flight: Arc::new(Semaphore::new(settings.max_in_flight)),
+            shares: Places::new(settings.max_in_flight),
         }
     }
 
@@ -172,17 +179,28 @@ impl Limits {
     }
 
     /// A turn to read a list, until it is dropped; waited for, unless too many wait already.
-    async fn list(&self) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), Problem> {
+    async fn list(&self, scope: &Scope) -> Result<(Taken, Turn), Problem> {
         let full = || Problem::new(Kind::Overloaded, "too many lists are asked for at once").retry_after(1);
-        let place = Arc::clone(&self.line).try_acquire_owned().map_err(|_| full())?;
-        let turn = Arc::clone(&self.lists).acquire_owned().await;
-        Ok((place, turn.map_err(|_| full())?))
+        let tenant = tenant(scope);
+        let place = self.line.take(tenant).ok_or_else(full)?;
+        let turn = self.lists.take(tenant).await;
+        Ok((place, turn.ok_or_else(full)?))
     }
 
     /// A place for a stream, until it is dropped.
-    pub(super) fn stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let full = |_| Problem::new(Kind::Overloaded, "too many streams are open").retry_after(5);
-        Arc::clone(&self.streams).try_acquire_owned().map_err(full)
+    pub(super) fn stream(&self, scope: &Scope) -> Result<Taken, Problem> {
+        let full = || Problem::new(Kind::Overloaded, "too many streams are open").retry_after(5);
+        self.streams.take(tenant(scope)).ok_or_else(full)
+    }
+
+    /// A tenant's share of the places for requests, until it is dropped.
+    pub(super) fn share(&self, scope: &Scope) -> Result<Option<Taken>, Problem> {
+        let Some(tenant) = tenant(scope) else {
+            return Ok(None);
+        };
+        let words = "too many requests of this workspace are under way";
+        let full = || Problem::new(Kind::Overloaded, words).retry_after(1);
+        self.shares.take(Some(tenant)).map(Some).ok_or_else(full)
     }
 
     /// A place for a request, until it is dropped.
@@ -193,8 +211,13 @@ impl Limits {
 }
 
 /// Carries a request out in its turn among those that may read much.
-pub(super) async fn in_turn(Extension(state): Extension<State>, request: Request, next: Inner) -> Response {
-    let (place, turn) = match state.limits.list().await {
+pub(super) async fn in_turn(
+    Extension(state): Extension<State>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+    next: Inner,
+) -> Response {
+    let (place, turn) = match state.limits.list(&caller.scope).await {
         Ok(turn) => turn,
         Err(problem) => return problem.into_response(),
     };
@@ -204,7 +227,7 @@ pub(super) async fn in_turn(Extension(state): Extension<State>, request: Request
         let began = Instant::now();
         let response = next.run(request).await;
         drop(place);
-        let others_wait = state.limits.line.available_permits() < LINE;
+        let others_wait = state.limits.line.free() < LINE;
         if others_wait {
             let rest = began.elapsed().min(REST);
             tokio::spawn(async move {

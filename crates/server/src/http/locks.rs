@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use super::caller::Visit;
 use super::extract::{Json, Path, Query};
-use super::problem::{Kind, Problem, Reply, Result};
+use super::problem::{Kind, Problem, Reply, Result, Wrong};
 use super::routes::{Routes, long};
 
 pub(super) fn routes() -> Routes {
@@ -57,12 +57,16 @@ async fn acquire(
     Json(request): Json<wire::LockRequest>,
 ) -> Result<impl IntoResponse> {
     caller.sees_all()?;
-    let name: LockName = name.parse()?;
-    super::name("/owner", request.owner.as_deref())?;
-    let terms = Terms::new(
-        seconds("/at_most", request.at_most)?,
-        seconds("/at_least", request.at_least)?,
-    )?;
+    let mut wrong = Wrong::default();
+    let name = wrong.see(name.parse::<LockName>());
+    wrong.see(super::name("/owner", request.owner.as_deref()));
+    let at_most = wrong.see(seconds("/at_most", request.at_most));
+    let at_least = wrong.see(seconds("/at_least", request.at_least));
+    let (Some(name), Some(at_most), Some(at_least)) = (name, at_most, at_least) else {
+        return Err(wrong.whole());
+    };
+    wrong.told()?;
+    let terms = Terms::new(at_most, at_least)?;
     let owner = request.owner.as_deref().unwrap_or(&caller.actor);
     let lock = match state.locks.lock(&name, terms, owner).await? {
         locks::Locked::Acquired(lock) => lock,
@@ -98,8 +102,12 @@ async fn extend(
     Json(request): Json<wire::ExtendLock>,
 ) -> Reply<wire::LockExtended> {
     caller.sees_all()?;
-    let name: LockName = name.parse()?;
-    let at_most = seconds("/at_most", request.at_most)?;
+    let mut wrong = Wrong::default();
+    let name = wrong.see(name.parse::<LockName>());
+    let at_most = wrong.see(seconds("/at_most", request.at_most));
+    let (Some(name), Some(at_most)) = (name, at_most) else {
+        return Err(wrong.whole());
+    };
     match state.locks.extend(&name, Token(request.token), at_most).await? {
         Extended::Until(until) => Ok(Answer(wire::LockExtended { until })),
         Extended::Lost => {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! listener   -> guard (name, place, time, panics, problem+json)
-//! in_process ->   -> doors: /livez /readyz /metrics /docs /v1/openapi.json
+//! in_process ->   -> doors: /livez /readyz (/healthz) /metrics /docs /v1/openapi.json
 //!                 -> dashboard: pages, which come back in by in_process with the token of whoever looks
 //!                 -> caller (token) -> limits -> routes (role) -> idempotency -> a noun -> core, on the caller's behalf
 //! ```
@@ -34,9 +34,11 @@ use crate::dashboard::{self, Desk};
 
 mod alarms;
 mod audit;
+pub(crate) mod beforehand;
 mod caller;
 mod certificate;
 mod cursor;
+mod descriptors;
 mod dispatchers;
 mod doctor;
 mod document;
@@ -57,7 +59,9 @@ mod limits;
 mod listener;
 mod locks;
 mod names;
+mod operations;
 mod overview;
+mod places;
 mod plans;
 mod problem;
 mod queue;
@@ -69,6 +73,7 @@ mod tokens;
 mod trace;
 mod triggers;
 mod unread;
+mod views;
 mod wording;
 mod work;
 mod workflows;
@@ -126,6 +131,7 @@ fn nouns() -> Routes {
         .merge(executions::routes())
         .merge(queue::routes())
         .merge(failures::routes())
+        .merge(operations::routes())
         .merge(workspaces::routes())
         .merge(workflows::routes())
         .merge(plans::routes())
@@ -142,6 +148,7 @@ fn nouns() -> Routes {
         .merge(audit::routes())
         .merge(doctor::routes())
         .merge(names::routes())
+        .merge(views::routes())
 }
 
 /// Serves until `stop`.
@@ -162,7 +169,11 @@ pub(crate) async fn serve(listener: TcpListener, parts: Parts, stop: Cancellatio
         detail: Detail::Kept,
         stop: stop.clone(),
     };
-    let (most, tracker) = (state.settings.max_connections, TaskTracker::new());
+    let most = descriptors::room_for(
+        state.settings.max_connections,
+        state.config.connections() as usize,
+    );
+    let tracker = TaskTracker::new();
     tracker.spawn({
         let (forgetting, stop) = (
             state.access.clone().forget_on(parts.station.access_bell()),
@@ -207,6 +218,7 @@ fn router(state: State, station: &Arc<Station>) -> Router {
     let desk = Desk {
         clients: Arc::new(move |request, token| in_process::for_whoever(&inside, request, token)),
         secure: state.settings.tls_cert.is_some(),
+        read_only: state.settings.dashboard_read_only,
         temporal_ui: state
             .settings
             .temporal_ui_url

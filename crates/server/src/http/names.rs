@@ -15,6 +15,9 @@ use super::problem::{Kind, Problem, Reply, Result};
 use super::routes::{Routes, long};
 use super::tokens;
 
+/// Workspaces that a list may be asked for at once.
+const MOST: usize = 20;
+
 pub(super) fn routes() -> Routes {
     Routes::of("name").viewer(long(routes!(find)))
 }
@@ -24,11 +27,7 @@ pub(super) fn routes() -> Routes {
     responses((status = 200, description = "What was found, and what may have been meant", body = wire::NamesFound),
               (status = 404, response = super::ProblemAnswer)))]
 async fn find(
-    Visit {
-        state,
-        caller,
-        database,
-    }: Visit,
+    Visit { caller, database, .. }: Visit,
     Query(query): Query<wire::NameQuery>,
 ) -> Reply<wire::NamesFound> {
     if query.text.chars().count() > 200 {
@@ -41,7 +40,7 @@ async fn find(
     let workspace = asked(&database, &caller, query.workspace_id.as_ref()).await?;
     let mut found = names::find(&database, query.noun, &query.text, workspace).await?;
     if query.noun == wire::Noun::Token {
-        found = tokens::seen(&state, &caller, &query.text).await?;
+        found = tokens::seen(&database, &query.text).await?;
     }
     Ok(Answer(found))
 }
@@ -87,6 +86,33 @@ pub(super) async fn both(
         None => None,
     };
     Ok((workspace, workflow))
+}
+
+/// The workspaces, one or several with commas between them, and the workflow that a list is about.
+pub(super) async fn several(
+    database: &Database,
+    caller: &Caller,
+    of_workspaces: Option<&Reference>,
+    of_workflow: Option<&Reference>,
+) -> Result<(Vec<WorkspaceId>, Option<DefinitionId>)> {
+    let text = of_workspaces.map(ToString::to_string);
+    let named: Vec<&str> = text.iter().flat_map(|text| text.split(',')).collect();
+    if named.len() > MOST {
+        return Err(Problem::field("workspace_id", format!("at most {MOST}")));
+    }
+    let mut workspaces = Vec::new();
+    for name in named {
+        let id = workspace(database, caller, &name.trim().into()).await?;
+        if !workspaces.contains(&id) {
+            workspaces.push(id);
+        }
+    }
+    let only = workspaces.first().copied().filter(|_| workspaces.len() == 1);
+    let workflow = match of_workflow {
+        Some(reference) => Some(names::workflow(database, only, reference).await?),
+        None => None,
+    };
+    Ok((workspaces, workflow))
 }
 
 /// The ids of both, as requests hold them.

@@ -2,6 +2,7 @@
 
 use axum::Json as Answer;
 use stationmaster_client::wire;
+use stationmaster_core::alarms::inspect::{self as alarms, Notable};
 use stationmaster_core::executions::{browse, inspect};
 use stationmaster_core::{catalogue, failures, presence};
 use utoipa_axum::routes;
@@ -15,6 +16,8 @@ use super::routes::{Routes, long};
 const WORKSPACES: i64 = 200;
 /// Groups of failures shown at most.
 const GROUPS: usize = 20;
+/// Alarms shown at most, of those that come and of those that fail.
+const ALARMS: i64 = 20;
 /// Executions shown.
 const EXECUTIONS: usize = 15;
 
@@ -43,9 +46,11 @@ async fn show(
         overview: inspect::overview(&database).await?,
         minutes: inspect::minutes(&database, minutes, inspect::COUNTED).await?,
         failures: groups,
-        workspaces: catalogue::workspaces(&database, None, WORKSPACES).await?,
+        workspaces: catalogue::busiest_workspaces(&database, WORKSPACES).await?,
+        coming: alarms::notable(&database, Notable::Coming, ALARMS).await?,
+        failing: alarms::notable(&database, Notable::Failing, ALARMS).await?,
         executions: browse::executions(&database, &newest).await?.rows,
-        servers: presence::list(&state.database, false).await?,
+        servers: presence::list(&database, false).await?,
         open: state.settings.open,
     }))
 }

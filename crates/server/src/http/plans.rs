@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use super::caller::Visit;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, Path};
-use super::problem::{Problem, Reply, Result};
+use super::problem::{Problem, Reply, Result, Wrong};
 use super::routes::{Routes, conditional};
 
 pub(super) fn routes() -> Routes {
@@ -51,23 +51,25 @@ async fn put(
     Ok(Tagged(made))
 }
 
-fn check(name: &str, change: &wire::PlanChange) -> Result<()> {
+pub(super) fn check(name: &str, change: &wire::PlanChange) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    let mut wrong = Wrong::default();
+    let mut field = |field: &str, words: &str| {
+        wrong.see::<(), _>(Err(Problem::field(field, words)));
+    };
     if !(1..=100).contains(&name.len()) || !name.chars().all(plain) {
-        return Err(Problem::field(
-            "name",
-            "1 to 100 letters, digits, dots, underscores and hyphens",
-        ));
+        field("name", "1 to 100 letters, digits, dots, underscores and hyphens");
     }
     if change.max_concurrent < 0 {
-        return Err(Problem::field("/max_concurrent", "0 or more"));
+        field("/max_concurrent", "0 or more");
     }
-    match change.weight {
-        Some(weight) if !(0.000_001..=1_000_000.0).contains(&weight) => {
-            Err(Problem::field("/weight", "from 0.000001 to 1000000"))
-        }
-        _ => Ok(()),
+    if change
+        .weight
+        .is_some_and(|weight| !(0.000_001..=1_000_000.0).contains(&weight))
+    {
+        field("/weight", "from 0.000001 to 1000000");
     }
+    wrong.told()
 }
 
 impl Changeable for wire::Plan {

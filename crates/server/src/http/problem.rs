@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use stationmaster_client::wire;
 use stationmaster_core::engine::embedded::nodes::{KNOWN, NodeProblem};
 use stationmaster_core::executions::operate;
+use stationmaster_core::graph::Fault;
 use stationmaster_core::task::chain;
 use stationmaster_core::{access, catalogue, db, locks, names};
 
@@ -176,6 +177,18 @@ impl Problem {
         }
     }
 
+    /// What is wrong with each field, by the name that people know.
+    pub(super) fn complaints(&self) -> Vec<String> {
+        if self.errors.is_empty() {
+            return vec![self.detail.clone()];
+        }
+        let told = |error: &wire::FieldError| {
+            let name = error.field.trim_start_matches('/').replace('/', ".");
+            format!("{name}: {}", error.detail)
+        };
+        self.errors.iter().map(told).collect()
+    }
+
     pub(super) fn with_errors(mut self, errors: Vec<wire::FieldError>) -> Self {
         self.errors = errors;
         self
@@ -225,6 +238,47 @@ impl Problem {
             request_id: request_id.map(str::to_owned),
             errors: self.errors,
             taken: self.taken.map(|taken| *taken),
+        }
+    }
+}
+
+/// What is wrong with a request, all of it: the fields that cannot be are told together. Another refusal is told when no field is wrong.
+#[derive(Default)]
+pub(super) struct Wrong {
+    errors: Vec<wire::FieldError>,
+    other: Option<Problem>,
+}
+
+impl Wrong {
+    /// What a check comes to; what it refuses is kept for the end.
+    pub(super) fn see<T, E: Into<Problem>>(&mut self, checked: Result<T, E>) -> Option<T> {
+        let problem = match checked {
+            Ok(value) => return Some(value),
+            Err(error) => error.into(),
+        };
+        if problem.kind == Kind::Invalid && !problem.errors.is_empty() {
+            let new = |error: &wire::FieldError| self.errors.iter().all(|known| known.field != error.field);
+            let new: Vec<_> = problem.errors.into_iter().filter(new).collect();
+            self.errors.extend(new);
+        } else {
+            self.other.get_or_insert(problem);
+        }
+        None
+    }
+
+    /// The refusal, if there is one.
+    pub(super) fn told(self) -> Result<()> {
+        if self.errors.is_empty() && self.other.is_none() {
+            return Ok(());
+        }
+        Err(self.whole())
+    }
+
+    /// The refusal, where something was refused.
+    pub(super) fn whole(self) -> Problem {
+        match self.other {
+            Some(problem) if self.errors.is_empty() => problem,
+            _ => Problem::fields(self.errors),
         }
     }
 }
@@ -292,6 +346,10 @@ impl From<db::Error> for Problem {
     fn from(error: db::Error) -> Self {
         let code = error.code().unwrap_or_default();
         let cause = chain(&error);
+        if error.is_busy() {
+            let words = "the server is busy: every connection that it has for requests is in use; try again";
+            return Self::new(Kind::Unavailable, words).retry_after(1);
+        }
         match code.as_str() {
             // The request holds something that PostgreSQL cannot keep: a zero byte, a time beyond its calendar.
             code if code.starts_with("22") || code.starts_with("54") || code == "23514" => {
@@ -345,6 +403,11 @@ fn node(problem: &NodeProblem) -> wire::FieldError {
     )
 }
 
+/// What is wrong with a graph, where it stands in the body.
+fn graph(fault: &Fault) -> wire::FieldError {
+    wire::FieldError::new(format!("/workflow{}", fault.pointer), fault.words.clone())
+}
+
 impl From<catalogue::Error> for Problem {
     fn from(error: catalogue::Error) -> Self {
         use catalogue::Error;
@@ -352,7 +415,7 @@ impl From<catalogue::Error> for Problem {
         match error {
             Error::UnknownPlan(..) => Self::field("/plan", words),
             Error::UnknownVersion(..) => Self::field("/published_version", words),
-            Error::Graph(_) => Self::field("/workflow", words),
+            Error::Graph(wrong) => Self::fields(wrong.faults.iter().map(graph).collect()),
             Error::Nodes(problems) => Self::fields(problems.iter().map(node).collect()),
             Error::UnknownWorkspace(_) | Error::UnknownDefinition(_) => Self::not_found(words),
             Error::OtherWorkspace(_) => {

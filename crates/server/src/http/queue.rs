@@ -2,39 +2,41 @@
 
 use std::fmt::Display;
 
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::{Json as Answer, http::StatusCode};
 use serde::Serialize;
 use stationmaster_client::wire;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::operate::{self, Cancelled};
-use stationmaster_core::executions::{EndReason, browse, bulk, inspect};
-use stationmaster_core::id::{ExecutionId, ItemId};
+use stationmaster_core::executions::{EndReason, browse, inspect};
+use stationmaster_core::id::{ExecutionId, ItemId, WorkspaceId};
+use stationmaster_core::operations::Request;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::caller::{Caller, Visit};
 use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
-use super::extract::{InStatus, Json, MaybeJson, Path};
-use super::names;
-use super::problem::{Kind, Problem, Reply, Result};
-use super::routes::{Routes, conditional, long, tagged};
+use super::extract::{InStatus, Json, MaybeJson, Path, Prefer, Query};
+use super::problem::{Kind, Problem, Reply, Result, Wrong};
+use super::routes::{Routes, conditional, detachable, long, tagged};
+use super::{names, operations};
 
 pub(super) fn routes() -> Routes {
     Routes::of("item")
         .viewer(long(routes!(list)))
+        .viewer(long(routes!(counts)))
         .viewer(tagged(routes!(show)))
         .viewer(long(routes!(history)))
         .operator(conditional(routes!(change)))
         .operator(routes!(cancel))
         .operator(routes!(retry))
-        .operator(routes!(retry_all))
-        .operator(routes!(cancel_all))
-        .operator(routes!(set_priorities))
+        .operator(detachable(routes!(retry_all)))
+        .operator(detachable(routes!(cancel_all)))
+        .operator(detachable(routes!(set_priorities)))
 }
 
-/// Items of the queue, newest first
+/// Items of the queue, newest first or in another order
 #[utoipa::path(get, path = "/v1/queue", operation_id = "list_queue", tag = "queue", params(wire::QueueQuery),
     responses((status = 200, description = "A page of items", body = wire::Page<wire::QueueItem>)))]
 async fn list(
@@ -42,7 +44,7 @@ async fn list(
     InStatus(query, statuses): InStatus<wire::QueueQuery, wire::ItemStatus>,
 ) -> Reply<wire::Page<wire::QueueItem>> {
     let list = List::new(&format!("queue {statuses:?}"), &query)?;
-    let (workspace, definition) = names::both(
+    let (workspaces, definition) = names::several(
         &database,
         &caller,
         query.workspace_id.as_ref(),
@@ -50,18 +52,72 @@ async fn list(
     )
     .await?;
     let filter = browse::Filter {
-        workspace,
+        workspace: None,
         definition,
         status: None,
         after: query.created_after,
         before: query.created_before,
         text: search(query.search.as_deref())?,
         superseded: false,
-        below: list.position()?,
+        order: wire::Order::Newest,
+        beyond: None,
         limit: list.limit(),
     };
-    let page = browse::items_in(&database, &filter, &statuses).await?;
+    let order = match query.order.unwrap_or_default() {
+        wire::QueueOrder::Newest => wire::Order::Newest,
+        wire::QueueOrder::Oldest => wire::Order::Oldest,
+        wire::QueueOrder::Next => {
+            let workspace = line_of(&workspaces, &statuses)?;
+            let page = browse::in_line(&database, workspace, &filter, list.position()?).await?;
+            return Ok(list.ending_at(page.rows, page.next));
+        }
+    };
+    let beyond = list.position()?;
+    let filter = browse::Filter {
+        order,
+        beyond,
+        ..filter
+    };
+    let page = browse::items_in(&database, &filter, &workspaces, &statuses).await?;
     Ok(list.ending_at(page.rows, page.next))
+}
+
+/// The workspace whose line is asked for: each has its own, and only what waits stands in it.
+fn line_of(workspaces: &[WorkspaceId], statuses: &[wire::ItemStatus]) -> Result<WorkspaceId> {
+    if statuses.iter().any(|status| *status != wire::ItemStatus::Pending) {
+        return Err(Problem::field("status", "order=next is for what is PENDING"));
+    }
+    match workspaces {
+        [workspace] => Ok(*workspace),
+        _ => Err(Problem::field(
+            "order",
+            "each workspace has a line of its own: name one with workspace_id",
+        )),
+    }
+}
+
+/// How many items are in each status, counted up to a bound
+#[utoipa::path(get, path = "/v1/queue/counts", operation_id = "count_queue", tag = "queue", params(wire::QueueCountQuery),
+    responses((status = 200, description = "The counts", body = wire::ItemCounts)))]
+async fn counts(
+    Visit { caller, database, .. }: Visit,
+    Query(query): Query<wire::QueueCountQuery>,
+) -> Reply<wire::ItemCounts> {
+    let (workspaces, definition) = names::several(
+        &database,
+        &caller,
+        query.workspace_id.as_ref(),
+        query.workflow_definition_id.as_ref(),
+    )
+    .await?;
+    let filter = browse::Filter {
+        definition,
+        after: query.created_after,
+        before: query.created_before,
+        ..browse::Filter::default()
+    };
+    let items = browse::count_items(&database, &filter, &workspaces).await?;
+    Ok(Answer(wire::ItemCounts { items }))
 }
 
 /// One item, and why it waits
@@ -152,7 +208,6 @@ async fn cancel(
     responses((status = 200, description = "The item, waiting again", body = wire::QueueItem),
               (status = 409, response = super::ProblemAnswer)))]
 async fn retry(Visit { caller, database, .. }: Visit, Path(id): Path<Uuid>) -> Reply<wire::QueueItem> {
-    find(&database, ItemId(id)).await?;
     operate::retry(&database, ItemId(id), &caller.actor).await?;
     find(&database, ItemId(id)).await.map(Answer)
 }
@@ -161,20 +216,14 @@ async fn retry(Visit { caller, database, .. }: Visit, Path(id): Path<Uuid>) -> R
 #[utoipa::path(post, path = "/v1/queue/retry", operation_id = "retry_queue", tag = "queue", request_body = wire::asked::BulkRetry,
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer)))]
 async fn retry_all(
-    Visit { caller, database, .. }: Visit,
+    visit: Visit,
+    prefer: Prefer,
     Json(request): Json<wire::asked::BulkRetry>,
-) -> Reply<wire::BulkAnswer> {
-    let (workspace, definition) = names::ids(
-        &database,
-        &caller,
-        request.workspace_id.as_ref(),
-        request.workflow_definition_id.as_ref(),
-    )
-    .await?;
-    let request = request.with_ids(workspace, definition);
+) -> Result<Response> {
+    let mut wrong = Wrong::default();
     if let Some(reason) = &request.end_reason {
         let known = reason.parse::<EndReason>();
-        known.map_err(|unknown| Problem::field("/end_reason", unknown.to_string()))?;
+        wrong.see(known.map_err(|unknown| Problem::field("/end_reason", unknown.to_string())));
     }
     let filters = [
         request.workspace_id.is_some(),
@@ -184,26 +233,25 @@ async fn retry_all(
         request.ended_after.is_some(),
         request.ended_before.is_some(),
     ];
-    narrowed(&filters, request.all)?;
-    Ok(Answer(bulk::retry(&database, &request, &caller.actor).await?))
+    let place = (
+        request.workspace_id.as_ref(),
+        request.workflow_definition_id.as_ref(),
+    );
+    let (workspace, definition) = meant(&visit, wrong, place, &filters, request.all).await?;
+    let request = request.with_ids(workspace, definition);
+    operations::answer(&visit, prefer, Request::Retry(request)).await
 }
 
 /// Cancel everything that waits or runs and matches; with `dry_run`, only count it
 #[utoipa::path(post, path = "/v1/queue/cancel", operation_id = "cancel_queue", tag = "queue", request_body = wire::asked::BulkCancel,
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer)))]
 async fn cancel_all(
-    Visit { caller, database, .. }: Visit,
+    visit: Visit,
+    prefer: Prefer,
     Json(request): Json<wire::asked::BulkCancel>,
-) -> Reply<wire::BulkAnswer> {
-    check_reason(request.reason.as_deref())?;
-    let (workspace, definition) = names::ids(
-        &database,
-        &caller,
-        request.workspace_id.as_ref(),
-        request.workflow_definition_id.as_ref(),
-    )
-    .await?;
-    let request = request.with_ids(workspace, definition);
+) -> Result<Response> {
+    let mut wrong = Wrong::default();
+    wrong.see(check_reason(request.reason.as_deref()));
     let filters = [
         request.workspace_id.is_some(),
         request.workflow_definition_id.is_some(),
@@ -211,35 +259,51 @@ async fn cancel_all(
         request.created_after.is_some(),
         request.created_before.is_some(),
     ];
-    narrowed(&filters, request.all)?;
-    Ok(Answer(bulk::cancel(&database, &request, &caller.actor).await?))
+    let place = (
+        request.workspace_id.as_ref(),
+        request.workflow_definition_id.as_ref(),
+    );
+    let (workspace, definition) = meant(&visit, wrong, place, &filters, request.all).await?;
+    let request = request.with_ids(workspace, definition);
+    operations::answer(&visit, prefer, Request::Cancel(request)).await
 }
 
 /// Change the priority of everything that waits and matches; with `dry_run`, only count it
 #[utoipa::path(post, path = "/v1/queue/priority", operation_id = "prioritise_queue", tag = "queue", request_body = wire::asked::BulkPriority,
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer)))]
 async fn set_priorities(
-    Visit { caller, database, .. }: Visit,
+    visit: Visit,
+    prefer: Prefer,
     Json(request): Json<wire::asked::BulkPriority>,
-) -> Reply<wire::BulkAnswer> {
-    let (workspace, definition) = names::ids(
-        &database,
-        &caller,
-        request.workspace_id.as_ref(),
-        request.workflow_definition_id.as_ref(),
-    )
-    .await?;
-    let request = request.with_ids(workspace, definition);
+) -> Result<Response> {
     let filters = [
         request.workspace_id.is_some(),
         request.workflow_definition_id.is_some(),
         request.created_after.is_some(),
         request.created_before.is_some(),
     ];
-    narrowed(&filters, request.all)?;
-    Ok(Answer(
-        bulk::set_priority(&database, &request, &caller.actor).await?,
-    ))
+    let place = (
+        request.workspace_id.as_ref(),
+        request.workflow_definition_id.as_ref(),
+    );
+    let (workspace, definition) = meant(&visit, Wrong::default(), place, &filters, request.all).await?;
+    let request = request.with_ids(workspace, definition);
+    operations::answer(&visit, prefer, Request::Priority(request)).await
+}
+
+/// The ids of the workspace and the workflow that a bulk operation is about, once all that is wrong with the request is told.
+pub(super) async fn meant(
+    visit: &Visit,
+    mut wrong: Wrong,
+    (workspace, workflow): (Option<&wire::Reference>, Option<&wire::Reference>),
+    filters: &[bool],
+    all: bool,
+) -> Result<(Option<Uuid>, Option<Uuid>)> {
+    wrong.see(narrowed(filters, all));
+    let ids = names::ids(&visit.database, &visit.caller, workspace, workflow);
+    let ids = wrong.see(ids.await);
+    wrong.told()?;
+    Ok(ids.unwrap_or_default())
 }
 
 /// A request that no filter narrows has to say that everything is meant; a note is no filter.

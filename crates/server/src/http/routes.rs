@@ -15,7 +15,7 @@ use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::{OpenApi, Ref, RefOr, Required};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use super::State;
@@ -206,6 +206,40 @@ fn describe(operation: &mut Operation, role: Role) {
 /// A route that may read much: it waits for its turn among those, so that lists leave room for everything else.
 pub(super) fn long((schemas, paths, router): UtoipaMethodRouter<State>) -> UtoipaMethodRouter<State> {
     (schemas, paths, router.route_layer(from_fn(limits::in_turn)))
+}
+
+/// A route that servers can carry out later, as an operation, when the caller prefers that.
+pub(super) fn detachable(mut route: UtoipaMethodRouter<State>) -> UtoipaMethodRouter<State> {
+    let asynchronous = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .max_length(Some(200));
+    let words = "`respond-async`: put it on record and answer 202; servers carry it out, and `/v1/operations/{id}` tells how far they are. A dry run is answered at once all the same";
+    let prefer = header("Prefer", words, asynchronous);
+    let text = || HeaderBuilder::new().schema(Some(String::schema()));
+    let begun = ResponseBuilder::new()
+        .description("It is on record, and servers carry it out")
+        .header("location", text().description(Some("The operation")).build())
+        .header(
+            "preference-applied",
+            text().description(Some("respond-async")).build(),
+        )
+        .content(
+            "application/json",
+            ContentBuilder::new()
+                .schema(Some(Ref::from_schema_name("Operation")))
+                .build(),
+        )
+        .build();
+    for operation in route.1.paths.values_mut().flat_map(operations) {
+        operation
+            .parameters
+            .get_or_insert_default()
+            .push(prefer.clone().into());
+        let responses = &mut operation.responses.responses;
+        responses.insert("202".to_owned(), begun.clone().into());
+        refuses(operation, &["409"]);
+    }
+    route
 }
 
 /// A route that answers with a [`Tagged`](super::etag::Tagged).

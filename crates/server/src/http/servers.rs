@@ -2,6 +2,7 @@
 
 use axum::Json as Answer;
 use stationmaster_client::wire;
+use stationmaster_core::db::Database;
 use stationmaster_core::id::ServerId;
 use stationmaster_core::presence::{self, Wish};
 use utoipa_axum::routes;
@@ -24,16 +25,16 @@ pub(super) fn routes() -> Routes {
 /// The servers that share the work; with `all`, those too that have left
 #[utoipa::path(get, path = "/v1/servers", operation_id = "list_servers", tag = "servers", params(wire::ServerQuery),
     responses((status = 200, description = "All servers", body = wire::Servers)))]
-async fn list(Visit { state, .. }: Visit, Query(query): Query<wire::ServerQuery>) -> Reply<wire::Servers> {
-    let items = presence::list(&state.database, query.all.unwrap_or_default()).await?;
+async fn list(Visit { database, .. }: Visit, Query(query): Query<wire::ServerQuery>) -> Reply<wire::Servers> {
+    let items = presence::list(&database, query.all.unwrap_or_default()).await?;
     Ok(Answer(wire::Servers { items }))
 }
 
 /// One server, also one that has left; of several with a name the one that is there, or else the last one
 #[utoipa::path(get, path = "/v1/servers/{id}", operation_id = "show_server", tag = "servers",
     responses((status = 200, description = "The server", body = wire::Server)))]
-async fn show(Visit { state, .. }: Visit, Path(id): Path<wire::Reference>) -> Reply<wire::Server> {
-    find(&state, &id).await.map(Answer)
+async fn show(Visit { database, .. }: Visit, Path(id): Path<wire::Reference>) -> Reply<wire::Server> {
+    find(&database, &id).await.map(Answer)
 }
 
 /// Wish that a server takes no new work; with `exit`, that it leaves as well. For tokens that are for all workspaces
@@ -61,8 +62,8 @@ async fn resume(Visit { state, caller, .. }: Visit, Path(id): Path<wire::Referen
     wished(&state, &caller, &id, None).await
 }
 
-async fn find(state: &State, which: &wire::Reference) -> Result<wire::Server> {
-    let found = presence::find(&state.database, which).await?;
+async fn find(database: &Database, which: &wire::Reference) -> Result<wire::Server> {
+    let found = presence::find(database, which).await?;
     found.ok_or_else(|| Problem::not_found(format!("there is no server {which}, and none is on record")))
 }
 
@@ -73,11 +74,11 @@ async fn wished(
     wish: Option<Wish>,
 ) -> Reply<wire::Server> {
     caller.sees_all()?;
-    let server = find(state, which).await?;
+    let server = find(&state.database, which).await?;
     let id = ServerId(server.id);
     if !server.alive || !presence::wish(&state.database, id, wish, &caller.actor).await? {
         let words = format!("server {} is not there any more", server.name);
         return Err(Problem::new(Kind::Conflict, words));
     }
-    find(state, &server.id.into()).await.map(Answer)
+    find(&state.database, &server.id.into()).await.map(Answer)
 }

@@ -6,21 +6,22 @@
 
 use axum::Json as Answer;
 use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use stationmaster_client::wire;
+use stationmaster_core::operations::Request;
 use stationmaster_core::session::Scope;
 use stationmaster_core::signals::{inspect, replay, send, triggers};
 use utoipa_axum::routes;
 
 use super::caller::Visit;
 use super::cursor::List;
-use super::extract::{Json, Path, Query};
-use super::names;
-use super::problem::{Kind, Problem, Reply, Result};
+use super::extract::{Json, Path, Prefer, Query};
+use super::problem::{Kind, Problem, Reply, Result, Wrong};
 use super::queue::narrowed;
-use super::routes::{Routes, long};
+use super::routes::{Routes, detachable, long};
 use super::trace::TraceParent;
+use super::{names, operations};
 
 /// Signals that one call may send.
 const MOST: usize = 1000;
@@ -32,7 +33,7 @@ pub(super) fn routes() -> Routes {
         .viewer(long(routes!(list)))
         .viewer(routes!(show))
         .operator(routes!(replay_one))
-        .operator(routes!(replay_all))
+        .operator(detachable(routes!(replay_all)))
 }
 
 /// Send a signal; it is committed when this answers
@@ -44,8 +45,9 @@ async fn send_one(
     trace: TraceParent,
     Json(mut signal): Json<wire::NewSignal>,
 ) -> Result<impl IntoResponse> {
-    signal.traceparent = trace.or_of_body(signal.traceparent);
-    let sent = send_all(&visit, vec![signal], "").await?;
+    let mut wrong = Wrong::default();
+    signal.traceparent = wrong.see(trace.or_of_body(signal.traceparent, "")).flatten();
+    let sent = send_all(&visit, wrong, vec![signal], "").await?;
     let sent = sent.into_iter().next();
     let sent = sent.ok_or_else(|| Problem::new(Kind::Internal, "one signal has one answer"))?;
     let id = utf8_percent_encode(&sent.id, NON_ALPHANUMERIC);
@@ -62,13 +64,15 @@ async fn send_many(
     trace: TraceParent,
     Json(mut request): Json<wire::BulkSend>,
 ) -> Result<impl IntoResponse> {
-    for signal in &mut request.items {
-        signal.traceparent = trace.or_of_body(signal.traceparent.take());
-    }
     if !(1..=MOST).contains(&request.items.len()) {
         return Err(Problem::field("/items", format!("1 to {MOST} signals")));
     }
-    let items = send_all(&visit, request.items, "/items").await?;
+    let mut wrong = Wrong::default();
+    for (index, signal) in request.items.iter_mut().enumerate() {
+        let traced = trace.or_of_body(signal.traceparent.take(), &format!("/items/{index}"));
+        signal.traceparent = wrong.see(traced).flatten();
+    }
+    let items = send_all(&visit, wrong, request.items, "/items").await?;
     Ok((StatusCode::ACCEPTED, Answer(wire::BulkSent { items })))
 }
 
@@ -124,15 +128,11 @@ async fn replay_one(
 #[utoipa::path(post, path = "/v1/signals/replay", operation_id = "replay_signals", tag = "signals", request_body = wire::asked::BulkReplay,
     responses((status = 200, description = "What was done, or would be", body = wire::BulkAnswer)))]
 async fn replay_all(
-    Visit {
-        state,
-        caller,
-        database,
-    }: Visit,
+    visit: Visit,
+    prefer: Prefer,
     Json(request): Json<wire::asked::BulkReplay>,
-) -> Reply<wire::BulkAnswer> {
-    let workspace = names::asked(&database, &caller, request.workspace_id.as_ref()).await?;
-    let request = request.with_ids(workspace.map(|id| id.0));
+) -> Result<Response> {
+    let mut wrong = Wrong::default();
     let filters = [
         request.workspace_id.is_some(),
         request.project.is_some(),
@@ -140,12 +140,12 @@ async fn replay_all(
         request.name.is_some(),
         request.reason.is_some(),
     ];
-    narrowed(&filters, request.all)?;
-    let done = replay::replay_matching(&database, &request, &caller.actor).await?;
-    if !request.dry_run {
-        state.work.ring_for_signals();
-    }
-    Ok(Answer(done))
+    wrong.see(narrowed(&filters, request.all));
+    let asked = names::asked(&visit.database, &visit.caller, request.workspace_id.as_ref());
+    let workspace = wrong.see(asked.await).flatten();
+    wrong.told()?;
+    let request = request.with_ids(workspace.map(|id| id.0));
+    operations::answer(&visit, prefer, Request::Replay(request)).await
 }
 
 /// May the caller act for this project? Foreign projects and those of nobody are refused in the same words.
@@ -166,7 +166,16 @@ pub(super) async fn may_act(visit: &Visit, project: &str) -> Result<()> {
     Err(Problem::new(Kind::Forbidden, words))
 }
 
-async fn send_all(visit: &Visit, signals: Vec<wire::NewSignal>, at: &str) -> Result<Vec<wire::SignalSent>> {
+async fn send_all(
+    visit: &Visit,
+    mut wrong: Wrong,
+    signals: Vec<wire::NewSignal>,
+    at: &str,
+) -> Result<Vec<wire::SignalSent>> {
+    for error in send::problems(&signals) {
+        wrong.see::<(), _>(Err(refused(error, at)));
+    }
+    wrong.told()?;
     let mut projects: Vec<&str> = signals.iter().map(|signal| signal.project.as_str()).collect();
     projects.sort_unstable();
     projects.dedup();

@@ -5,16 +5,16 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use stationmaster_client::wire::{self, Reference};
 use stationmaster_core::access::{self, Role};
+use stationmaster_core::db::Database;
 use stationmaster_core::id::TokenId;
 use stationmaster_core::names::{among, fold};
 use utoipa_axum::routes;
 
-use super::State;
 use super::caller::{Caller, Visit};
 use super::cursor::List;
 use super::extract::{Json, Path, Query};
 use super::names;
-use super::problem::{Kind, Problem, Reply, Result};
+use super::problem::{Kind, Problem, Reply, Result, Wrong};
 use super::routes::{Routes, long};
 
 pub(super) fn routes() -> Routes {
@@ -32,15 +32,13 @@ pub(super) fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/tokens", operation_id = "list_tokens", tag = "tokens", params(wire::PageQuery),
     responses((status = 200, description = "A page of tokens", body = wire::Page<wire::Token>)))]
 async fn list(
-    Visit { state, caller, .. }: Visit,
+    Visit { database, .. }: Visit,
     Query(query): Query<wire::PageQuery>,
 ) -> Reply<wire::Page<wire::Token>> {
     let list = List::new("tokens", &query)?;
     let after = list.position()?.map(TokenId);
-    let rows = access::list(&state.database, after, list.rows()).await?;
-    let mut page = list.page(rows, |token| token.id);
-    page.items.retain(|token| may_see(&caller, token));
-    Ok(page)
+    let rows = access::list(&database, after, list.rows()).await?;
+    Ok(list.page(rows, |token| token.id))
 }
 
 /// Make a token; its secret is in the answer, and nowhere else
@@ -55,8 +53,11 @@ async fn create(
     }: Visit,
     Json(new): Json<wire::asked::NewToken>,
 ) -> Result<impl IntoResponse> {
-    let workspaces = names::all(&database, new.workspaces.as_deref()).await?;
-    let new = new.with_ids(workspaces);
+    let mut wrong = Wrong::default();
+    wrong.see(names::given("/name", Some(&new.name)));
+    let workspaces = wrong.see(names::all(&database, new.workspaces.as_deref()).await);
+    wrong.told()?;
+    let new = new.with_ids(workspaces.flatten());
     if !caller.scope.covers(&new.workspaces.clone().into()) {
         let words = "a token cannot be for more workspaces than the one that makes it";
         return Err(Problem::new(Kind::Forbidden, words));
@@ -67,7 +68,6 @@ async fn create(
         let words = format!("a token cannot outlive the one that makes it, which ends at {mine}");
         return Err(Problem::new(Kind::Forbidden, words));
     }
-    names::given("/name", Some(&new.name))?;
     let (token, secret) = access::create(&state.database, &new, &caller.actor).await?;
     let made = wire::TokenMade {
         token,
@@ -110,7 +110,7 @@ fn may_see(caller: &Caller, token: &wire::Token) -> bool {
 
 async fn find(visit: &Visit, id: &Reference) -> Result<wire::Token> {
     let found = match id {
-        Reference::Id(id) => access::token(&visit.state.database, TokenId(*id)).await?,
+        Reference::Id(id) => access::token(&visit.database, TokenId(*id)).await?,
         Reference::Name(name) => access::named(&visit.state.database, &fold(name)).await?,
     };
     found
@@ -119,12 +119,10 @@ async fn find(visit: &Visit, id: &Reference) -> Result<wire::Token> {
 }
 
 /// What a text means among the tokens that the caller may see: the one of that name, or those whose ids begin so.
-pub(super) async fn seen(state: &State, caller: &Caller, text: &str) -> Result<wire::NamesFound> {
+pub(super) async fn seen(database: &Database, text: &str) -> Result<wire::NamesFound> {
     // There are few of them.
-    let tokens = access::list(&state.database, None, 10_000).await?;
-    let tokens = tokens
-        .into_iter()
-        .filter(|token| may_see(caller, token) && token.revoked_at.is_none());
+    let tokens = access::list(database, None, 10_000).await?;
+    let tokens = tokens.into_iter().filter(|token| token.revoked_at.is_none());
     let tokens = tokens.map(|token| wire::NameFound {
         id: token.id,
         name: Some(token.name),

@@ -12,7 +12,7 @@ use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, Path, Query};
 use super::names;
-use super::problem::{Kind, Problem, Reply, Result};
+use super::problem::{Kind, Problem, Reply, Result, Wrong};
 use super::routes::{Routes, conditional, long, tagged};
 use super::signals::may_act;
 
@@ -77,10 +77,17 @@ async fn put(
 ) -> Result<Tagged<wire::Trigger>> {
     may_act(&visit, &project).await?;
     let database = visit.database;
-    let definition = names::workflow(&database, &change.workflow_definition_id).await?;
+    let place = at(&project, &name, &place);
+    let mut wrong = Wrong::default();
+    for problem in triggers::problems(place, change.payload_schema.as_deref()) {
+        wrong.see::<(), _>(Err(problem));
+    }
+    let Some(definition) = wrong.see(names::workflow(&database, &change.workflow_definition_id).await) else {
+        return Err(wrong.whole());
+    };
+    wrong.told()?;
     catalogue::definition(&database, definition).await?;
     let change = change.with_ids(definition.0);
-    let place = at(&project, &name, &place);
     let trigger = triggers::set(&database, place, &change, expected.of()).await?;
     Ok(Tagged(trigger))
 }

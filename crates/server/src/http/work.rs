@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use futures::future::BoxFuture;
-use stationmaster_core::dispatchers::supervisor::{self, Office, Options, Report};
+use stationmaster_core::dispatchers::supervisor::{self, Asked, Office, Options, Report};
 use stationmaster_core::engine::Obstacle;
 use stationmaster_core::id::ExecutionId;
 use stationmaster_core::station::Station;
@@ -41,18 +41,18 @@ impl Work {
     pub(super) async fn reconcile_dispatchers(
         &self,
         options: Options,
-        actor: &str,
+        asked: Asked<'_>,
     ) -> Result<Report, Problem> {
         match self {
             Self::Here(station) => {
                 let words = "this server does not look after dispatchers; ask another one";
-                let report = station.reconcile_dispatchers(options, actor).await;
+                let report = station.reconcile_dispatchers(options, asked).await;
                 Ok(report.ok_or_else(|| Problem::new(Kind::Unavailable, words))??)
             }
             Self::Elsewhere(office) => {
                 let broken = |error| Problem::new(Kind::Internal, format!("{error:#}"));
                 let office = office().await.map_err(broken)?;
-                Ok(supervisor::reconcile(&office, options, actor).await?)
+                Ok(supervisor::reconcile(&office, options, asked).await?)
             }
         }
     }

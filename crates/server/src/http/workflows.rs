@@ -16,7 +16,7 @@ use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, Path, Query};
 use super::names;
-use super::problem::{Problem, Reply, Result};
+use super::problem::{Problem, Reply, Result, Wrong};
 use super::routes::{Routes, conditional, long, tagged};
 
 /// How often a name is looked for that others take at the same moment.
@@ -35,6 +35,7 @@ pub(super) fn routes() -> Routes {
         .operator(routes!(resume))
         .viewer(long(routes!(versions)))
         .admin(routes!(add_version))
+        .viewer(routes!(check_graph))
 }
 
 /// Workflows, in the order of their ids
@@ -180,6 +181,18 @@ async fn add_version(
     Ok((StatusCode::CREATED, Answer(made)))
 }
 
+/// Look at a graph as adding it would, and make nothing
+#[utoipa::path(post, path = "/v1/graphs/check", operation_id = "check_graph", tag = "workflows",
+    request_body = wire::NewVersion,
+    responses((status = 200, description = "It can run", body = wire::GraphChecked)))]
+async fn check_graph(
+    Visit { database, .. }: Visit,
+    Json(version): Json<wire::NewVersion>,
+) -> Reply<wire::GraphChecked> {
+    let nodes = catalogue::check_graph(&database, version.workflow.get()).await?;
+    Ok(Answer(wire::GraphChecked { nodes }))
+}
+
 async fn set_paused(database: &Database, id: &Reference, paused: bool) -> Result<Tagged<wire::Workflow>> {
     let id = names::workflow(database, id).await?;
     let found = catalogue::definition(database, id).await?;
@@ -191,27 +204,28 @@ async fn set_paused(database: &Database, id: &Reference, paused: bool) -> Result
     Ok(Tagged(changed))
 }
 
-fn check(change: &wire::WorkflowChange) -> Result<()> {
-    names::given("/name", change.name.as_deref())?;
-    super::name("/task_queue", change.task_queue.as_deref())?;
-    super::name("/workflow_type", change.workflow_type.as_deref())?;
+pub(super) fn check(change: &wire::WorkflowChange) -> Result<()> {
+    let mut wrong = Wrong::default();
+    let mut field = |field: &str, words: &str| {
+        wrong.see::<(), _>(Err(Problem::field(field, words)));
+    };
     if let Some(Some(seconds)) = change.run_timeout
         && !LONGEST_RUN.contains(&seconds)
     {
-        return Err(Problem::field(
-            "/run_timeout",
-            "1 second to ten years, in seconds",
-        ));
+        field("/run_timeout", "1 second to ten years, in seconds");
     }
-    for (field, value) in [
+    for (at, value) in [
         ("/max_attempts", change.max_attempts),
         ("/published_version", change.published_version),
     ] {
         if value.is_some_and(|value| value < 1) {
-            return Err(Problem::field(field, "1 or more"));
+            field(at, "1 or more");
         }
     }
-    Ok(())
+    wrong.see(names::given("/name", change.name.as_deref()));
+    wrong.see(super::name("/task_queue", change.task_queue.as_deref()));
+    wrong.see(super::name("/workflow_type", change.workflow_type.as_deref()));
+    wrong.told()
 }
 
 impl Changeable for wire::Workflow {

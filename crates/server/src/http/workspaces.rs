@@ -1,10 +1,12 @@
 //! `/v1/workspaces`: tenants with their plans, limits and slots.
 
+use axum::Json as Answer;
 use axum::http::StatusCode;
 use serde::Serialize;
 use stationmaster_client::wire::{self, Reference};
 use stationmaster_core::catalogue;
 use stationmaster_core::db::Database;
+use stationmaster_core::executions::inspect;
 use stationmaster_core::id::WorkspaceId;
 use stationmaster_core::names::{fold, workspace_named};
 use utoipa_axum::routes;
@@ -14,7 +16,7 @@ use super::cursor::List;
 use super::etag::{Changeable, Expected, Tagged};
 use super::extract::{Json, Path, Query};
 use super::names;
-use super::problem::{Kind, Problem, Reply, Result};
+use super::problem::{Kind, Problem, Reply, Result, Wrong};
 use super::routes::{Routes, conditional, long, tagged};
 
 /// How often a name is looked for that others take at the same moment.
@@ -25,6 +27,7 @@ pub(super) fn routes() -> Routes {
         .named()
         .viewer(long(routes!(list)))
         .viewer(tagged(routes!(show)))
+        .viewer(long(routes!(backlog)))
         .admin(conditional(routes!(put)))
         .admin(conditional(routes!(delete)))
         .operator(routes!(pause))
@@ -53,6 +56,15 @@ async fn show(
 ) -> Result<Tagged<wire::Workspace>> {
     let id = names::seen(&database, &caller, &id).await?;
     Ok(Tagged(catalogue::workspace(&database, id).await?))
+}
+
+/// What waits in a workspace, by workflow
+#[utoipa::path(get, path = "/v1/workspaces/{id}/backlog", operation_id = "show_backlog", tag = "workspaces",
+    responses((status = 200, description = "What waits", body = wire::Backlog)))]
+async fn backlog(Visit { caller, database, .. }: Visit, Path(id): Path<Reference>) -> Reply<wire::Backlog> {
+    let id = names::seen(&database, &caller, &id).await?;
+    let items = inspect::backlog(&database, id).await?;
+    Ok(Answer(wire::Backlog { items }))
 }
 
 /// Make a workspace or change it; what is left out stays as it is
@@ -172,13 +184,14 @@ async fn set_paused(visit: &Visit, id: &Reference, paused: bool) -> Result<Tagge
     }
 }
 
-fn check(change: &wire::WorkspaceChange) -> Result<()> {
-    names::given("/name", change.name.as_deref())?;
-    super::name("/plan", change.plan.as_deref())?;
-    match change.max_concurrent {
-        Some(Some(limit)) if limit < 0 => Err(Problem::field("/max_concurrent", "0 or more")),
-        _ => Ok(()),
+pub(super) fn check(change: &wire::WorkspaceChange) -> Result<()> {
+    let mut wrong = Wrong::default();
+    wrong.see(names::given("/name", change.name.as_deref()));
+    wrong.see(super::name("/plan", change.plan.as_deref()));
+    if let Some(Some(..0)) = change.max_concurrent {
+        wrong.see::<(), _>(Err(Problem::field("/max_concurrent", "0 or more")));
     }
+    wrong.told()
 }
 
 impl Changeable for wire::Workspace {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
+use tracing::Level;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::config::LogFormat;
@@ -30,6 +31,7 @@ enum Said {
 pub(super) struct Lines {
     thread: SyncSender<Said>,
     lost: Arc<AtomicU64>,
+    format: LogFormat,
 }
 
 impl Lines {
@@ -38,7 +40,7 @@ impl Lines {
         Self::to(io::stderr(), format)
     }
 
-    fn to(output: impl Write + Send + 'static, format: LogFormat) -> io::Result<Self> {
+    pub(super) fn to(output: impl Write + Send + 'static, format: LogFormat) -> io::Result<Self> {
         let (thread, said) = sync_channel(ROOM);
         let lost = Arc::new(AtomicU64::new(0));
         let writer = Writer {
@@ -50,7 +52,12 @@ impl Lines {
         std::thread::Builder::new()
             .name("log".to_owned())
             .spawn(move || writer.run(&said))?;
-        Ok(Self { thread, lost })
+        Ok(Self { thread, lost, format })
+    }
+
+    /// A line that nobody's event stands behind, in the shape of the others.
+    pub(super) fn line(&self, level: Level, target: &str, words: &str, fields: &[(&str, String)]) -> String {
+        line(self.format, level, target, words, fields)
     }
 
     /// Waits until what was said has been written, for a moment at most.
@@ -141,14 +148,30 @@ impl<W: Write> Writer<W> {
 
     fn confession(&self, lost: u64) -> String {
         let words = "Lines of the log were lost: they could not be written, or not as fast as they came";
-        let now = jiff::Timestamp::now();
-        match self.format {
-            LogFormat::Pretty => format!("{now}  WARN stationmaster: {words} lost={lost}\n"),
-            LogFormat::Json => {
-                let line =
-                    serde_json::json!({ "timestamp": now, "level": "WARN", "message": words, "lost": lost });
-                format!("{line}\n")
+        let lost = [("lost", lost.to_string())];
+        line(self.format, Level::WARN, "stationmaster", words, &lost)
+    }
+}
+
+/// With its end. Values that are numbers are shown as such.
+fn line(format: LogFormat, level: Level, target: &str, words: &str, fields: &[(&str, String)]) -> String {
+    let now = jiff::Timestamp::now();
+    let number = |value: &String| value.parse::<u64>().ok();
+    match format {
+        LogFormat::Pretty => {
+            let field = |(name, value): &(&str, String)| match number(value) {
+                Some(number) => format!(" {name}={number}"),
+                None => format!(" {name}={value:?}"),
+            };
+            let fields: String = fields.iter().map(field).collect();
+            format!("{now} {level:>5} {target}: {words}{fields}\n")
+        }
+        LogFormat::Json => {
+            let mut line = serde_json::json!({ "timestamp": now, "level": level.as_str(), "message": words, "target": target });
+            for (name, value) in fields {
+                line[*name] = number(value).map_or_else(|| value.as_str().into(), Into::into);
             }
+            format!("{line}\n")
         }
     }
 }

@@ -14,6 +14,7 @@ async fn liveness_readiness_metrics_pages_and_the_document_need_no_token() {
     for (path, holds) in [
         ("/livez", "alive"),
         ("/readyz", "ready"),
+        ("/healthz", "ready"),
         ("/metrics", "# TYPE"),
         ("/sign-in", "<title>Sign in · Stationmaster"),
         ("/docs", "<title>Stationmaster: HTTP API"),

@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use crate::scene::{ENDLESS, Scene, answer, problem};
+use crate::support::eventually;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_class_of_refusal_is_a_problem_with_a_type_of_its_own() {
@@ -361,4 +362,93 @@ async fn nodes_that_cannot_run_are_refused_when_the_version_is_made_and_all_of_t
     );
     let words = body["errors"][0]["detail"].as_str().unwrap();
     assert!(words.ends_with("did you mean \"http\"?"), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_take_several_workspaces_and_none_that_the_token_may_not_see() {
+    let scene = Scene::new().await;
+    let (one, two, three) = (
+        scene.tenant(0, ENDLESS).await,
+        scene.tenant(0, ENDLESS).await,
+        scene.tenant(0, ENDLESS).await,
+    );
+    let items = [
+        scene.item(one).await,
+        scene.item(two).await,
+        scene.item(three).await,
+    ];
+    let token = scene.token(Role::Viewer, None).await;
+    let listed = async |query: String, token: &str| {
+        let (status, body) = answer(scene.ask(Method::GET, &format!("/v1/queue?{query}"), Some(token))).await;
+        let found = body["items"].as_array().cloned().unwrap_or_default();
+        let ids: Vec<Uuid> = found
+            .iter()
+            .map(|item| item["id"].as_str().unwrap().parse().unwrap())
+            .collect();
+        (status, ids)
+    };
+    let (one, two) = (one.workspace, two.workspace);
+    let both = vec![items[1], items[0]];
+    assert_eq!(
+        listed(format!("workspace_id={one},{two}"), &token).await,
+        (StatusCode::OK, both.clone())
+    );
+    assert_eq!(
+        listed(
+            format!("workspace_id={one}&workspace_id={two}&status=pending,failed"),
+            &token
+        )
+        .await,
+        (StatusCode::OK, both)
+    );
+    let scoped = scene.token(Role::Viewer, Some(one)).await;
+    assert_eq!(
+        listed(format!("workspace_id={one},{two}"), &scoped).await.0,
+        StatusCode::FORBIDDEN
+    );
+    assert_eq!(
+        listed("workspace_id=".to_owned(), &token).await.0,
+        StatusCode::NOT_FOUND,
+        "none is not all"
+    );
+    assert_eq!(
+        listed(format!("workspace_id={one},"), &token).await.0,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_whose_connections_are_all_in_use_says_that_it_is_busy() {
+    let scene = Scene::with(&[("HTTP__DATABASE_POOL", "1")]).await;
+    let token = scene.token(Role::Admin, None).await;
+    let mut others = scene.database.pool.begin().await.unwrap();
+    sqlx::query("lock table stationmaster.workspaces in access exclusive mode")
+        .execute(&mut *others)
+        .await
+        .unwrap();
+    let waits = tokio::spawn(scene.ask(Method::GET, "/v1/workspaces", Some(&token)).send());
+    let query =
+        "select count(*) from pg_locks where not granted and relation = 'stationmaster.workspaces'::regclass";
+    eventually("it waits, with the one connection that there is", async || {
+        sqlx::query_scalar::<_, i64>(query)
+            .fetch_one(&scene.database.pool)
+            .await
+            .unwrap()
+            == 1
+    })
+    .await;
+    let response = scene
+        .ask(Method::GET, "/v1/plans", Some(&token))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(response.headers()["retry-after"], "1");
+    let body: serde_json::Value = response.json().await.unwrap();
+    assert!(
+        body["detail"].as_str().unwrap().starts_with("the server is busy"),
+        "{body}"
+    );
+    others.rollback().await.unwrap();
+    assert_eq!(waits.await.unwrap().unwrap().status(), StatusCode::OK);
 }

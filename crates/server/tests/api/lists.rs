@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use reqwest::{Method, StatusCode};
 use serde_json::value::RawValue;
 use stationmaster_client::wire::{
-    Cancel, Enqueue, ExecutionQuery, ExecutionStatus, ItemStatus, PageQuery, QueueQuery,
+    Cancel, Enqueue, ExecutionQuery, ExecutionStatus, ItemStatus, PageQuery, QueueCountQuery,
+    QueueItemChange, QueueOrder, QueueQuery,
 };
 use stationmaster_core::access::Role;
 use uuid::Uuid;
@@ -159,8 +160,63 @@ async fn filters_find_what_they_name_and_a_scoped_token_sees_its_own() {
         [marked]
     );
 
+    let ordered = async |order, workspace: Option<Uuid>| {
+        let query = QueueQuery {
+            order: Some(order),
+            workspace_id: workspace.map(Into::into),
+            ..all()
+        };
+        ids(query).await
+    };
+    assert_eq!(ordered(QueueOrder::Oldest, None).await, [marked, plain, done]);
+    client
+        .change_queue_item(plain, &QueueItemChange { priority: 3 })
+        .await
+        .unwrap();
+    assert_eq!(
+        ordered(QueueOrder::Next, Some(one.workspace)).await,
+        [plain, marked]
+    );
+    let admin = scene.token(Role::Admin, None).await;
+    for (query, field) in [
+        ("order=next".to_owned(), "order"),
+        (
+            format!("order=next&status=FAILED&workspace={}", one.workspace),
+            "status",
+        ),
+        ("order=tallest".to_owned(), "order"),
+    ] {
+        let (status, refused) =
+            answer(scene.ask(Method::GET, &format!("/v1/queue?{query}"), Some(&admin))).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{query}");
+        assert_eq!(refused["errors"][0]["field"], field, "{query}: {refused}");
+    }
+    let first = QueueQuery {
+        order: Some(QueueOrder::Oldest),
+        limit: Some(1),
+        ..all()
+    };
+    let bent = QueueQuery {
+        order: None,
+        cursor: client.queue(&first).await.unwrap().next_cursor,
+        ..first.clone()
+    };
+    assert!(bent.cursor.is_some());
+    assert!(client.queue(&bent).await.is_err(), "a cursor knows its order");
+
     let token = scene.token(Role::Viewer, Some(other.workspace)).await;
     let scoped = scene.client(&token);
+    let counted = scoped.queue_counts(&QueueCountQuery::default()).await.unwrap();
+    let counted: Vec<_> = counted.iter().map(|count| (count.status, count.count)).collect();
+    assert!(
+        counted.contains(&(ItemStatus::Pending, 0)) && counted.contains(&(ItemStatus::Dispatched, 1)),
+        "{counted:?}"
+    );
+    let foreign = QueueCountQuery {
+        workspace_id: Some(one.workspace.into()),
+        ..QueueCountQuery::default()
+    };
+    assert!(scoped.queue_counts(&foreign).await.is_err());
     let page = scoped.queue(&all()).await.unwrap();
     assert_eq!(page.items.iter().map(|item| item.id).collect::<Vec<_>>(), [done]);
     assert_eq!(

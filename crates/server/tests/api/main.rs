@@ -4,20 +4,25 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod alarms;
+mod attacker;
+mod attacker_pages;
 mod audit;
 mod doors;
 mod errors;
 mod events;
 mod failures;
+mod fields;
 mod fuzz;
 mod history;
 mod lane_walls;
 mod lists;
 mod matrix;
 mod names;
+mod operations;
 mod repeats;
 mod scene;
 mod secrets;
+mod shares;
 mod signals;
 mod steps;
 #[allow(

@@ -95,6 +95,16 @@ impl Scene {
         client.enqueue(&request).await.unwrap().id
     }
 
+    /// An operation that changes nothing: to the priority that everything has.
+    pub(crate) async fn operation(&self, tenant: Tenant) -> Uuid {
+        let request = wire::BulkPriority::<Uuid> {
+            workspace_id: Some(tenant.workspace),
+            ..wire::BulkPriority::default()
+        };
+        let kind = wire::OperationKind::PrioritiseQueue;
+        self.admin().await.begin(kind, &request, None).await.unwrap().id
+    }
+
     /// Rows straight into the table of events, as the lanes write them.
     pub(crate) async fn happens(&self, workspace: Uuid, event: &str) {
         insert_event(&self.database.pool, workspace, event).await;

@@ -123,7 +123,13 @@ async fn without_a_scope_nothing_is_seen_and_tokens_are_never() {
             .unwrap();
         assert_eq!(seen, 0, "{table}");
     }
-    for table in ["tokens", "api_answers", "wake_keys", "event_inbox_id_seq"] {
+    for table in [
+        "tokens",
+        "views",
+        "api_answers",
+        "wake_keys",
+        "event_inbox_id_seq",
+    ] {
         let mut savepoint = sqlx::Connection::begin(&mut *transaction).await.unwrap();
         let query = format!("select * from stationmaster_internal.{table}");
         let refused = sqlx::query(sqlx::AssertSqlSafe(query))

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::served::Served;
-use crate::support::{TestDatabase, written};
+use crate::support::{GRAPH, TestDatabase, written};
 
 const GUIDE: &str = include_str!("../../../../docs/guides/apply.md");
 
@@ -179,14 +179,82 @@ fn what_goes_wrong_is_told_with_its_place_and_how_far_it_came() {
         refused.contains("workspaces.shop: there is no field plam"),
         "{refused}"
     );
-    let wrong = written("[workspaces.alpha]\n[workspaces.beta]\nplan = 'NOSUCH'\n");
+    // The project is another workspace's, which only the change itself finds out.
+    database.done(&["workspaces", "create", "alpha"]);
+    let graph = written(GRAPH);
+    let graph = graph.path().to_str().unwrap();
+    database.done(&[
+        "workflows",
+        "create",
+        "w",
+        "--workspace",
+        "alpha",
+        "--graph",
+        graph,
+    ]);
+    database.done(&["triggers", "set", "orders", "paid", "--workflow", "alpha.w"]);
+    let wrong = written(
+        "[workspaces.beta.workflows.w]\ngraph = { nodes = [{ id = 'a', type = 'noop' }] }\n\
+         [[workspaces.beta.triggers]]\nproject = 'orders'\nsignal = 'sent'\nworkflow = 'w'\n",
+    );
     let path = wrong.path().to_str().unwrap();
     let ended = database.run(&["apply", "-f", path, "--yes"]);
-    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert_eq!(ended.code, 4, "{}", ended.stderr);
     assert!(
-        ended.stderr.contains("1 of 2 changes were made before"),
+        ended.stderr.contains("3 of 4 changes were made before"),
         "{}",
         ended.stderr
     );
-    assert_eq!(database.json(&["workspaces", "list"])[0]["name"], "alpha");
+    database.done(&["workflows", "show", "beta.w"]);
+}
+
+#[test]
+fn a_dry_run_tells_everything_that_applying_would_refuse() {
+    let served = Served::start();
+    let wrong = written(
+        r#"
+        [plans.BULK]
+        max_concurrent = -1
+        [workspaces.shop]
+        plan = "GOLD"
+        [workspaces.shop.workflows.import]
+        max_attempts = 0
+        graph = { nodes = [{ id = "ask", type = "htp" }, { id = "rest", type = "wait", seconds = "long" }] }
+        [[workspaces.shop.triggers]]
+        project = "orders"
+        signal = "paid"
+        workflow = "export"
+        [workspaces.shop.alarms.nightly]
+        cron_expr = "61 2 * * *"
+        timezone = "Europe/Zurch"
+        max_failures = "many"
+        [workspaces.shop.alarms.weekly]
+        cron_expr = "61 2 * * *"
+        timezone = "Europe/Zurch"
+        "#,
+    );
+    let path = wrong.path().to_str().unwrap();
+    for way in ["--dry-run", "--yes"] {
+        let ended = served.run_as(&served.token, &["apply", "-f", path, way]);
+        assert_eq!(ended.code, 2, "{way}: {}", ended.stderr);
+        for words in [
+            "plan BULK: max_concurrent: 0 or more",
+            "workspace shop: there is no plan GOLD",
+            "workflow shop.import: max_attempts: 1 or more",
+            "version of workflow shop.import: nodes.0.type",
+            "did you mean \"http\"?",
+            "nodes.1.seconds",
+            "trigger orders/paid: there is no workflow shop.export",
+            "alarm shop.nightly: max_failures: a whole number, 0 or more is expected",
+            "alarm shop.weekly: the minute goes from 0 to 59, not 61",
+            "Europe/Zurch",
+        ] {
+            assert!(ended.stderr.contains(words), "{way}: {words}: {}", ended.stderr);
+        }
+    }
+    assert_eq!(
+        served.json(&["workspaces", "list"]),
+        Value::Array(Vec::new()),
+        "nothing was made"
+    );
 }

@@ -146,6 +146,14 @@ fn lists_are_sorted_by_a_column_and_filtered_by_several_values() {
     let sorted = |by: &str| priorities(&database.json(&["queue", "list", "--sort", by]));
     assert_eq!(sorted("priority"), [1, 2, 3, 5, 30, 200]);
     assert_eq!(sorted("-Priority"), [200, 30, 5, 3, 2, 1]);
+    // By what the server knows an order of, the whole list, and not only what is shown.
+    let oldest = ["queue", "list", "--sort", "enqueued", "--limit", "2"];
+    assert_eq!(ids(&database.json(&oldest)), items[..2]);
+    let both = [&oldest[..], &["--status", "pending,cancelled"]].concat();
+    assert_eq!(ids(&database.json(&both)), items[..2]);
+    let workspace = text(&database.json(&["queue", "list"])[0], "workspace_id");
+    let next = ["queue", "list", "--sort", "next", "--workspace", &workspace];
+    assert_eq!(priorities(&database.json(&next)), [200, 30, 5]);
     let refused = database.refused(2, &["queue", "list", "--sort", "colour"]);
     assert!(refused.contains("not-before"), "it says what there is: {refused}");
 

@@ -14,6 +14,7 @@ mod languages;
 mod locks;
 mod looks;
 mod names;
+mod operations;
 mod remote;
 mod remote_lanes;
 mod remote_locks;

@@ -59,6 +59,10 @@ fn every_noun_is_the_same_through_a_server_and_from_the_database() {
     ] {
         assert_eq!(served.json(command), database.json(command), "{command:?}");
     }
+    // What a server did is told by its name.
+    let fresh = ["audit", "list", "--action", "dispatcher.fresh"];
+    let name = text(&served.json(&fresh)[0], "server");
+    assert!(served.done(&fresh).contains(&format!("server {name}")));
     // Heartbeats, leases and the use of tokens go on while we look.
     for command in [
         &["servers", "list"][..],
@@ -348,4 +352,18 @@ fn what_works_only_on_a_database_says_so() {
         "",
     );
     assert_eq!(both.code, 2, "{}", both.stderr);
+}
+
+#[test]
+fn a_server_whose_database_is_gone_tells_why_in_its_own_words() {
+    let served = Served::start();
+    served.done(&["queue", "list"]);
+    served.database.vanish();
+    let said = (0..5).map(|_| served.refused(5, &["queue", "list"]));
+    let mut said = said.skip_while(|said| !said.contains("is not ready"));
+    let said = said.next().expect("it says that it is not ready");
+    assert!(
+        said.contains("database") && said.contains("stationmaster doctor"),
+        "{said}"
+    );
 }

@@ -133,6 +133,20 @@ fn who_holds_the_slots_is_told_and_a_completion_frees_them() {
         "--yes",
     ];
     assert!(database.done(&failed).contains("FAILED"));
+    // Its item was started, and is no failed item: whoever asks for those is told where it is, by commands that work.
+    let asked = database.run(&["queue", "list", "--status", "failed"]);
+    assert_eq!((asked.code, asked.stdout.as_str()), (0, "Nothing found.\n"));
+    let hints: Vec<&str> = asked
+        .stderr
+        .lines()
+        .filter_map(|line| line.split_once(": stationmaster "))
+        .map(|(_, command)| command)
+        .collect();
+    assert_eq!(hints.len(), 2, "{}", asked.stderr);
+    for hint in hints {
+        let command: Vec<&str> = hint.split(' ').collect();
+        assert!(database.done(&command).contains("the bridge is out"), "{hint}");
+    }
     let shown = database.done(&["executions", "show", &execution]);
     assert!(
         shown.contains("the bridge is out") && shown.contains("dispatched"),

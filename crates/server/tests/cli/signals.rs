@@ -127,6 +127,14 @@ fn dispatchers_are_listed_shown_and_reconciled() {
     );
     assert_eq!(listed[0]["waiting"], 1);
     assert!(database.done(&["dispatchers", "list"]).contains("vacant"));
+    for (names, id) in [
+        (&["shop"][..], "dispatcher-shop-default"),
+        (&["my-shop", "high-priority"], "dispatcher-my--shop-high-priority"),
+    ] {
+        let asked = [&["dispatchers", "id"], names].concat();
+        assert_eq!(database.done(&asked).trim(), id);
+        assert_eq!(text(&database.json(&asked), "id"), id);
+    }
     let shown = database.json(&["dispatchers", "show", "dispatcher-shop-default"]);
     assert_eq!((shown["epoch"].as_i64(), shown["run"].is_null()), (Some(0), true));
     database.refused(3, &["dispatchers", "show", "dispatcher-shop-night"]);

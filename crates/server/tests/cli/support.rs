@@ -57,6 +57,12 @@ impl TestDatabase {
         execute_on(&self.url(), statement.to_owned()).expect("it can be done");
     }
 
+    /// Takes the database away from whoever uses it.
+    pub(crate) fn vanish(&self) {
+        self.administer(format!("drop database {} with (force)", self.name))
+            .expect("it can be dropped");
+    }
+
     fn administer(&self, statement: String) -> Result<(), sqlx::Error> {
         execute_on(self.admin.as_str(), statement)
     }
@@ -137,7 +143,7 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        let dropped = self.administer(format!("drop database {} with (force)", self.name));
+        let dropped = self.administer(format!("drop database if exists {} with (force)", self.name));
         // A test that has failed has more to tell than that its database stays behind.
         assert!(dropped.is_ok() || std::thread::panicking(), "{dropped:?}");
     }

@@ -167,7 +167,7 @@ async fn an_alarm_is_set_with_a_look_at_its_fires_then_paused_fired_and_made_up_
     );
     eventually("they are on record", async || occurrences().await == 3).await;
     tab.open("/alarms").await;
-    tab.press("Pause those shown…").await;
+    tab.press("Pause all of these…").await;
     tab.press("Pause 1 alarm").await;
     assert_eq!(status().await, AlarmStatus::Paused);
 }

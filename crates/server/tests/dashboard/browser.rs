@@ -139,6 +139,13 @@ impl Drop for Browser {
 
 impl Wire {
     async fn call(&self, session: Option<&str>, method: &str, parameters: Value) -> Value {
+        let answer = self.ask(session, method, parameters).await;
+        assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
+        answer["result"].clone()
+    }
+
+    /// What the browser answers, also that it cannot.
+    async fn ask(&self, session: Option<&str>, method: &str, parameters: Value) -> Value {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut message = json!({ "id": id, "method": method, "params": parameters });
         if let Some(session) = session {
@@ -150,11 +157,9 @@ impl Wire {
         bytes.push(0);
         self.to.lock().unwrap().write_all(&bytes).unwrap();
         let answer = tokio::time::timeout(PATIENCE, answer).await;
-        let answer = answer
+        answer
             .unwrap_or_else(|_| panic!("the browser does not answer {method}"))
-            .unwrap_or_else(|_| panic!("the browser ended during {method}"));
-        assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
-        answer["result"].clone()
+            .unwrap_or_else(|_| panic!("the browser ended during {method}"))
     }
 }
 
@@ -171,6 +176,22 @@ impl Tab {
         ours.map(|event| event["params"].clone()).collect()
     }
 
+    /// Another page in the same window, in front of this one.
+    pub(crate) async fn beside(&self) -> Self {
+        let this = self.call("Target.getTargetInfo", json!({})).await;
+        let target = json!({ "url": "about:blank", "browserContextId": this["targetInfo"]["browserContextId"], "background": false });
+        let target = self.wire.call(None, "Target.createTarget", target).await;
+        let attach = json!({ "targetId": target["targetId"], "flatten": true });
+        let session = self.wire.call(None, "Target.attachToTarget", attach).await;
+        let tab = Self {
+            wire: Arc::clone(&self.wire),
+            session: session["sessionId"].as_str().unwrap().to_owned(),
+            origin: self.origin.clone(),
+        };
+        tab.call("Page.bringToFront", json!({})).await;
+        tab
+    }
+
     /// Opens a page of the server and waits until it is whole.
     pub(crate) async fn open(&self, path: &str) {
         let mark = self.mark().await;
@@ -182,7 +203,14 @@ impl Tab {
     /// Does something that leads to another page, and waits for that.
     pub(crate) async fn and_then_a_page(&self, expression: &str) {
         let mark = self.mark().await;
-        self.look(expression).await;
+        let ask = json!({ "expression": expression, "returnByValue": true });
+        let answer = self.wire.ask(Some(&self.session), "Runtime.evaluate", ask).await;
+        // Where the next page comes at once, the one that was asked cannot answer any more.
+        assert!(
+            answer["result"]["exceptionDetails"].is_null(),
+            "{expression}: {}",
+            answer["result"]["exceptionDetails"]
+        );
         self.left(mark).await;
     }
 
@@ -243,8 +271,8 @@ impl Tab {
         loop {
             // While a page is left for the next one, there is nobody to ask.
             let ask = json!({ "expression": expression, "returnByValue": true });
-            let answer = self.call("Runtime.evaluate", ask).await;
-            if answer["result"]["value"] == true {
+            let answer = self.wire.ask(Some(&self.session), "Runtime.evaluate", ask).await;
+            if answer["result"]["result"]["value"] == true {
                 return;
             }
             assert!(

@@ -66,16 +66,45 @@ async fn while_the_database_is_away_the_last_picture_stays_and_the_page_says_so(
     tab.open("/queue").await;
     let row = format!("document.querySelector('[data-key=\"{item}\"]') !== null");
     tab.until("the row is there", &row).await;
+    let late = visit.person(Role::Viewer, None).await;
     proxy.cut();
     proxy.door(Door::Refusing);
     tab.until("it says so", "!document.querySelector('#stale').hidden && document.querySelector('#stale').textContent.includes('This is the picture of')")
         .await;
     assert_eq!(tab.look(&row).await, true);
+    // Whoever opens a page only now is told what is wrong, and shown no zero.
+    late.open("/").await;
+    late.until(
+        "it says what is wrong",
+        "document.querySelector('.trouble[data-again]') !== null",
+    )
+    .await;
+    assert_eq!(
+        late.look("document.querySelectorAll('.tile, .count, table').length")
+            .await,
+        0
+    );
     proxy.door(Door::Open);
+    late.until(
+        "it comes back by itself",
+        "document.querySelector('.trouble') === null",
+    )
+    .await;
     tab.until(
         "it is live again",
         "document.querySelector('#stale').hidden && document.querySelector('#live').dataset.state === 'live'",
     )
     .await;
     assert_eq!(tab.look(&row).await, true);
+    // A database that takes its time: the picture stays, and the page says since when it waits.
+    proxy.delay(Duration::from_secs(8));
+    tab.until("it says that it waits", "document.querySelector('#stale').textContent.includes('has not answered') && !document.querySelector('#stale').hidden")
+        .await;
+    assert_eq!(tab.look(&row).await, true);
+    proxy.open();
+    tab.until(
+        "it is live once more",
+        "document.querySelector('#stale').hidden && document.querySelector('#live').dataset.state === 'live'",
+    )
+    .await;
 }

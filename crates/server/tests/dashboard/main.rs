@@ -5,9 +5,12 @@
 mod actions;
 mod browser;
 mod bulk;
+mod crowd;
 mod live;
+mod open;
 mod pages;
 mod pictures;
+mod scale;
 #[allow(dead_code, reason = "shared with the tests of the API, which need more of it")]
 #[path = "../api/scene.rs"]
 mod scene;
@@ -20,3 +23,4 @@ mod sessions;
 #[path = "../processes/support/mod.rs"]
 mod support;
 mod visit;
+mod wishes;

@@ -205,9 +205,13 @@ async fn filters_are_in_the_address_and_survive_reload_paging_and_the_way_back()
         visit.place("acme", 0, ENDLESS).await,
         visit.place("globex", 0, ENDLESS).await,
     );
+    let mut items = Vec::new();
     for _ in 0..60 {
-        visit.item(&one, r#"{"colour": "red"}"#).await;
+        items.push(visit.item(&one, r#"{"colour": "red"}"#).await);
     }
+    let (oldest, wanted, newest) = (items[0], items[30], items[59]);
+    let change = stationmaster_client::wire::QueueItemChange { priority: 9 };
+    visit.client.change_queue_item(wanted, &change).await.unwrap();
     visit.item(&other, r#"{"colour": "blue"}"#).await;
     let tab = visit.person(Role::Viewer, None).await;
     tab.open("/queue").await;
@@ -243,6 +247,29 @@ async fn filters_are_in_the_address_and_survive_reload_paging_and_the_way_back()
     );
     tab.and_then_a_page("history.back()").await;
     assert_eq!(tab.address().await, address);
+    assert_eq!(tab.look(rows).await, 50);
+
+    // The heads sort the whole list, and what is in each status is told and led to.
+    let first = "document.querySelector('#items tbody tr').dataset.key";
+    tab.press("Enqueued ↓").await;
+    assert_eq!(tab.look(first).await, oldest.to_string());
+    tab.press("Next page").await;
+    assert_eq!(tab.look(rows).await, 10);
+    tab.press("Enqueued ↑").await;
+    assert_eq!(tab.look(first).await, newest.to_string());
+    tab.press("Priority").await;
+    assert_eq!(tab.look(first).await, wanted.to_string());
+    assert!(tab.main().await.contains("in the order in which it goes"));
+    let tally = "document.querySelector('.tally').textContent";
+    let told = tab.look(tally).await;
+    assert!(told.as_str().unwrap().contains("waiting 60"), "{told}");
+    tab.and_then_a_page("document.querySelector('.tally a[href*=CANCELLED]').click()")
+        .await;
+    assert!(
+        tab.address().await.contains("workspace=acme") && tab.address().await.contains("status=CANCELLED")
+    );
+    assert!(tab.main().await.contains("Nothing matches."));
+    tab.press("all").await;
     assert_eq!(tab.look(rows).await, 50);
     tab.open("/queue?search=blue").await;
     assert_eq!(tab.look(rows).await, 1);
@@ -333,6 +360,19 @@ async fn times_and_colours_are_as_the_reader_wants_them() {
     tab.and_then_a_page(press).await;
     let utc = at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
     tab.until("in UTC", &format!("{started} === '{utc}'")).await;
+    tab.open("/").await;
+    let point = "document.querySelector('#charts g[data-at] > title')";
+    tab.until(
+        "charts tell UTC",
+        &format!("/^[0-9-]+ [0-9:]+ UTC: /.test({point}.textContent)"),
+    )
+    .await;
+    tab.and_then_a_page(press).await;
+    tab.until(
+        "and the reader's zone",
+        &format!("new Date({point}.textContent.slice(0, 19)).getTime() === new Date({point}.parentNode.dataset.at).getTime() - new Date({point}.parentNode.dataset.at).getTime() % 1000"),
+    )
+    .await;
     let ink = "getComputedStyle(document.body).backgroundColor";
     tab.appear("light", 1280, 900).await;
     let light = tab.look(ink).await;

@@ -83,9 +83,40 @@ async fn a_viewer_sees_no_button_that_would_be_refused_and_nobody_sees_other_wor
     }
     viewer.open(&format!("/act/retry?id={failed}")).await;
     assert!(viewer.main().await.contains("needs the role operator"));
+    viewer.open("/alarms/new").await;
+    assert!(viewer.main().await.contains("needs the role operator"));
     let operator = visit.person(Role::Operator, Some(own.workspace)).await;
     operator.open(&format!("/queue/{failed}")).await;
     assert!(operator.has("Retry…").await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dashboard_that_is_set_to_read_only_shows_everything_and_does_nothing() {
+    let scene = crate::scene::Scene::with(&[("HTTP__DASHBOARD_READ_ONLY", "true")]).await;
+    let visit = Visit::on(scene).await;
+    let place = visit.place("acme", 0, ENDLESS).await;
+    let item = visit.item(&place, "{}").await;
+    let admin = visit.person(Role::Admin, None).await;
+    for path in ["/tokens", "/audit", "/servers", &format!("/queue/{item}")] {
+        admin.open(path).await;
+        let buttons = admin
+            .look("document.querySelectorAll('main a[href^=\"/act/\"], main form[action^=\"/act/\"]').length")
+            .await;
+        assert_eq!(buttons, 0, "{path}");
+        assert!(admin.text("header.top").await.contains("read only"), "{path}");
+    }
+    admin.open(&format!("/act/cancel?id={item}")).await;
+    assert!(admin.main().await.contains("This dashboard only shows"));
+    admin.open("/alarms/new").await;
+    assert!(admin.main().await.contains("This dashboard only shows"));
+    let by_hand = format!(
+        "fetch('/act/cancel', {{ method: 'POST', body: new URLSearchParams({{ id: '{item}' }}) }}).then(answer => answer.status)"
+    );
+    assert_eq!(admin.look(&by_hand).await, 403);
+    assert_eq!(
+        visit.status(item).await,
+        stationmaster_client::wire::ItemStatus::Pending
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

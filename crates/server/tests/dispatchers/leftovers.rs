@@ -47,9 +47,81 @@ async fn without_a_standby_the_run_and_the_heartbeat_of_a_killed_owner_are_gone_
         watcher.metric("dispatcher_terminations_total").await > 0.0
     })
     .await;
+    for words in [
+        "Terminated a run that was left behind",
+        "Removed a heartbeat that was left behind",
+    ] {
+        assert_eq!(watcher.said(words), 1, "{words}");
+    }
     assert!(took < SLA, "{took:?}");
     let (ended, _) = line.end_of(&first).await;
     assert_eq!(format!("{ended:?}"), "WorkflowExecutionTerminated");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_supervisor_that_only_observes_says_once_what_it_would_do_and_ends_no_run() {
+    let line = Line::new().await;
+    let mut owner = line.owner().await;
+    let observer = line
+        .launch
+        .clone()
+        .with("DISPATCHERS__ENABLED", "false")
+        .with("DISPATCHERS__OBSERVE_ONLY", "true");
+    let observer = observer.start_ready().await;
+    let heartbeats = "select count(*) from stationmaster_internal.dispatcher_heartbeats";
+    eventually("it has a heartbeat", async || {
+        line.database.number(heartbeats).await == 1
+    })
+    .await;
+    owner.kill();
+    let words = "The supervisor would clean this up, and only observes";
+    eventually("it says what it would do", async || {
+        observer.said(words) >= 3 && observer.said("they would be evicted, and that is switched off") == 1
+    })
+    .await;
+    let looks = async || observer.metric("stationmaster_supervisor_looks_total").await;
+    let so_far = looks().await;
+    eventually("it looks again and again", async || looks().await >= so_far + 6.0).await;
+    assert_eq!(
+        observer.said(words),
+        3,
+        "the run, the heartbeat and the row, once each"
+    );
+    assert_eq!(line.story().await, ["fresh"]);
+    assert_eq!(
+        (line.open_runs().await, line.database.number(heartbeats).await),
+        (1, 1)
+    );
+    assert!(observer.metric("dispatcher_terminations_total").await < 0.5);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_act_that_fails_is_counted_and_what_it_should_have_removed_stays_counted_until_it_succeeds() {
+    let line = Line::new().await;
+    let mut owner = line.owner().await;
+    let watcher = line
+        .launch
+        .clone()
+        .with("DISPATCHERS__ENABLED", "false")
+        .with("DISPATCHERS__CLEANUP_TIMEOUT", "1s");
+    let watcher = watcher.start_ready().await;
+    owner.kill();
+    // Somebody's transaction: the row cannot be released.
+    let lock = line
+        .database
+        .lock("select from stationmaster.dispatchers for update")
+        .await;
+    eventually("the act fails", async || {
+        watcher.metric("dispatcher_cleanup_errors_total").await > 0.0
+    })
+    .await;
+    assert!(watcher.metric("dispatcher_stale").await > 0.0);
+    lock.rollback().await.unwrap();
+    eventually("nothing is left", async || {
+        line.row().await.owner.is_none() && watcher.metric("dispatcher_stale").await == 0.0
+    })
+    .await;
+    assert!(watcher.said("The supervisor could not clean up; it tries again") > 0);
 }
 
 async fn leave_behind(line: &Line, workflow_id: &str) {

@@ -127,3 +127,25 @@ async fn a_start_of_a_dead_owner_that_arrives_late_and_ends_its_successors_run_i
     .await;
     drop(successor);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_run_beside_an_owner_is_counted_until_the_supervisor_has_ended_it() {
+    let mut line = Line::new().await;
+    // The owner itself does not look for its run: the supervisor has to.
+    line.launch = line.launch.clone().with("DISPATCHERS__CHECK_INTERVAL", "1m");
+    let owner = line.owner().await;
+    let mut service = line.temporal.service();
+    let late = service
+        .signal_with_start_workflow_execution(late_start(&line, 0).into_request())
+        .await;
+    late.unwrap();
+    eventually("the older run is counted", async || {
+        owner.metric("stationmaster_dispatchers_duplicate").await > 0.5
+    })
+    .await;
+    eventually("it is gone, and counted no more", async || {
+        owner.metric("dispatcher_terminations_total").await > 0.5
+            && owner.metric("stationmaster_dispatchers_duplicate").await < 0.5
+    })
+    .await;
+}

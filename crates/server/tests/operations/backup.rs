@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::support::{ENDLESS, Launch, Temporal, TestDatabase, eventually, setting};
 
-fn tool(name: &str, arguments: &[&str]) {
+pub(crate) fn tool(name: &str, arguments: &[&str]) {
     let program = Path::new(&setting("STATIONMASTER_TEST_POSTGRES_BIN")).join(name);
     let output = Command::new(program).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

@@ -9,8 +9,11 @@ mod support;
 
 mod alerts;
 mod backup;
+mod duties;
+mod exemplars;
 mod logs;
 mod metrics;
+mod migrations;
 mod prometheus;
 mod scene;
 mod service;

@@ -48,7 +48,7 @@ impl Scene {
         Self::on(alarms, &launch).await
     }
 
-    async fn on(alarms: Alarms, launch: &Launch) -> Self {
+    pub(crate) async fn on(alarms: Alarms, launch: &Launch) -> Self {
         let server = launch.start_ready().await;
         let address = server.address().unwrap();
         Self {
@@ -165,6 +165,14 @@ impl Scene {
         self.alarms
             .run("insert into stationmaster.signals (project, name) values ('shop', 'paid'), ('shop', 'paid'), ('shop', 'unheard-of')")
             .await;
+    }
+
+    /// Lets the server do something to everything that waits.
+    pub(crate) async fn operate(&self) {
+        let wish = json!({ "all": true, "priority": 3 }).to_string();
+        let later = [("prefer", "respond-async")];
+        let (status, _, body) = request(&self.address, "POST", "/v1/queue/priority", &wish, &later).await;
+        assert_eq!(status, 202, "{body}");
     }
 
     /// A lock that is acquired, asked for again, and given back.

@@ -86,6 +86,13 @@ async fn dev_completes_examples_keeps_its_data_and_leaves_no_postgresql_behind_e
         dev.said("signal order.paid -> dispatcher-example-default -> execution ") > 0
     })
     .await;
+    // Whoever tries it out has a receiver on this machine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let set = format!("http://{}/v1/alarms", dev.address().unwrap());
+    let near =
+        serde_json::json!({ "workspace_id": "acme", "delay": 3600, "target_url": "http://localhost:9/wake" });
+    let answer = reqwest::Client::new().post(set).json(&near).send().await.unwrap();
+    assert_eq!(answer.status(), 201);
     let before = completed(&url).await;
     let postgres = postmaster(&folder).expect("PostgreSQL runs");
     dev.signal(Signal::SIGTERM);

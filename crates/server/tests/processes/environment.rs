@@ -455,3 +455,55 @@ async fn when_the_databases_clock_is_set_back_by_a_minute_work_goes_on_and_no_in
     drop(servers);
     database.pool.close().await;
 }
+
+// Whom to trust
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_knows_no_authorities_serves_all_the_same_and_says_once_what_it_lacks() {
+    const BARE: &str = "/nonexistent";
+    let alarms = Alarms::new().await;
+    let launch = alarms.launch().with("HTTP__OPEN", "true");
+    let launch = launch.beside("SSL_CERT_FILE", BARE);
+    let server = launch.beside("SSL_CERT_DIR", BARE).start_ready().await;
+    let wake = alarms.now("/plain").await;
+    alarms.until(wake, "fired").await;
+    let words = "This machine knows no certificate authorities";
+    assert_eq!(server.said(words), 1, "{}", server.log());
+    let asked = Command::new(env!("CARGO_BIN_EXE_stationmaster"))
+        .args(["servers", "list", "--url"])
+        .arg(format!("http://{}", server.address().unwrap()))
+        .env_clear()
+        .envs([("SSL_CERT_FILE", BARE), ("SSL_CERT_DIR", BARE)])
+        .output()
+        .unwrap();
+    assert!(
+        asked.status.success(),
+        "{}",
+        String::from_utf8_lossy(&asked.stderr)
+    );
+}
+
+// Roles, which no dump of a database holds
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_makes_the_role_anew_that_a_database_restored_elsewhere_lacks() {
+    let (_cluster, database) = cluster().await;
+    for statement in ["drop owned by stationmaster_api", "drop role stationmaster_api"] {
+        run(&database.pool, statement).await.unwrap();
+    }
+    let migrate = Command::new(env!("CARGO_BIN_EXE_stationmaster"))
+        .arg("migrate")
+        .env_clear()
+        .env("STATIONMASTER_DATABASE_URL", &database.url)
+        .status();
+    assert!(migrate.unwrap().success());
+    let stands = "select count(*) from pg_roles r where r.rolname = 'stationmaster_api'
+                  and has_table_privilege(r.oid, 'stationmaster.workspaces', 'update')
+                  and not has_table_privilege(r.oid, 'stationmaster_internal.tokens', 'select')";
+    assert_eq!(
+        database.number(stands).await,
+        1,
+        "it has its rights, and no others"
+    );
+    database.pool.close().await;
+}

@@ -10,6 +10,7 @@ use stationmaster_core::db::Database;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 use crate::silence::asked_all_the_time;
 use crate::support::{Launch, Process, SHORT, TestDatabase, eventually};
@@ -37,21 +38,31 @@ const OLD_WORK: &[&str] = &[
     "analyze",
 ];
 
-struct Stage {
-    database: TestDatabase,
-    server: Process,
-    address: String,
+pub(crate) struct Stage {
+    pub(crate) database: TestDatabase,
+    pub(crate) server: Process,
+    pub(crate) address: String,
     viewer: String,
-    admin: String,
+    pub(crate) admin: String,
     asked: Arc<AtomicU64>,
+    workflow: (Uuid, Uuid),
 }
 
 impl Stage {
     /// A server that has work for as long as the test takes, and much behind it.
     async fn set() -> Self {
+        let connections = CONNECTIONS.to_string();
+        Self::with(OLD_WORK, |launch| {
+            launch.with("HTTP__MAX_CONNECTIONS", &connections)
+        })
+        .await
+    }
+
+    /// The same on a database with this before it, by a server that is started so.
+    pub(crate) async fn with(before: &[&'static str], how: impl FnOnce(Launch) -> Launch) -> Self {
         let database = TestDatabase::new().await;
         let mut connection = database.pool.acquire().await.unwrap();
-        for statement in OLD_WORK {
+        for statement in before {
             sqlx::query(*statement).execute(&mut *connection).await.unwrap();
         }
         drop(connection);
@@ -68,8 +79,7 @@ impl Stage {
             secret.expose().to_owned()
         };
         let (viewer, admin) = (token(Role::Viewer).await, token(Role::Admin).await);
-        let launch = Launch::on(&database).with("HTTP__MAX_CONNECTIONS", &CONNECTIONS.to_string());
-        let server = launch.start_ready().await;
+        let server = how(Launch::on(&database)).start_ready().await;
         database.enqueue(workflow, 30_000).await;
         database.until_count("COMPLETED", 100).await;
         Self {
@@ -79,11 +89,17 @@ impl Stage {
             viewer,
             admin,
             asked: Arc::default(),
+            workflow,
         }
     }
 
+    /// More work, for those who take longer.
+    pub(crate) async fn work_on(&self, items: i32) {
+        self.database.enqueue(self.workflow, items).await;
+    }
+
     /// Executions a second, for a while.
-    async fn pace(&self) -> f64 {
+    pub(crate) async fn pace(&self) -> f64 {
         let completed = "select count(*) from stationmaster_internal.executions_finished";
         let (before, began) = (self.database.number(completed).await, Instant::now());
         tokio::time::sleep(MEASURED).await;
@@ -94,7 +110,7 @@ impl Stage {
     /// Under these clients no lease is lost, whoever asks whether the server lives is answered, and the work keeps its pace. The pace
     /// with them is compared to the one just before, a few times, and the best of it counts: what else the machine does makes
     /// every one of them worse and none better.
-    async fn stands(&self, flood: &str, clients: impl Fn() -> JoinSet<()>) {
+    pub(crate) async fn stands<C>(&self, flood: &str, clients: impl Fn() -> C) {
         let mut kept = 0.0;
         for _ in 0..TURNS {
             let before = self.pace().await;
@@ -106,15 +122,11 @@ impl Stage {
                 self.asked.store(0, Ordering::Relaxed);
                 under = self.pace().await;
             };
-            let answers = asked_all_the_time(&self.server, measured).await;
+            answered_in_time(flood, &self.server, measured).await;
             drop(clients);
             let asked = self.asked.load(Ordering::Relaxed);
             println!(
                 "{flood}: {before:.0} executions a second without, {under:.0} with, and {asked} requests answered"
-            );
-            assert!(
-                answers.iter().all(|(_, status)| *status == 200),
-                "{flood}: {answers:?}"
             );
             kept = f64::max(kept, under / before);
             if kept >= WANTED {
@@ -183,6 +195,15 @@ impl Stage {
         }
         clients
     }
+}
+
+/// Whoever asks meanwhile whether the server lives and is ready is told so, each time within a second.
+pub(crate) async fn answered_in_time(flood: &str, server: &Process, until: impl Future<Output = ()>) {
+    let answers = asked_all_the_time(server, until).await;
+    assert!(
+        answers.iter().all(|(_, status)| *status == 200),
+        "{flood}: {answers:?}"
+    );
 }
 
 /// A connection that takes little of what is sent to it.

@@ -7,9 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection as _, PgConnection};
 use url::Url;
 
 use crate::support::{Alarms, Launch, LimitWatch, SHORT, TestDatabase, eventually, free_port, setting};
+
+/// What it has for everybody.
+const POOL: usize = 10;
 
 /// `PgBouncer` as a child process; ends with the value.
 struct Pooler {
@@ -31,7 +36,7 @@ impl Pooler {
              [pgbouncer]\n\
              listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
              auth_type = any\npool_mode = transaction\n\
-             default_pool_size = 10\nmax_client_conn = 500\n",
+             default_pool_size = {POOL}\nmax_client_conn = 500\n",
             direct.port().unwrap(),
             direct.username(),
             direct.password().unwrap_or_default(),
@@ -106,6 +111,41 @@ async fn executions_run_through_a_pooler_and_an_idle_server_hears_of_work_at_onc
         assert_eq!(server.readiness().await.0, 200);
         assert_eq!(server.said("prepared statement"), 0, "{}", server.log());
         assert_eq!(server.said("lease had run out"), 0, "{}", server.log());
+    }
+    // Somebody else takes all that the pooler has. The watch goes past it, so each server knows where to look.
+    let mut others = Vec::new();
+    for _ in 0..POOL {
+        let options: PgConnectOptions = pooler.url.parse().unwrap();
+        let options = options.extra_float_digits(None);
+        let mut other = PgConnection::connect_with(&options).await.unwrap();
+        sqlx::raw_sql("begin; select 1")
+            .execute(&mut other)
+            .await
+            .unwrap();
+        others.push(other);
+    }
+    for server in &servers {
+        eventually("it says that it is the pooler", async || {
+            let (status, words) = server.readiness().await;
+            status == 503 && words.contains("through the pooler")
+        })
+        .await;
+    }
+    drop(others);
+    for server in &servers {
+        eventually("it is ready again", async || server.readiness().await.0 == 200).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_told_of_a_pooler_says_which_settings_it_lacks() {
+    let database = TestDatabase::new().await;
+    let pooler = Pooler::before(&database);
+    let mut server = Launch::on(&database).with("DATABASE_URL", &pooler.url).start();
+    let (status, _) = server.ended().await;
+    assert_eq!(status.code(), Some(2), "{}", server.log());
+    for setting in ["database_prepared", "database_direct_url"] {
+        assert_eq!(server.said(setting), 1, "{}", server.log());
     }
 }
 

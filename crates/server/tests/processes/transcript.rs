@@ -1,4 +1,4 @@
-//! Every command that README and the guides print, run as it is printed against a fresh `dev`, at a terminal where somebody says yes; and
+//! Every command that README, the guides and the runbooks of what is done by hand print, run as it is printed against a fresh `dev`, at a terminal where somebody says yes; and
 //! the answers that they print, compared by their shape.
 //!
 //! A guide is one session of a shell. Marks, which readers do not see, stand before a block:
@@ -25,7 +25,13 @@ use nix::pty::{Winsize, openpty};
 use crate::support::{Launch, eventually, setting};
 
 /// Guides whose readers have followed the ones before.
-const ORDER: [&str; 3] = ["docs/guides/quick-start.md", "README.md", "docs/guides/apply.md"];
+const ORDER: [&str; 5] = [
+    "docs/guides/quick-start.md",
+    "docs/runbooks/operations.md",
+    "docs/runbooks/manual-test.md",
+    "README.md",
+    "docs/guides/apply.md",
+];
 /// Guides that `cargo xtask examples` runs as they are printed, with the languages that they are about.
 const RUN_BY_EXAMPLES: [&str; 2] = [
     "docs/guides/temporal-workers.md",

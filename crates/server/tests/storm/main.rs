@@ -77,8 +77,8 @@ async fn a_short_storm_over_all_lanes_breaks_no_promise() {
     };
     let report = storm.run().await;
     report.print();
-    report.assert_busy();
     report.assert_calm();
+    report.assert_busy();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -26,7 +26,9 @@ use temporalio_client::grpc::WorkflowService;
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
 use temporalio_common::protos::temporal::api::query::v1::WorkflowQuery;
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
-use temporalio_common::protos::temporal::api::workflowservice::v1::QueryWorkflowRequest;
+use temporalio_common::protos::temporal::api::workflowservice::v1::{
+    QueryWorkflowRequest, SignalWithStartWorkflowExecutionRequest,
+};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -38,6 +40,8 @@ use crate::payload;
 use crate::run::named;
 
 mod message;
+#[cfg(test)]
+mod tests;
 mod worker;
 mod workflow;
 
@@ -90,6 +94,17 @@ impl TemporalDispatchers {
             &self.task_queue,
         )
         .map_err(|error| error.to_string())?;
+        self.send(request, sent, ends_at).await
+    }
+
+    /// Sends a start until its run is there; what is in its way is terminated.
+    async fn send(
+        &self,
+        request: &RunRequest,
+        sent: SignalWithStartWorkflowExecutionRequest,
+        ends_at: Instant,
+    ) -> Result<String, String> {
+        let request_id = sent.request_id.clone();
         for _ in 0..IN_THE_WAY {
             let rpc = WorkflowService::signal_with_start_workflow_execution;
             let in_the_way = match self.engine.link.call(ends_at, sent.clone(), rpc).await {

@@ -40,6 +40,24 @@ pub struct Heartbeat {
     pub age: Duration,
 }
 
+/// Everything that was found in the store.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Found {
+    /// Heartbeats of ours.
+    pub heartbeats: Vec<Heartbeat>,
+    /// What lies beside them and cannot be read as one.
+    pub unread: Vec<Unread>,
+}
+
+/// Something in the place of a heartbeat that is none of ours: an older deployment's, or somebody else's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Unread {
+    /// Whose it is, by its name.
+    pub dispatcher_id: DispatcherId,
+    /// What is written there. It is removed only while it says the same: whoever wrote it may still be at work.
+    pub text: String,
+}
+
 /// The store did not answer, or answered what cannot be understood.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the heartbeats in {store} cannot be reached: {reason}")]
@@ -50,28 +68,19 @@ pub struct Unavailable {
     pub reason: String,
 }
 
-/// Whether a heartbeat was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beat {
-    /// It was written.
-    Written,
-    /// A newer epoch has one there: this owner is not the owner any more.
-    Superseded,
-}
-
 /// What a store answers.
 pub type Answered<'a, T> = BoxFuture<'a, Result<T, Unavailable>>;
 
 /// Where heartbeats are kept. Every call is bounded in time.
 pub trait Heartbeats: Send + Sync + 'static {
-    /// Writes a heartbeat, unless there is one of a newer epoch.
-    fn beat<'a>(&'a self, tenure: &'a Tenure) -> BoxFuture<'a, Result<Beat, Unavailable>>;
+    /// Writes the heartbeats of these tenures, and leaves alone where there is one of a newer epoch. Answers how many were written.
+    fn beat<'a>(&'a self, tenures: &'a [Tenure]) -> BoxFuture<'a, Result<usize, Unavailable>>;
 
     /// Is the store there?
     fn check(&self) -> BoxFuture<'_, Result<(), Unavailable>>;
 
-    /// Every heartbeat there is.
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Heartbeat>, Unavailable>>;
+    /// Every heartbeat there is, and what lies beside them.
+    fn list(&self) -> BoxFuture<'_, Result<Found, Unavailable>>;
 
     /// Removes the heartbeat of exactly this epoch and server. `false`: it is not there any more.
     fn remove<'a>(
@@ -80,6 +89,9 @@ pub trait Heartbeats: Send + Sync + 'static {
         epoch: Epoch,
         server: ServerId,
     ) -> BoxFuture<'a, Result<bool, Unavailable>>;
+
+    /// Removes what is no heartbeat of ours, while it is as it was found. `false`: it is not there any more, or says something else.
+    fn remove_unread<'a>(&'a self, found: &'a Unread) -> BoxFuture<'a, Result<bool, Unavailable>>;
 }
 
 /// What is known of the store, for readiness.
@@ -141,14 +153,17 @@ impl Pass for Beats {
             .into_iter()
             .map(|held| held.tenure)
             .collect();
-        for tenure in held.iter().filter(|tenure| due || !self.written.contains(tenure)) {
-            let answer = self.context.heartbeats.beat(tenure).await;
+        let to_write: Vec<Tenure> = held
+            .iter()
+            .filter(|tenure| due || !self.written.contains(tenure))
+            .cloned()
+            .collect();
+        if !to_write.is_empty() {
+            let answer = self.context.heartbeats.beat(&to_write).await;
             self.context.health.note(&answer);
-            match answer {
-                Ok(Beat::Written) => {}
-                Ok(Beat::Superseded) => self.context.metrics.stale_write("heartbeat"),
-                // The rest would have to wait as long; they are tried at the next round.
-                Err(_) => break,
+            // What is missing has a heartbeat of a newer epoch: somebody else owns it.
+            for _ in answer.unwrap_or(to_write.len())..to_write.len() {
+                self.context.metrics.stale_write("heartbeat");
             }
         }
         if due && held.is_empty() {

@@ -2,8 +2,8 @@
 
 use futures::FutureExt as _;
 
-use super::{Answered, Beat, Heartbeat, Heartbeats, Unavailable};
-use crate::db::{self, Database, Read as _, statement};
+use super::{Answered, Found, Heartbeats, Unavailable, Unread};
+use crate::db::{self, Database, Read as _, column, statement};
 use crate::dispatchers::{DispatcherId, Epoch, Tenure};
 use crate::id::ServerId;
 use crate::task::chain;
@@ -22,16 +22,16 @@ fn unavailable(error: db::Error) -> Unavailable {
 }
 
 impl Heartbeats for PostgresHeartbeats {
-    fn beat<'a>(&'a self, tenure: &'a Tenure) -> Answered<'a, Beat> {
+    fn beat<'a>(&'a self, tenures: &'a [Tenure]) -> Answered<'a, usize> {
         async move {
             let query = sqlx::query_scalar::<_, String>(statement!("heartbeats/beat"))
-                .bind(&tenure.dispatcher_id)
-                .bind(&tenure.project)
-                .bind(&tenure.task_queue)
-                .bind(tenure.owner)
-                .bind(tenure.epoch);
-            let written = query.maybe(&self.database.keepers()).await.map_err(unavailable)?;
-            Ok(written.map_or(Beat::Superseded, |_| Beat::Written))
+                .bind(column(tenures, |tenure| tenure.dispatcher_id.0.as_str()))
+                .bind(column(tenures, |tenure| tenure.project.as_str()))
+                .bind(column(tenures, |tenure| tenure.task_queue.as_str()))
+                .bind(column(tenures, |tenure| tenure.owner))
+                .bind(column(tenures, |tenure| tenure.epoch));
+            let written = query.all(&self.database.keepers()).await.map_err(unavailable)?;
+            Ok(written.len())
         }
         .boxed()
     }
@@ -41,10 +41,13 @@ impl Heartbeats for PostgresHeartbeats {
         async { Ok(()) }.boxed()
     }
 
-    fn list(&self) -> Answered<'_, Vec<Heartbeat>> {
+    fn list(&self) -> Answered<'_, Found> {
         async move {
             let query = sqlx::query_as(statement!("heartbeats/list"));
-            query.all(&self.database).await.map_err(unavailable)
+            Ok(Found {
+                heartbeats: query.all(&self.database).await.map_err(unavailable)?,
+                unread: Vec::new(),
+            })
         }
         .boxed()
     }
@@ -64,5 +67,10 @@ impl Heartbeats for PostgresHeartbeats {
             Ok(gone.is_some())
         }
         .boxed()
+    }
+
+    /// Nobody but us writes into our table.
+    fn remove_unread<'a>(&'a self, _found: &'a Unread) -> Answered<'a, bool> {
+        async { Ok(false) }.boxed()
     }
 }

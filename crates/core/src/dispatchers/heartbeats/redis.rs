@@ -9,10 +9,11 @@ use ::redis::{
     AsyncConnectionConfig, Client, ClientTlsConfig, ErrorKind, RedisError, Script, TlsCertificates, cmd,
 };
 use futures::FutureExt as _;
+use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use super::{Answered, Beat, Heartbeat, Heartbeats, Unavailable};
+use super::{Answered, Found, Heartbeat, Heartbeats, Unavailable, Unread};
 use crate::dispatchers::{DispatcherId, Epoch, Tenure};
 use crate::id::ServerId;
 use crate::tls;
@@ -47,6 +48,11 @@ local readable, held = pcall(cjson.decode, old)
 if not readable or type(held) ~= 'table' or tonumber(held.epoch) ~= tonumber(ARGV[1]) or held.server_id ~= ARGV[2] then
     return 0
 end
+return redis.call('DEL', KEYS[1])";
+
+/// KEYS: what was found. ARGV: what it said.
+const REMOVE_SAME: &str = r"
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])";
 
 /// A heartbeat as it is kept.
@@ -153,11 +159,29 @@ fn unavailable(reason: String) -> Unavailable {
     }
 }
 
+/// The heartbeat of a tenure as it is kept, but for its time.
+fn written(tenure: &Tenure) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&Written {
+        beat: Heartbeat {
+            dispatcher_id: tenure.dispatcher_id.clone(),
+            project: tenure.project.clone(),
+            task_queue: tenure.task_queue.clone(),
+            server_id: tenure.owner,
+            epoch: tenure.epoch,
+            age: Duration::ZERO,
+        },
+        last_heartbeat: 0,
+    })
+}
+
 fn key(dispatcher: &DispatcherId) -> String {
     format!("{PREFIX}{dispatcher}")
 }
 
-async fn read_all(mut connection: MultiplexedConnection) -> Result<(u64, Vec<Option<String>>), RedisError> {
+/// Redis's time, and what lies under each name. What is no text is no heartbeat of anybody's, and is left out.
+async fn read_all(
+    mut connection: MultiplexedConnection,
+) -> Result<(u64, Vec<(String, Option<String>)>), RedisError> {
     let mut keys: Vec<String> = Vec::new();
     let mut cursor = 0_u64;
     loop {
@@ -182,41 +206,36 @@ async fn read_all(mut connection: MultiplexedConnection) -> Result<(u64, Vec<Opt
     if keys.is_empty() {
         return Ok((now, Vec::new()));
     }
-    let values = cmd("MGET").arg(&keys).query_async(&mut connection).await?;
-    Ok((now, values))
+    let values: Vec<Option<Vec<u8>>> = cmd("MGET").arg(&keys).query_async(&mut connection).await?;
+    let texts = values.into_iter().map(|value| String::from_utf8(value?).ok());
+    Ok((now, keys.into_iter().zip(texts).collect()))
 }
 
 impl Heartbeats for RedisHeartbeats {
-    fn beat<'a>(&'a self, tenure: &'a Tenure) -> Answered<'a, Beat> {
+    fn beat<'a>(&'a self, tenures: &'a [Tenure]) -> Answered<'a, usize> {
         async move {
-            let written = Written {
-                beat: Heartbeat {
-                    dispatcher_id: tenure.dispatcher_id.clone(),
-                    project: tenure.project.clone(),
-                    task_queue: tenure.task_queue.clone(),
-                    server_id: tenure.owner,
-                    epoch: tenure.epoch,
-                    age: Duration::ZERO,
-                },
-                last_heartbeat: 0,
-            };
-            let text = serde_json::to_string(&written).map_err(|error| unavailable(error.to_string()))?;
-            let taken: i64 = self
-                .call(async |mut connection| {
-                    Script::new(BEAT)
-                        .key(key(&tenure.dispatcher_id))
-                        .arg(tenure.epoch.0)
-                        .arg(&text)
-                        .arg(EXPIRY.as_secs() * 1_000)
-                        .invoke_async(&mut connection)
-                        .await
+            let texts: Vec<String> = tenures
+                .iter()
+                .map(written)
+                .collect::<Result<_, _>>()
+                .map_err(|error| unavailable(error.to_string()))?;
+            let script = Script::new(BEAT);
+            let taken: Vec<i64> = self
+                .call(async |connection| {
+                    // They share the connection, so they go out together.
+                    let beats = tenures.iter().zip(&texts).map(|(tenure, text)| {
+                        let mut connection = connection.clone();
+                        let mut call = script.prepare_invoke();
+                        call.key(key(&tenure.dispatcher_id))
+                            .arg(tenure.epoch.0)
+                            .arg(text)
+                            .arg(EXPIRY.as_secs() * 1_000);
+                        async move { call.invoke_async(&mut connection).await }
+                    });
+                    try_join_all(beats).await
                 })
                 .await?;
-            Ok(if taken == 1 {
-                Beat::Written
-            } else {
-                Beat::Superseded
-            })
+            Ok(taken.into_iter().filter(|taken| *taken == 1).count())
         }
         .boxed()
     }
@@ -226,19 +245,40 @@ impl Heartbeats for RedisHeartbeats {
             .boxed()
     }
 
-    fn list(&self) -> Answered<'_, Vec<Heartbeat>> {
+    fn list(&self) -> Answered<'_, Found> {
         async move {
             let (now, values) = self.call(read_all).await?;
-            // What cannot be read is not ours; it is left where it is.
-            let readable = values
-                .into_iter()
-                .flatten()
-                .filter_map(|text| serde_json::from_str::<Written>(&text).ok());
-            let found = readable.map(|one| Heartbeat {
-                age: Duration::from_millis(now.saturating_sub(one.last_heartbeat)),
-                ..one.beat
-            });
-            Ok(found.collect())
+            let mut found = Found::default();
+            for (key, text) in values {
+                let Some(text) = text else { continue };
+                match serde_json::from_str::<Written>(&text) {
+                    Ok(one) => found.heartbeats.push(Heartbeat {
+                        age: Duration::from_millis(now.saturating_sub(one.last_heartbeat)),
+                        ..one.beat
+                    }),
+                    Err(_) => found.unread.push(Unread {
+                        dispatcher_id: DispatcherId(key.trim_start_matches(PREFIX).to_owned()),
+                        text,
+                    }),
+                }
+            }
+            Ok(found)
+        }
+        .boxed()
+    }
+
+    fn remove_unread<'a>(&'a self, found: &'a Unread) -> Answered<'a, bool> {
+        async move {
+            let removed: i64 = self
+                .call(async |mut connection| {
+                    Script::new(REMOVE_SAME)
+                        .key(key(&found.dispatcher_id))
+                        .arg(&found.text)
+                        .invoke_async(&mut connection)
+                        .await
+                })
+                .await?;
+            Ok(removed == 1)
         }
         .boxed()
     }

@@ -89,7 +89,7 @@ pub(super) struct WakeArgs {
     #[arg(long)]
     pub(super) zone: Option<String>,
     /// Where the wake goes; to the router (the setting `alarms.router_url`) when left out
-    #[arg(long, value_name = "URL")]
+    #[arg(long, alias = "target-url", value_name = "URL")]
     pub(super) target: Option<String>,
     /// The message in the wake
     #[arg(long)]

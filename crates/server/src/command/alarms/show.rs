@@ -29,9 +29,9 @@ const EVENTS: u32 = 100;
 /// Which alarms.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Only of this workspace
-    #[arg(long, value_name = "NAME", value_parser = reference)]
-    workspace: Option<Reference>,
+    /// Only of this workspace; several with commas, or repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = reference)]
+    workspace: Vec<Reference>,
     /// Only in this status; several with commas, or repeated
     #[arg(long, value_delimiter = ',', value_parser = word_of::<AlarmStatus>(["active", "paused", "fired", "cancelled", "failed"]), ignore_case = true)]
     status: Vec<AlarmStatus>,
@@ -46,9 +46,8 @@ pub(crate) struct ListArgs {
 }
 
 pub(super) async fn list(args: ListArgs, client: &Client, context: &Context) -> Result<()> {
-    let workspace = names::workspace_asked(client, args.workspace.as_ref()).await?;
+    let places = names::places(client, &args.workspace, None).await?;
     let query = AlarmQuery {
-        workspace_id: workspace.map(Reference::from),
         kind: args.kind,
         search: args.search,
         ..AlarmQuery::default()
@@ -60,6 +59,9 @@ pub(super) async fn list(args: ListArgs, client: &Client, context: &Context) -> 
         |query, status| query.status = Some(status),
         newest,
     );
+    let asked = asked.within(&places, |query, place| {
+        query.workspace_id = place.workspace.map(Reference::from);
+    });
     context
         .list_asked(client, args.part, &asked, Client::alarms)
         .await
@@ -127,7 +129,9 @@ impl Described for Alarm {
         id("ID", |alarm| alarm.id),
         column("STATUS", |alarm| status(&word(&alarm.status))),
         column("NAME", |alarm| maybe(alarm.name.as_ref())),
-        long("LABEL", |alarm| Some(&alarm.label)),
+        long("LABEL", |alarm| {
+            Some(alarm.label.as_str()).filter(|label| !label.is_empty())
+        }),
         named("WORKSPACE", |alarm| {
             (alarm.workspace.as_deref(), alarm.workspace_id)
         }),

@@ -15,9 +15,13 @@ use stationmaster_client::wire::{
     TriggerQuery, WorkflowChange, WorkflowQuery, WorkspaceChange, asked,
 };
 use stationmaster_client::{Client, Error, Paged};
+use stationmaster_core::alarms::{edit, set};
+use stationmaster_core::signals::triggers::{self, Place};
+use uuid::Uuid;
 
 use super::file::{self, Fields, Wanted};
 use crate::command::pages::{Part, listed};
+use crate::http::beforehand;
 
 /// Things of a workspace that are looked at.
 const MOST: u32 = 10_000;
@@ -27,6 +31,8 @@ const MOST: u32 = 10_000;
 pub(super) struct Difference {
     pub(super) steps: Vec<Step>,
     pub(super) kept: Vec<String>,
+    /// What could not be done, with its place: told before anything is.
+    wrong: Vec<String>,
 }
 
 /// One change.
@@ -64,7 +70,7 @@ enum Deed {
     },
     NewAlarm(Value),
     Alarm {
-        which: String,
+        before: Box<Alarm>,
         change: Value,
     },
     Trigger {
@@ -84,7 +90,7 @@ enum Deed {
 pub(super) async fn between(client: &Client, wanted: Wanted, prune: bool) -> Result<Difference> {
     let mut difference = Difference::default();
     let plans = client.plans().await?;
-    for (name, fields) in wanted.plans {
+    for (name, fields) in wanted.plans.iter().cloned() {
         let now = plans.iter().find(|plan| plan.name == name);
         let now = now.map(|plan| json!(plan));
         let mut change = fields.clone();
@@ -95,9 +101,19 @@ pub(super) async fn between(client: &Client, wanted: Wanted, prune: bool) -> Res
         let deed = Deed::Plan(name.clone(), Value::Object(change));
         difference.put(format!("plan {name}"), now.as_ref(), &fields, deed);
     }
+    let mut known: HashSet<&str> = plans.iter().map(|plan| plan.name.as_str()).collect();
+    known.extend(wanted.plans.iter().map(|(name, _)| name.as_str()));
+    for workspace in &wanted.workspaces {
+        let plan = workspace.fields.get("plan").and_then(Value::as_str);
+        if let Some(plan) = plan.filter(|plan| !known.contains(plan)) {
+            let words = format!("there is no plan {plan}, and the file makes none");
+            difference.refuse(&format!("workspace {}", workspace.name), &words);
+        }
+    }
     for workspace in wanted.workspaces {
         difference.workspace(client, workspace, prune).await?;
     }
+    difference.check(client).await?;
     // What is removed goes last: whatever needed it is changed by then. Workflows take their triggers along, so they go after those.
     difference
         .steps
@@ -127,6 +143,26 @@ impl Difference {
                 fields,
                 deed,
             });
+        }
+    }
+
+    fn refuse(&mut self, what: &str, words: &str) {
+        self.wrong.push(format!("{what}: {words}"));
+    }
+
+    /// Asks of every step what could be asked without making it: whoever only looks hears what whoever applies would.
+    async fn check(&mut self, client: &Client) -> Result<()> {
+        for step in &self.steps {
+            for words in step.deed.problems(client).await? {
+                let told = format!("{}: {words}", step.what);
+                if !self.wrong.contains(&told) {
+                    self.wrong.push(told);
+                }
+            }
+        }
+        match &self.wrong[..] {
+            [] => Ok(()),
+            wrong => Err(file::refusal(wrong.join("; ")).into()),
         }
     }
 
@@ -254,6 +290,23 @@ impl Difference {
                     };
                 known
             });
+            let is_known = |name: &str| wanted.workflows.iter().any(|workflow| workflow.name == name);
+            if !is_known(&trigger.workflow) {
+                let name = format!("{}.{}", wanted.name, trigger.workflow);
+                let found = if is_there {
+                    there(client.workflow(name.as_str()).await)?
+                } else {
+                    None
+                };
+                if found.is_none() {
+                    let what =
+                        trigger_called(&trigger.project, &trigger.signal, trigger.task_queue.as_deref());
+                    self.refuse(
+                        &what,
+                        &format!("there is no workflow {name}, and the file makes none"),
+                    );
+                }
+            }
             let change = trigger.change(&wanted.name);
             let fields = change.as_object().cloned().unwrap_or_default();
             let deed = Deed::Trigger {
@@ -322,7 +375,7 @@ impl Difference {
                 }
             }
             let deed = Deed::Alarm {
-                which: known.id.to_string(),
+                before: Box::new(known.clone()),
                 change: Value::Object(change),
             };
             self.put(what, Some(&before), fields, deed);
@@ -383,6 +436,52 @@ fn same(now: &Value, wanted: &Value) -> bool {
     }
 }
 
+impl Deed {
+    /// What is wrong with it, in words, as far as it can be told before it is done.
+    async fn problems(&self, client: &Client) -> Result<Vec<String>> {
+        let told = |problems: Vec<set::Error>| problems.iter().map(ToString::to_string).collect();
+        Ok(match self {
+            Self::Plan(name, change) => beforehand::plan(name, change),
+            Self::Workspace(_, change) => beforehand::workspace(change),
+            Self::Workflow { change, .. } => beforehand::workflow(change),
+            Self::Version { graph, .. } => {
+                let workflow = serde_json::value::to_raw_value(graph)?;
+                match client.check_graph(&NewVersion { workflow }).await {
+                    Ok(_) => Vec::new(),
+                    Err(Error::Invalid(problem)) => {
+                        let words = problem.errors.into_iter().map(|error| {
+                            let place = error.field.trim_start_matches("/workflow/").replace('/', ".");
+                            format!("{place}: {}", error.detail)
+                        });
+                        words.collect()
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Self::NewAlarm(new) => match beforehand::read::<asked::NewAlarm>(new) {
+                Ok(new) => told(set::problems(&new.with_ids(Uuid::nil()))),
+                Err(wrong) => wrong,
+            },
+            Self::Alarm { before, change } => match beforehand::read(change) {
+                Ok(change) => told(edit::problems(&change, before)),
+                Err(wrong) => wrong,
+            },
+            Self::Trigger { trigger, .. } => {
+                let place = Place {
+                    project: &trigger.project,
+                    task_queue: trigger.task_queue.as_deref(),
+                    name: &trigger.signal,
+                };
+                let schema = trigger.payload_schema.as_ref();
+                let schema = schema.map(serde_json::value::to_raw_value).transpose()?;
+                let problems = triggers::problems(place, schema.as_deref());
+                problems.iter().map(ToString::to_string).collect()
+            }
+            Self::RemoveWorkflow(_) | Self::RemoveAlarm(_) | Self::RemoveTrigger { .. } => Vec::new(),
+        })
+    }
+}
+
 impl Step {
     /// One line for people.
     pub(super) fn line(&self) -> String {
@@ -428,8 +527,8 @@ impl Step {
             Deed::NewAlarm(new) => {
                 client.set_alarm(&of::<asked::NewAlarm>(new)?).await?;
             }
-            Deed::Alarm { which, change } => {
-                client.change_alarm(which.as_str(), &of(change)?, None).await?;
+            Deed::Alarm { before, change } => {
+                client.change_alarm(before.id, &of(change)?, None).await?;
             }
             Deed::Trigger { trigger, change } => {
                 let change: TriggerChange<Reference> = of(change)?;

@@ -84,6 +84,7 @@ const WORKFLOW: &[&str] = &[
     "task_queue",
     "workflow_type",
     "max_attempts",
+    "run_timeout",
     "published_version",
     "paused",
     "graph",
@@ -146,7 +147,12 @@ fn parse(text: &str, folder: &Path) -> Result<Wanted, Refusal> {
 const ADVICE: &str = "Mend the file; nothing was changed. docs/guides/apply.md tells what it may say";
 
 fn wrong(place: &str, words: &str) -> Refusal {
-    Refusal::usage(format!("{place}: {words}"), ADVICE)
+    refusal(format!("{place}: {words}"))
+}
+
+/// What is wrong with a file.
+pub(super) fn refusal(words: String) -> Refusal {
+    Refusal::usage(words, ADVICE)
 }
 
 fn read_workspace(name: &str, written: WrittenWorkspace, folder: &Path) -> Result<Workspace, Refusal> {

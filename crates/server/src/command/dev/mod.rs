@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 
 use super::Context;
 use crate::config::{Config, Log, user_data_folder};
+use crate::failure::{Kind, Refusal};
 use crate::{telemetry, wiring};
 
 mod example;
@@ -48,6 +49,7 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     let log = Log {
         format: config.log.format,
         level,
+        repeat_after: config.log.repeat_after,
     };
     let telemetry = telemetry::start(&log, &config.traces)?;
     let folder = args
@@ -67,11 +69,16 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     config.database_url = Some(url.clone());
     // Nothing to configure: on this machine nobody is asked for a token.
     config.http.open |= config.listen.ip().is_loopback();
+    if config.listen.ip().is_loopback() {
+        allow_this_machine(&mut config)?;
+    }
     let receiver = receive_wakes(&mut config).await?;
     let listener = listen(&config).await?;
     let database = Database::new(&url, config.database_pool)?.with_requests(config.http.database_pool);
     let config = Arc::new(config);
-    let running = wiring::start(&config, database, listener).await?;
+    let running = wiring::start(&config, database, listener)
+        .await
+        .map_err(|error| afresh(error, &folder))?;
     // Whoever tries it out wants to see it live.
     events::tell_steps(&running.database, true).await?;
     println!("  dashboard    http://{}", running.address);
@@ -95,6 +102,33 @@ pub(crate) async fn run(args: &DevArgs, context: &Context) -> Result<()> {
     println!("\nStopped. The data stays in {}", folder.display());
     tokio::task::spawn_blocking(move || server.stop()).await?;
     result
+}
+
+/// Whoever tries it out calls programs of this machine. What somebody has set holds.
+fn allow_this_machine(config: &mut Config) -> Result<()> {
+    for allowed in [&mut config.alarms.allow_targets, &mut config.node_targets] {
+        if allowed.is_empty() {
+            for network in ["localhost", "127.0.0.0/8", "::1/128"] {
+                allowed.push(network.parse().map_err(anyhow::Error::msg)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is in the folder was made by this command, so the way out of tables that cannot be used is a new one.
+fn afresh(error: anyhow::Error, folder: &Path) -> anyhow::Error {
+    use stationmaster_core::db::Error;
+    let folder = folder.display();
+    match error.downcast_ref::<Error>() {
+        Some(Error::BeforeRelease | Error::Torn { .. }) => Refusal::new(
+            Kind::Unavailable,
+            format!("the data in {folder} is that of another state of this program, and cannot be carried over"),
+            format!("It holds only what `dev` has made. Delete it (rm -r {folder}), or name another folder by --data-dir"),
+        )
+        .into(),
+        _ => error,
+    }
 }
 
 /// What to type in another terminal.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use stationmaster_core::db::Database;
 use stationmaster_core::schema::describe::{Description, Relation, describe};
 
@@ -17,11 +17,13 @@ The lock table lies outside both ([Locks](guides/locks.md)).
 ";
 
 /// In the order in which work passes through them.
-const ROOMS: [&str; 7] = [
+const ROOMS: [&str; 9] = [
     "catalogue",
     "executions",
     "alarms",
     "signals",
+    "failures",
+    "operations",
     "locks",
     "access",
     "servers",
@@ -30,6 +32,16 @@ const ROOMS: [&str; 7] = [
 /// The page, as this database draws it.
 pub(super) async fn page(database: &Database) -> Result<String> {
     let Description { relations, functions } = describe(database).await?;
+    if let Some(lost) = relations
+        .iter()
+        .find(|relation| !ROOMS.contains(&relation.room.as_str()))
+    {
+        bail!(
+            "{} is in the room {:?}, which has no place on the page",
+            lost.name,
+            lost.room
+        );
+    }
     let mut page = HEAD.to_owned();
     for (public, title) in [
         (true, "Public: `stationmaster`"),

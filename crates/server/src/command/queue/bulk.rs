@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use serde_json::json;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
-    BulkCancel, BulkPriority, BulkRetry, CancellableStatus, Reference, RetriableStatus,
+    BulkCancel, BulkPriority, BulkRetry, CancellableStatus, OperationKind, Reference, RetriableStatus,
 };
 use stationmaster_core::executions::EndReason;
 use uuid::Uuid;
 
 use super::super::Context;
-use super::super::arguments::{Caution, distinct, word_of};
-use super::super::bulk::{self, Words};
+use super::super::arguments::word_of;
+use super::super::bulk::{self, How, Words, each};
 use super::super::names::{self, reference};
 use super::super::times::past;
 
@@ -24,25 +24,25 @@ pub(crate) struct RetryAllArgs {
     #[command(flatten)]
     which: Retriable,
     #[command(flatten)]
-    caution: Caution,
+    how: How,
 }
 
 /// Every filter that is given must match, and at least one must be given.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 struct Retriable {
-    /// Only of this workspace
-    #[arg(long, value_name = "NAME", value_parser = reference)]
-    workspace: Option<Reference>,
+    /// Only of this workspace; several with commas, or repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = reference)]
+    workspace: Vec<Reference>,
     /// Only of this workflow
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workflow: Option<Reference>,
     /// Only what ended in this status; several with commas, or repeated
     #[arg(long, value_delimiter = ',', value_parser = word_of::<RetriableStatus>(["failed", "cancelled", "terminated", "timed_out"]), ignore_case = true)]
     status: Vec<RetriableStatus>,
-    /// Only what ended for this reason
-    #[arg(long, value_name = "REASON", value_parser = word_of::<EndReason>(END_REASONS), ignore_case = true)]
-    end_reason: Option<EndReason>,
+    /// Only what ended for this reason; several with commas, or repeated
+    #[arg(long, value_name = "REASON", value_delimiter = ',', value_parser = word_of::<EndReason>(END_REASONS), ignore_case = true)]
+    end_reason: Vec<EndReason>,
     /// Only what ended at this time or later
     #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
     ended_after: Option<Timestamp>,
@@ -75,16 +75,16 @@ pub(crate) struct CancelAllArgs {
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     #[command(flatten)]
-    caution: Caution,
+    how: How,
 }
 
 /// Every filter that is given must match, and at least one must be given: neither a note nor a consent is one.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 struct Cancellable {
-    /// Only of this workspace
-    #[arg(long, value_name = "NAME", value_parser = reference)]
-    workspace: Option<Reference>,
+    /// Only of this workspace; several with commas, or repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = reference)]
+    workspace: Vec<Reference>,
     /// Only of this workflow
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workflow: Option<Reference>,
@@ -112,16 +112,16 @@ pub(crate) struct PriorityAllArgs {
     #[command(flatten)]
     which: Waiting,
     #[command(flatten)]
-    caution: Caution,
+    how: How,
 }
 
 /// Every filter that is given must match, and at least one must be given.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 struct Waiting {
-    /// Only of this workspace
-    #[arg(long, value_name = "NAME", value_parser = reference)]
-    workspace: Option<Reference>,
+    /// Only of this workspace; several with commas, or repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = reference)]
+    workspace: Vec<Reference>,
     /// Only of this workflow
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workflow: Option<Reference>,
@@ -145,23 +145,26 @@ pub(super) async fn retry_one(id: Uuid, client: &Client, context: &Context) -> R
 impl RetryAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let (which, client) = (&self.which, context.client().await?);
-        let statuses = distinct(&which.status);
-        let workspace_id = names::workspace_asked(&client, which.workspace.as_ref()).await?;
-        let workflow_definition_id =
-            names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
-        let call = async |step: bulk::Step| {
-            let request = BulkRetry {
-                workspace_id,
-                workflow_definition_id,
-                status: statuses.get(step.part).copied(),
-                end_reason: which.end_reason.map(|reason| reason.to_string()),
+        let mut parts = Vec::new();
+        for place in names::places(&client, &which.workspace, which.workflow.as_ref()).await? {
+            for status in each(&which.status) {
+                let reasons = each(&which.end_reason).into_iter();
+                parts.extend(reasons.map(|reason| (place, status, reason)));
+            }
+        }
+        let request = |step: bulk::Step| {
+            let (place, status, reason) = parts[step.part];
+            BulkRetry {
+                workspace_id: place.workspace,
+                workflow_definition_id: place.workflow,
+                status,
+                end_reason: reason.map(|reason| reason.to_string()),
                 ended_after: which.ended_after,
                 ended_before: step.before(which.ended_before),
                 after: step.after,
                 all: which.all,
                 dry_run: step.dry_run,
-            };
-            client.retry_all(&request, None).await
+            }
         };
         let words = Words {
             doing: "Retrying",
@@ -170,32 +173,34 @@ impl RetryAllArgs {
             question: |items| format!("Put {items} back into the queue? Each runs again from its beginning."),
             sentence: |items| format!("Back in the queue: {items}."),
         };
-        bulk::run(self.caution, &words, statuses.len(), call, context).await
+        let what = (OperationKind::RetryQueue, self.how);
+        bulk::run(what, &words, parts.len(), request, (&client, context)).await
     }
 }
 
 impl CancelAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let (which, client) = (&self.which, context.client().await?);
-        let statuses = distinct(&which.status);
-        let workspace_id = names::workspace_asked(&client, which.workspace.as_ref()).await?;
-        let workflow_definition_id =
-            names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
-        let call = async |step: bulk::Step| {
-            let request = BulkCancel {
-                workspace_id,
-                workflow_definition_id,
-                status: statuses.get(step.part).copied(),
+        let mut parts = Vec::new();
+        for place in names::places(&client, &which.workspace, which.workflow.as_ref()).await? {
+            parts.extend(each(&which.status).into_iter().map(|status| (place, status)));
+        }
+        let request = |step: bulk::Step| {
+            let (place, status) = parts[step.part];
+            BulkCancel {
+                workspace_id: place.workspace,
+                workflow_definition_id: place.workflow,
+                status,
                 created_after: which.created_after,
                 created_before: step.before(which.created_before),
                 reason: self.note.clone(),
                 after: step.after,
                 all: which.all,
                 dry_run: step.dry_run,
-            };
-            client.cancel_all(&request, None).await
+            }
         };
-        bulk::run(self.caution, &CANCELS, statuses.len(), call, context).await
+        let what = (OperationKind::CancelQueue, self.how);
+        bulk::run(what, &CANCELS, parts.len(), request, (&client, context)).await
     }
 }
 
@@ -215,21 +220,19 @@ pub(in super::super) const CANCELS: Words = Words {
 impl PriorityAllArgs {
     pub(super) async fn run(self, context: &Context) -> Result<()> {
         let (which, client) = (&self.which, context.client().await?);
-        let workspace_id = names::workspace_asked(&client, which.workspace.as_ref()).await?;
-        let workflow_definition_id =
-            names::workflow_asked(&client, workspace_id, which.workflow.as_ref()).await?;
-        let call = async |step: bulk::Step| {
-            let request = BulkPriority {
-                workspace_id,
-                workflow_definition_id,
+        let places = names::places(&client, &which.workspace, which.workflow.as_ref()).await?;
+        let request = |step: bulk::Step| {
+            let place = places[step.part];
+            BulkPriority {
+                workspace_id: place.workspace,
+                workflow_definition_id: place.workflow,
                 created_after: which.created_after,
                 created_before: step.before(which.created_before),
                 priority: self.priority,
                 after: step.after,
                 all: which.all,
                 dry_run: step.dry_run,
-            };
-            client.set_priorities(&request, None).await
+            }
         };
         let words = Words {
             doing: "Changing",
@@ -242,6 +245,7 @@ impl PriorityAllArgs {
                 format!("Changed: {items}; those that had this priority already are not counted.")
             },
         };
-        bulk::run(self.caution, &words, 1, call, context).await
+        let what = (OperationKind::PrioritiseQueue, self.how);
+        bulk::run(what, &words, places.len(), request, (&client, context)).await
     }
 }

@@ -1,11 +1,16 @@
 //! `stationmaster queue`: what waits to run.
 
+use std::cmp::Ordering;
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{ItemStatus, Noun, QueueItem, QueueItemChange, QueueQuery, Reference};
+use stationmaster_client::wire::{
+    ExecutionQuery, ExecutionStatus, ItemStatus, Noun, QueueItem, QueueItemChange, QueueOrder, QueueQuery,
+    Reference,
+};
 use uuid::Uuid;
 
 use super::Context;
@@ -33,6 +38,8 @@ pub(crate) enum Command {
     /// Ask for a workflow to run
     Add(add::AddArgs),
     /// The items there are, newest first
+    ///
+    /// `--sort enqueued` begins with the oldest of all, and `--sort next` tells what goes next in a workspace.
     List(ListArgs),
     /// One item: why it waits, who is in its way, and its history
     Show(show::ShowArgs),
@@ -111,28 +118,79 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 }
 
 async fn list(args: ListArgs, context: &Context) -> Result<()> {
-    let (client, page) = (context.client().await?, args.page);
-    let workspace = names::workspace_asked(&client, page.workspace.as_ref()).await?;
-    let workflow = names::workflow_asked(&client, workspace, page.workflow.as_ref()).await?;
+    let (client, mut page) = (context.client().await?, args.page);
+    let places = names::places(&client, &page.workspace, page.workflow.as_ref()).await?;
+    // What the server can sort by is sorted whole, and not only what is shown.
+    let order = match page.part.sorted_by() {
+        Some("enqueued" | "id") => QueueOrder::Oldest,
+        Some("next") => QueueOrder::Next,
+        _ => QueueOrder::Newest,
+    };
+    if order == QueueOrder::Next {
+        page.part = page.part.unsorted();
+    }
     let query = QueueQuery {
-        workspace_id: workspace.map(Reference::from),
-        workflow_definition_id: workflow.map(Reference::from),
+        order: Some(order).filter(|order| *order != QueueOrder::Newest),
         created_after: args.created_after,
         created_before: args.created_before,
         search: page.search,
         ..QueueQuery::default()
     };
-    let newest = |one: &QueueItem, other: &QueueItem| other.id.cmp(&one.id);
+    let first: fn(&QueueItem, &QueueItem) -> Ordering = match order {
+        QueueOrder::Oldest => |one, other| one.id.cmp(&other.id),
+        QueueOrder::Newest | QueueOrder::Next => |one, other| other.id.cmp(&one.id),
+    };
     let asked = Asked::of_each(
         query,
         &args.status,
         |query, status| query.status = Some(status),
-        newest,
+        first,
     );
-    let watch = args.watch;
+    let asked = asked.within(&places, |query, place| {
+        query.workspace_id = place.workspace.map(Reference::from);
+        query.workflow_definition_id = place.workflow.map(Reference::from);
+    });
+    let (watch, workspace) = (args.watch, names::only_workspace(&places));
     watch
         .list(context, &client, workspace, page.part, &asked, Client::queue)
-        .await
+        .await?;
+    if args.status.contains(&ItemStatus::Failed) {
+        tell_failed_runs(context, &client, &places, &page.workspace, page.workflow.as_ref()).await?;
+    }
+    Ok(())
+}
+
+/// Of items only the start fails. Whoever asks for what failed may well mean runs, whose items are dispatched.
+async fn tell_failed_runs(
+    context: &Context,
+    client: &Client,
+    places: &[names::Place],
+    workspaces: &[Reference],
+    workflow: Option<&Reference>,
+) -> Result<()> {
+    for place in places {
+        let query = ExecutionQuery {
+            workspace_id: place.workspace.map(Reference::from),
+            workflow_definition_id: place.workflow.map(Reference::from),
+            status: Some(ExecutionStatus::Failed),
+            limit: Some(1),
+            ..ExecutionQuery::default()
+        };
+        if client.executions(&query).await?.items.is_empty() {
+            continue;
+        }
+        let workspaces = workspaces.iter().map(|name| format!(" --workspace {name}"));
+        let workflow = workflow.map(|name| format!(" --workflow {name}"));
+        let filters = workspaces.chain(workflow).collect::<String>();
+        let [runs, causes] = ["executions list --status failed", "failures"]
+            .map(|command| format!("stationmaster {command}{filters}"));
+        context.hint(&format!(
+            "Runs have failed too: an item that was started stays DISPATCHED, and its outcome is that of its run.\n\
+             See them: {runs}\nBy their causes: {causes}"
+        ));
+        return Ok(());
+    }
+    Ok(())
 }
 
 impl Described for QueueItem {

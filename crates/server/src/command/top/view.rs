@@ -83,6 +83,8 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, app: &App) {
             number(numbers.starting, plain),
             Span::raw("  running "),
             number(numbers.running, plain),
+            Span::raw("  "),
+            engine,
         ]),
         Line::from(vec![
             Span::raw("last minute: completed "),
@@ -95,8 +97,6 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, app: &App) {
             number(numbers.failures, bad(numbers.failures)),
             Span::raw("  servers "),
             number(numbers.servers, bad(i64::from(numbers.servers == 0))),
-            Span::raw("  "),
-            engine,
         ]),
     ];
     let block = Block::bordered().title(" Stationmaster ");
@@ -152,8 +152,9 @@ fn draw_lists(frame: &mut Frame<'_>, area: Rect, app: &App) {
         (Panel::Executions, "3 Newest executions"),
         &[
             ("ID", Constraint::Length(13)),
-            ("STATUS", Constraint::Length(11)),
-            ("CLAIMED", Constraint::Length(8)),
+            ("STATUS", Constraint::Length(10)),
+            ("CLAIMED", Constraint::Length(7)),
+            ("WORKFLOW", Constraint::Fill(2)),
             ("REASON", Constraint::Fill(1)),
         ],
         overview.executions.iter().map(execution).collect(),
@@ -257,11 +258,14 @@ fn execution(one: &Execution) -> Row<'static> {
         "FAILED" | "TERMINATED" | "TIMED_OUT" => Color::Red,
         _ => Color::Yellow,
     };
-    let id = one.id.to_string();
+    let name = |name: &Option<String>| name.as_deref().map_or_else(|| "?".to_owned(), printable);
+    // As lists show it: whoever types it is understood.
+    let id = one.id.to_string()[..13].to_owned();
     let cells = [
-        Cell::new(format!("…{}", &id[24..])),
+        Cell::new(id),
         Cell::new(Span::styled(status, Style::new().fg(colour))),
         Cell::new(one.claimed_at.map_or_else(String::new, age)),
+        Cell::new(format!("{}.{}", name(&one.workspace), name(&one.workflow))),
         Cell::new(one.reason.as_deref().map_or_else(String::new, printable)),
     ];
     Row::new(cells)

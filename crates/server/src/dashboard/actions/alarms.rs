@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 use maud::html;
-use stationmaster_client::wire::{Backfill, Dst, Misfire, NewAlarm, Overlap, Reference};
+use stationmaster_client::Error;
+use stationmaster_client::wire::{
+    Alarm, AlarmChange, AlarmQuery, AlarmStatus, Backfill, Dst, Misfire, NewAlarm, Overlap, Reference,
+};
 use uuid::Uuid;
 
 use super::super::fields::Fields;
@@ -14,28 +17,11 @@ use super::{Deed, Done, Input, Kind, Look, Seen, typed};
 
 pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen {
     let client = &visitor.client;
-    if name == "pause-alarms" {
-        let mut alarms = Vec::new();
-        for id in fields.all("id") {
-            alarms.push(client.alarm(id).await?.alarm);
-        }
-        let words = html! {
-            p { "These and no others fire no more until they are resumed:" }
-            ul { @for alarm in &alarms { li { (called(alarm)) " " span.quiet { (alarm.workspace.as_deref().unwrap_or_default()) } } } }
-        };
-        let mut look = Look::new(
-            "Pause alarms",
-            &format!("Pause {}", many(alarms.len(), "alarm")),
-            words,
-        );
-        for alarm in &alarms {
-            look = look.bind("id", alarm.id);
-        }
-        look.button = look.button.filter(|_| !alarms.is_empty());
-        return Ok(look);
+    if let Some(pauses) = several(name) {
+        return look_at_several(visitor, pauses, fields).await;
     }
-    if name == "set-alarm" {
-        return Err(Trouble::not_found("an alarm is set on its own page"));
+    if matches!(name, "set-alarm" | "change-alarm") {
+        return Err(Trouble::not_found("an alarm is set and changed on its own page"));
     }
     let id = fields.must::<Uuid>("id")?;
     let details = client.alarm(id).await?;
@@ -120,17 +106,20 @@ pub(super) async fn carry(visitor: &Visitor, name: &str, fields: &Fields) -> Dee
         let made = client.set_alarm(&asked(fields)?).await?;
         return Ok(Done::said("The alarm is set.").at(format!("/alarms/{}", made.alarm.id)));
     }
-    if name == "pause-alarms" {
-        let mut paused = 0_i64;
-        for id in fields.all("id") {
-            client.pause_alarm(id).await?;
-            paused += 1;
-        }
-        return Ok(Done::said(format!("Paused {}.", many(paused, "alarm"))));
+    if let Some(pauses) = several(name) {
+        return carry_several(visitor, pauses, fields).await;
     }
     let id = fields.must::<Uuid>("id")?;
     let to_it = format!("/alarms/{id}");
     Ok(match name {
+        "change-alarm" => {
+            let before = client.alarm(id).await?.alarm;
+            let change = changed(&before, fields)?;
+            client
+                .change_alarm(id, &change, Some(fields.need("tag")?))
+                .await?;
+            Done::said("It is changed.").at(to_it)
+        }
         "pause-alarm" => {
             client.pause_alarm(id).await?;
             Done::said("It is paused.")
@@ -175,6 +164,122 @@ pub(super) async fn carry(visitor: &Visitor, name: &str, fields: &Fields) -> Dee
             Done::said(format!("Fired {}.", many(fired, "occurrence"))).at(to_it)
         }
         _ => return Err(Trouble::not_found(name)),
+    })
+}
+
+/// Does this pause many, or resume many?
+fn several(name: &str) -> Option<bool> {
+    match name {
+        "pause-alarms" => Some(true),
+        "resume-alarms" => Some(false),
+        _ => None,
+    }
+}
+
+/// All that the filter finds now; the deed is bound to them by their ids, and to nothing that comes later.
+async fn look_at_several(visitor: &Visitor, pauses: bool, fields: &Fields) -> Seen {
+    let client = &visitor.client;
+    let wanted = if pauses {
+        AlarmStatus::Active
+    } else {
+        AlarmStatus::Paused
+    };
+    let filter = fields.only(&["workspace", "status", "kind", "search"]);
+    let query = AlarmQuery {
+        status: Some(wanted),
+        ..super::super::alarms::query_of(fields)?
+    };
+    let found = super::super::alarms::all_of(client, &query).await?;
+    let (count, told) = (found.items.len(), found.items.iter().take(50));
+    let words = html! {
+        p.count-words { strong { (many(count, "alarm")) } @if pauses { " would fire no more until resumed." } @else { " would fire again, from the next instant on." } }
+        dl.facts {
+            @for (name, value) in &filter { dt { (name) } dd { (value) } }
+            @if filter.is_empty() { dt { "filter" } dd { "none: everything that you may see" } }
+        }
+        ul.sample { @for alarm in told { li { (called(alarm)) " " span.quiet { (alarm.workspace.as_deref().unwrap_or_default()) " · next " (maybe_time(alarm.next_fire_at)) } } } }
+        @if count > 50 { p.quiet { "and " (count - 50) " more" } }
+        @if found.cut { p.quiet { "There are more than can be done at once: do it again afterwards." } }
+        p.quiet { "These and no others: what is set or changes meanwhile is not touched, however long this page stays open." }
+    };
+    let (title, button) = if pauses {
+        ("Pause alarms", "Pause")
+    } else {
+        ("Resume alarms", "Resume")
+    };
+    let mut look = Look::new(title, &format!("{button} {}", many(count, "alarm")), words);
+    for alarm in &found.items {
+        look = look.bind("id", alarm.id);
+    }
+    look.button = look.button.filter(|_| count > 0);
+    Ok(look)
+}
+
+async fn carry_several(visitor: &Visitor, pauses: bool, fields: &Fields) -> Deed {
+    let client = &visitor.client;
+    let (mut done, mut others) = (0_i64, 0_i64);
+    for id in fields.all("id") {
+        // One that has ended meanwhile stays as it is.
+        let now = client.alarm(id).await.map(|details| details.alarm.status);
+        let stands = if pauses {
+            AlarmStatus::Active
+        } else {
+            AlarmStatus::Paused
+        };
+        if now.ok() != Some(stands) {
+            others += 1;
+            continue;
+        }
+        let moved = if pauses {
+            client.pause_alarm(id).await
+        } else {
+            client.resume_alarm(id).await
+        };
+        match moved {
+            Ok(_) => done += 1,
+            Err(Error::Conflict(_) | Error::NotFound(_)) => others += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut words = format!(
+        "{} {}.",
+        if pauses { "Paused" } else { "Resumed" },
+        many(done, "alarm")
+    );
+    if others > 0 {
+        words.push_str(" The others had changed meanwhile.");
+    }
+    Ok(Done::said(words))
+}
+
+/// What the form says otherwise than the alarm does.
+fn changed(before: &Alarm, fields: &Fields) -> Result<AlarmChange, Trouble> {
+    let other = |name: &str, now: Option<&str>| {
+        let said = fields.owned(name);
+        (said.as_deref() != now.filter(|now| !now.is_empty())).then_some(said)
+    };
+    let payload = typed(fields, "payload")?;
+    let same =
+        payload.as_ref().map(|payload| payload.get()) == before.payload.as_ref().map(|payload| payload.get());
+    let pause_after = fields.parse::<u32>("pause_after")?;
+    let paused_before = before.pause_after.and_then(|after| u32::try_from(after).ok());
+    Ok(AlarmChange {
+        label: other("label", Some(&before.label)).map(Option::unwrap_or_default),
+        cron_expr: other("cron", before.cron_expr.as_deref()).flatten(),
+        civil_at: other("civil", before.civil_at.as_deref()).flatten(),
+        timezone: other("zone", before.timezone.as_deref()).flatten(),
+        target_url: other("target", before.target_url.as_deref()),
+        message: other("message", before.message.as_deref()),
+        payload: (!same).then_some(payload),
+        misfire: fields
+            .parse::<Misfire>("misfire")?
+            .filter(|word| *word != before.misfire),
+        overlap: fields
+            .parse::<Overlap>("overlap")?
+            .filter(|word| *word != before.overlap),
+        dst: fields.parse::<Dst>("dst")?.filter(|word| *word != before.dst),
+        pause_after: (pause_after != paused_before).then_some(pause_after),
+        ..AlarmChange::default()
     })
 }
 

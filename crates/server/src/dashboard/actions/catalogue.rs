@@ -74,6 +74,42 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
                 html! { p { (words) } },
             )
         }
+        "change-workflow" => {
+            let (workflow, tag) = client.with_tag(async |client| client.workflow(id).await).await?;
+            let words = html! { p { "What waits and what comes goes by the new policies; what runs keeps those that it was started with. A field that has a value can be changed, and not be emptied again." } };
+            Look::new(format!("Policies of {}", workflow.name), "Change them", words)
+                .bind("tag", tag.unwrap_or_default())
+                .ask(Input::new(
+                    Kind::Text,
+                    "task_queue",
+                    "Task queue (empty: the server's setting)",
+                    workflow.task_queue.unwrap_or_default(),
+                ))
+                .ask(Input::new(
+                    Kind::Text,
+                    "workflow_type",
+                    "Workflow type (empty: the server's setting)",
+                    workflow.workflow_type.unwrap_or_default(),
+                ))
+                .ask(Input::new(
+                    Kind::Number,
+                    "max_attempts",
+                    "Starts that may be refused (empty: the server's setting)",
+                    workflow
+                        .max_attempts
+                        .map(|most| most.to_string())
+                        .unwrap_or_default(),
+                ))
+                .ask(Input::new(
+                    Kind::Text,
+                    "run_timeout",
+                    "Seconds that a run may take (empty: as long as it wants)",
+                    workflow
+                        .run_timeout
+                        .map(|seconds| seconds.to_string())
+                        .unwrap_or_default(),
+                ))
+        }
         "publish-version" => {
             let (workflow, tag) = client.with_tag(async |client| client.workflow(id).await).await?;
             let version = fields.must::<i32>("version")?;
@@ -128,6 +164,18 @@ pub(super) async fn carry(visitor: &Visitor, name: &str, fields: &Fields) -> Dee
         }
         "pause-workflow" => Done::said(format!("{} is paused.", client.pause_workflow(id).await?.name)),
         "resume-workflow" => Done::said(format!("{} goes on.", client.resume_workflow(id).await?.name)),
+        "change-workflow" => {
+            let workflow = client.workflow(id).await?;
+            let change = WorkflowChange::<Uuid> {
+                task_queue: fields.owned("task_queue"),
+                workflow_type: fields.owned("workflow_type"),
+                max_attempts: fields.parse("max_attempts")?,
+                run_timeout: Some(fields.parse("run_timeout")?),
+                ..WorkflowChange::of(workflow.workspace_id)
+            };
+            let changed = client.put_workflow(workflow.id, &change, tag).await?;
+            Done::said(format!("The policies of {} are changed.", changed.name))
+        }
         "publish-version" => {
             let workflow = client.workflow(id).await?;
             let change = WorkflowChange::<Uuid> {

@@ -19,7 +19,7 @@ mod items;
 mod operations;
 
 /// What is done, by the name in its address, and who may.
-const ACTIONS: [(&str, Role); 34] = [
+const ACTIONS: [(&str, Role); 39] = [
     ("retry-failures", Role::Operator),
     ("set-failures-aside", Role::Operator),
     ("cancel-failing", Role::Operator),
@@ -38,6 +38,7 @@ const ACTIONS: [(&str, Role); 34] = [
     ("change-workspace", Role::Admin),
     ("pause-workflow", Role::Operator),
     ("resume-workflow", Role::Operator),
+    ("change-workflow", Role::Admin),
     ("publish-version", Role::Admin),
     ("change-plan", Role::Admin),
     ("pause-alarm", Role::Operator),
@@ -46,7 +47,9 @@ const ACTIONS: [(&str, Role); 34] = [
     ("cancel-alarm", Role::Operator),
     ("backfill", Role::Operator),
     ("set-alarm", Role::Operator),
+    ("change-alarm", Role::Operator),
     ("pause-alarms", Role::Operator),
+    ("resume-alarms", Role::Operator),
     ("reconcile", Role::Admin),
     ("replay", Role::Operator),
     ("release-lock", Role::Operator),
@@ -54,6 +57,8 @@ const ACTIONS: [(&str, Role); 34] = [
     ("revoke-token", Role::Admin),
     ("drain-server", Role::Admin),
     ("resume-server", Role::Admin),
+    ("keep-view", Role::Operator),
+    ("forget-view", Role::Operator),
 ];
 
 /// A look at what would be done.
@@ -179,9 +184,17 @@ impl Done {
 type Seen = Result<Look, Trouble>;
 type Deed = Result<Done, Trouble>;
 
-fn allowed(visitor: &Visitor, name: &str) -> Result<(), Trouble> {
+/// May this visitor do what is called so? Forms ask too, so that nobody fills in one that is refused then.
+pub(super) fn allowed(visitor: &Visitor, name: &str) -> Result<(), Trouble> {
     let known = ACTIONS.iter().find(|(known, _)| *known == name);
     let (_, role) = known.ok_or_else(|| Trouble::not_found(format!("nothing is called {name}")))?;
+    if visitor.read_only {
+        return Err(Trouble::new(
+            StatusCode::FORBIDDEN,
+            "This dashboard only shows",
+            "nothing is done from here (setting http.dashboard_read_only); the API and the command line are as they were",
+        ));
+    }
     if visitor.may(*role) {
         return Ok(());
     }
@@ -257,6 +270,20 @@ pub(super) async fn carry_out(
         }
         Err(trouble) => trouble,
     };
+    // What has a page of its own is shown there again, with what was typed.
+    let sheet = match name.as_str() {
+        "set-alarm" => Some(super::alarm_form::new_form(&visitor, &fields, Some(&trouble)).await),
+        "change-alarm" => {
+            let id = fields.get("id").unwrap_or_default();
+            Some(super::alarm_form::edit_form(&visitor, id, &fields, Some(&trouble)).await)
+        }
+        _ => None,
+    };
+    if let Some(sheet) = sheet {
+        let mut response = sheet.into_response();
+        *response.status_mut() = trouble.status;
+        return response;
+    }
     match see(&visitor, &name, &fields).await {
         Ok(look) => {
             let page = Page::new(look.title.clone(), form(&name, &look, &fields, Some(&trouble)));

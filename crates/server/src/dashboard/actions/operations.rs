@@ -1,9 +1,10 @@
 //! What is done to dispatchers, signals, locks, tokens and servers.
 
 use maud::html;
-use stationmaster_client::wire::{Drain, NewToken, Reconcile, Reference, Role};
+use stationmaster_client::wire::{Drain, NewToken, NewView, Reconcile, Reference, Role};
+use uuid::Uuid;
 
-use super::super::fields::Fields;
+use super::super::fields::{Fields, ours};
 use super::super::frame::Trouble;
 use super::super::pieces::{copy, many, maybe_time};
 use super::super::session::Visitor;
@@ -101,6 +102,31 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
             };
             look.bind("id", server.id)
         }
+        "keep-view" => {
+            let path = ours(fields.get("path"));
+            let words = html! {
+                p { "Keeps this address with its filters under a name, beside the filters of its list:" }
+                p { code { (path) } }
+                p.quiet { "A name that you use already gets the new address." }
+            };
+            let look = Look::new("Keep a view", "Keep it", words)
+                .bind("path", path)
+                .ask(Input::new(Kind::Text, "name", "Name", ""));
+            if visitor.sees_all {
+                let whom = Kind::Choice(vec!["me".to_owned(), "all".to_owned()]);
+                look.ask(Input::new(whom, "whom", "For", "me"))
+            } else {
+                look
+            }
+        }
+        "forget-view" => {
+            let id = fields.must::<Uuid>("id")?;
+            let views = client.views().await?;
+            let view = views.into_iter().find(|view| view.id == id);
+            let view = view.ok_or_else(|| Trouble::not_found("there is no such view any more"))?;
+            let words = html! { p { strong { (view.name) } @if view.shared { " is for all; nobody sees it any more then" } ": " code { (view.path) } } };
+            Look::new("Forget a view", "Forget it", words).bind("id", id)
+        }
         _ => return Err(Trouble::not_found(name)),
     })
 }
@@ -159,6 +185,19 @@ pub(super) async fn carry(visitor: &Visitor, name: &str, fields: &Fields) -> Dee
                 next: None,
                 shown: Some(shown),
             }
+        }
+        "keep-view" => {
+            let view = NewView {
+                name: fields.need("name")?.to_owned(),
+                path: ours(fields.get("path")).to_owned(),
+                shared: fields.get("whom") == Some("all"),
+            };
+            let kept = client.keep_view(&view).await?;
+            Done::said(format!("{} is kept.", kept.name)).at(kept.path)
+        }
+        "forget-view" => {
+            client.forget_view(fields.must::<Uuid>("id")?).await?;
+            Done::said("It is forgotten.")
         }
         "drain-server" => {
             let exit = fields.get("then") == Some("leave");

@@ -17,6 +17,8 @@
   const two = number => String(number).padStart(2, "0");
   const local = at => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
   const utc = at => at.toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC");
+  const days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+  const clock = at => kind === "utc" ? at.toISOString().slice(11, 16) : `${two(at.getHours())}:${two(at.getMinutes())}`;
   function tellTimes(root = document) {
     const now = Date.now();
     for (const time of $$("time", root)) {
@@ -24,17 +26,31 @@
       if (isNaN(at)) continue;
       let words;
       if (time.classList.contains("since")) words = span(ago);
+      else if (time.classList.contains("clock")) words = clock(at);
+      else if (time.classList.contains("day")) words = `${days[kind === "utc" ? at.getUTCDay() : at.getDay()]} ${kind === "utc" ? at.getUTCDate() : at.getDate()}. ${clock(at)}`;
+      else if (time.classList.contains("due") && ago > -1) words = "now";
       else if (kind === "utc") words = utc(at);
       else if (kind === "local") words = local(at);
       else words = ago < -1 ? `in ${span(ago)}` : ago < 1 ? "now" : `${span(ago)} ago`;
       if (time.textContent !== words) time.textContent = words;
       if (!time.title) time.title = `${utc(at)} · ${local(at)} here`;
     }
+    // The points of charts say their time first.
+    for (const point of $$("g[data-at] > title", root)) {
+      const at = new Date(point.parentNode.dataset.at), said = point.textContent;
+      const words = (kind === "utc" ? utc(at) : local(at)) + said.slice(said.indexOf(": "));
+      if (said !== words) point.textContent = words;
+    }
   }
 
   // What is shown only with a script.
   function dress(root = document) {
     for (const button of $$("button.copy", root)) button.hidden = false;
+    // On a phone, where a table has no heads, each cell says what it is.
+    for (const table of $$("table.rows", root)) {
+      const words = $$("thead th", table).map(head => head.textContent.replace(/ [↑↓]$/, ""));
+      for (const row of $$("tbody tr", table)) [...row.children].forEach((cell, at) => { if (words[at]) cell.dataset.word = words[at]; });
+    }
     tellTimes(root);
   }
   document.addEventListener("click", event => {
@@ -74,6 +90,8 @@
   async function ask(address = location.href) {
     if (asking) { again = true; return; }
     asking = true;
+    // Whoever waits is told so; the answer may still come.
+    const slow = setTimeout(() => { trouble = "the server has not answered for five seconds"; tell(); }, 5000);
     try {
       const headers = { "x-fragment": "yes" };
       if (tag && address === location.href) headers["if-none-match"] = tag;
@@ -89,6 +107,7 @@
     } catch (error) {
       trouble = error instanceof TypeError ? "the server does not answer" : error.message;
     } finally {
+      clearTimeout(slow);
       asking = false;
       tell();
       if (again) { again = false; setTimeout(ask, 1000); }
@@ -135,7 +154,7 @@
     addEventListener("pageshow", event => { if (event.persisted && !paused) { ask(); listen(); } });
     tell();
     ask().then(listen);
-  } else if ($(".trouble") && !document.body.classList.contains("bare")) {
+  } else if ($("[data-again]")) {
     setTimeout(() => location.reload(), 3000);
   }
 
@@ -146,8 +165,8 @@
     form.addEventListener("input", () => {
       clearTimeout(timer);
       timer = setTimeout(() => {
-        const pairs = new URLSearchParams(new FormData(form));
-        for (const name of ["back", "key"]) pairs.delete(name);
+        const said = new FormData(form), pairs = new URLSearchParams();
+        for (const name of ["cron", "zone", "dst", "tag"]) pairs.set(name, said.get(name) ?? "");
         ask(`${form.dataset.preview}?${pairs}`);
       }, 250);
     });
@@ -156,7 +175,7 @@
   // Names as one types.
   let naming = null;
   document.addEventListener("input", event => {
-    const input = event.target, noun = input.dataset.complete ?? (input.id === "jump" ? "workspace" : null);
+    const input = event.target, noun = input.dataset.complete ?? (input.id === "jump" ? "any" : null);
     if (!noun || !input.list || input.value.trim().length < 1) return;
     clearTimeout(naming);
     naming = setTimeout(async () => {

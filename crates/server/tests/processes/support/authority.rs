@@ -73,6 +73,14 @@ impl Authority {
         self.signed(parameters)
     }
 
+    /// One that ends so long from now.
+    #[allow(dead_code, reason = "each test program uses its own part of this")]
+    pub(crate) fn sign_for(&self, host: &str, time: std::time::Duration) -> Pair {
+        let mut parameters = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        parameters.not_after = std::time::SystemTime::now().checked_add(time).unwrap().into();
+        self.signed(parameters)
+    }
+
     fn signed(&self, mut parameters: CertificateParams) -> Pair {
         parameters
             .distinguished_name

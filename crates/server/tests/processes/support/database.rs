@@ -33,8 +33,21 @@ pub(crate) struct Row {
     pub(crate) recoveries: i32,
 }
 
+async fn migrate(url: &str) {
+    let database = Database::new(url, 1).expect("a URL");
+    database.migrate().await.expect("the migrations can be applied");
+    database.pool().close().await;
+}
+
 impl TestDatabase {
     pub(crate) async fn new() -> Self {
+        let database = Self::empty().await;
+        migrate(&database.url).await;
+        database
+    }
+
+    /// One without our tables.
+    pub(crate) async fn empty() -> Self {
         let admin: Url = setting("STATIONMASTER_TEST_DATABASE_URL")
             .parse()
             .expect("STATIONMASTER_TEST_DATABASE_URL is a URL");
@@ -44,16 +57,18 @@ impl TestDatabase {
             .expect("a database can be made");
         let mut url = admin.clone();
         url.set_path(&name);
-        let mut database = Self::at(url.as_str()).await;
+        let mut database = Self::as_it_is(url.as_str());
         database.made = Some((admin, name));
         database
     }
 
     /// One that belongs to somebody else.
     pub(crate) async fn at(url: &str) -> Self {
-        let database = Database::new(url, 1).expect("a URL");
-        database.migrate().await.expect("the migrations can be applied");
-        database.pool().close().await;
+        migrate(url).await;
+        Self::as_it_is(url)
+    }
+
+    fn as_it_is(url: &str) -> Self {
         let pool = PgPoolOptions::new()
             .max_connections(4)
             .connect_lazy(url)

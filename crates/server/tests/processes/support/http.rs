@@ -14,3 +14,17 @@ pub(crate) async fn get(address: &str, path: &str) -> Option<(u16, String)> {
     let status = head.split(' ').nth(1)?.parse().ok()?;
     Some((status, body.to_owned()))
 }
+
+/// Posts JSON; the status, `None` when nobody answers.
+#[allow(dead_code, reason = "each test program uses its own part of this")]
+pub(crate) async fn post(address: &str, path: &str, body: &str) -> Option<u16> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    answer.split(' ').nth(1)?.parse().ok()
+}

@@ -6,6 +6,8 @@ mod database;
 mod http;
 mod limits;
 mod process;
+#[allow(dead_code, reason = "each test program uses its own part of this")]
+pub(crate) mod prometheus;
 mod proxy;
 #[path = "../../../../core/tests/common/receiver.rs"]
 pub(crate) mod receiver;
@@ -18,8 +20,10 @@ use std::time::{Duration, Instant};
 pub(crate) use alarms::{Alarms, Occurrence};
 pub(crate) use database::{ENDLESS, Row, SHORT, TestDatabase};
 pub(crate) use http::get;
+#[allow(unused_imports, reason = "each test program uses its own part of this")]
+pub(crate) use http::post;
 pub(crate) use limits::LimitWatch;
-pub(crate) use process::{Launch, Process, command};
+pub(crate) use process::{Launch, Process, command, with_open_files};
 pub(crate) use proxy::{Direction, Door, Gate, Proxy};
 pub(crate) use redis::Redis;
 pub(crate) use temporal::{DevServer, Temporal, free_port};

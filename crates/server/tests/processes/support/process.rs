@@ -17,6 +17,10 @@ use super::{TestDatabase, eventually, get};
 pub(crate) struct Launch {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
+    /// Files that it may have open; none: as many as this process.
+    open_files: Option<usize>,
+    /// Another binary than the one of this build.
+    program: Option<String>,
 }
 
 impl Launch {
@@ -32,6 +36,8 @@ impl Launch {
         Self {
             arguments: vec!["serve".to_owned()],
             environment: Vec::new(),
+            open_files: None,
+            program: None,
         }
     }
 
@@ -45,6 +51,8 @@ impl Launch {
         Self {
             arguments,
             environment: Vec::new(),
+            open_files: None,
+            program: None,
         }
     }
 
@@ -69,6 +77,20 @@ impl Launch {
         self
     }
 
+    /// With another limit of open files.
+    #[allow(dead_code, reason = "each test program uses its own part of this")]
+    pub(crate) fn with_open_files(mut self, count: usize) -> Self {
+        self.open_files = Some(count);
+        self
+    }
+
+    /// With another binary.
+    #[allow(dead_code, reason = "each test program uses its own part of this")]
+    pub(crate) fn by(mut self, program: &str) -> Self {
+        self.program = Some(program.to_owned());
+        self
+    }
+
     /// Starts it and does not wait.
     pub(crate) fn start(&self) -> Process {
         let log = NamedTempFile::new().expect("a file for the log");
@@ -88,7 +110,12 @@ impl Launch {
     }
 
     fn start_writing(&self, log: NamedTempFile, output: Stdio, errors: Stdio) -> Process {
-        let child = Command::new(env!("CARGO_BIN_EXE_stationmaster"))
+        let program = self.program.clone().unwrap_or_else(program);
+        let mut command = match self.open_files {
+            None => Command::new(&program),
+            Some(count) => with_open_files(count, &program),
+        };
+        let child = command
             .args(&self.arguments)
             .env_clear()
             .env("STATIONMASTER_LISTEN", "127.0.0.1:0")
@@ -119,6 +146,25 @@ impl Launch {
         eventually("the server is ready", async || process.readiness().await.0 == 200).await;
         process
     }
+}
+
+/// The binary of this build, or another that was asked for: what is measured is measured of a release.
+fn program() -> String {
+    let built = env!("CARGO_BIN_EXE_stationmaster");
+    std::env::var("STATIONMASTER_TEST_BINARY").unwrap_or_else(|_| built.to_owned())
+}
+
+/// A program that may have so many files open. The shell becomes it, so its process is the child's.
+#[allow(dead_code, reason = "each test program uses its own part of this")]
+pub(crate) fn with_open_files(count: usize, program: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args([
+        "-c",
+        r#"ulimit -n "$0" && exec "$@""#,
+        &count.to_string(),
+        program,
+    ]);
+    command
 }
 
 /// A process of the binary.
