@@ -72,8 +72,8 @@ insert into stationmaster_internal.timeline (name) values (substr(pg_walfile_nam
 -- it under the lock of one row. So a number is given after the commit, in an order in which everybody sees it: whoever has read
 -- up to a number has missed nothing below it, however late a transaction ends.
 --
--- Steps of executions come by the thousand, so what one statement does is one row, with an array for each column, and takes as many
--- positions as it has steps; the last of them is its position. Ids do not compress; trying to costs more than the bytes.
+-- Steps of executions and what a bulk operation does come by the thousand, so what one statement does is one row, with an array for each
+-- column, and takes as many positions as it tells of; the last of them is its position. Ids do not compress; trying to costs more than the bytes.
 create table stationmaster_internal.event_inbox (
     id           bigint generated always as identity primary key,
     at           timestamptz not null default clock_timestamp(),

@@ -43,13 +43,13 @@ comment on table stationmaster_internal.event_inbox is
 'Events as they were written, not yet numbered.
 Room: servers. Written by: triggers in the transactions of whoever acts (insert), the numbering (delete).';
 comment on column stationmaster_internal.event_inbox.items is
-    'Of a row of steps: their items, one for each; null: the row is one event';
+    'Of a row that tells the same of several: their items, one for each; null: the row is one event';
 
 comment on table stationmaster_internal.events is
 'Events, numbered after their commit.
 Room: servers. Written by: the numbering, on a server that has listeners; pruned by housekeeping.';
 comment on column stationmaster_internal.events.items is
-    'Of a row of steps: their items, one for each; null: the row is one event';
+    'Of a row that tells the same of several: their items, one for each; null: the row is one event';
 comment on index stationmaster_internal.events_at is 'What the retention may remove';
 
 comment on table stationmaster_internal.event_sequence is

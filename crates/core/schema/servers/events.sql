@@ -1,16 +1,18 @@
 -- The feed of events: triggers that tell of what is written elsewhere, and the view that shows it.
 
--- A table whose rows are events: what is inserted into it goes to the inbox, as "<family>.<its column event>".
+-- What is inserted into queue_events goes to the inbox, as "queue.<its column event>". What is said of many items in the same words, as by a
+-- bulk operation, is one row for all of them: a row for each was a quarter of what such an operation cost.
 create or replace function stationmaster_internal.feed_queue_events() returns trigger language plpgsql security definer
 set search_path = pg_catalog as $$
 begin
-    insert into stationmaster_internal.event_inbox (at, kind, workspace_id, detail)
-    select at, 'queue.' || event, workspace_id,
-           jsonb_build_object('item_id', item_id, 'execution_id', execution_id, 'actor', actor, 'detail', detail)
+    insert into stationmaster_internal.event_inbox (at, kind, detail, items, executions, workspaces)
+    select min(at), 'queue.' || event, jsonb_build_object('actor', actor, 'detail', detail),
+           array_agg(item_id order by id), array_agg(execution_id order by id), array_agg(workspace_id order by id)
     from new_rows
     -- The steps before are told when they are taken, by the family of executions.
     where event not in ('claimed', 'dispatched')
-    order by id;
+    group by event, actor, detail
+    order by min(id);
     return null;
 end
 $$;
@@ -213,8 +215,9 @@ cross join lateral (
     where e.items is null
     union all
     select e.position - cardinality(e.items) + u.place, u.workspace_id,
-           jsonb_strip_nulls(jsonb_build_object('item_id', u.item_id, 'execution_id', u.execution_id))
-    from unnest(e.items, e.executions, e.workspaces) with ordinality as u (item_id, execution_id, workspace_id, place)
+           e.detail || case when e.detail = '{}' then jsonb_strip_nulls(u.who) else u.who end
+    from (select t.workspace_id, t.place, jsonb_build_object('item_id', t.item_id, 'execution_id', t.execution_id) as who
+          from unnest(e.items, e.executions, e.workspaces) with ordinality as t (item_id, execution_id, workspace_id, place)) u
     where e.items is not null
 ) s
 where (select stationmaster_internal.sees_all()) or s.workspace_id = any ((select stationmaster_internal.workspaces_in_scope())::uuid[]);
