@@ -7,10 +7,11 @@
 -- The schema stationmaster is for everybody; stationmaster_internal is ours, and may change with every release.
 
 
--- The parts of schema/ that have been applied to this database.
+-- The parts of schema/ that have been applied to this database, and by which version of the program: an older one leaves them alone.
 create table stationmaster_internal.schema_parts (
     name       text primary key,
     checksum   bytea not null check (octet_length(checksum) = 32),
+    program    integer[] not null,
     applied_at timestamptz not null default now()
 );
 

@@ -149,7 +149,6 @@ create table stationmaster_internal.workspace_capacity (
     virtual_time   double precision not null default 0,
     head_rank      bigint,
     head_seq       bigint,
-    filled         bigint not null default 0,
     eligible       boolean generated always as (ready and not paused and not gone and active < max_concurrent) stored
 ) with (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 create index workspace_capacity_eligible on stationmaster_internal.workspace_capacity (virtual_time, workspace_id) where eligible;

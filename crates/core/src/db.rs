@@ -3,8 +3,9 @@
 //! No call waits for ever: [`within`] bounds each of them, because a hung call would stop the loop that made it; and when the
 //! watch (`watch.rs`) says that the database has gone silent, all of them return at once.
 //!
-//! Who needs a connection does not wait for those who need many: what keeps leases alive has its own
-//! (`Database::keepers`), and so have requests ([`Database::with_requests`]), so that no flood of them costs a lease.
+//! Who needs a connection does not wait for those who need many: a server's own heartbeat has one (`Database::heart`), what keeps leases
+//! alive has its own (`Database::keepers`), and so have requests ([`Database::with_requests`]) and whoever scrapes (`Database::scrape`),
+//! so that no flood of them costs a lease.
 
 use std::future::Future;
 use std::str::FromStr;
@@ -38,8 +39,12 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 const RETURN_TIMEOUT: Duration = Duration::from_secs(2);
 /// For so long after a call was left, any connection that comes back may be the one that it was made on.
 const SUSPECT: Duration = Duration::from_secs(5);
-/// Connections for what keeps leases alive.
+/// Connections for what keeps leases alive. The heartbeat of the server, on which all others depend, shares its own with nobody: a renewal
+/// may wait for a table that somebody keeps locked.
 const KEEPERS: u32 = 2;
+const HEART: u32 = 1;
+/// Connections for what is told to whoever scrapes. They are made when somebody does.
+const SCRAPE: u32 = 2;
 /// What holds for every session of ours, whatever a role or a database brings along: the bounds on our calls are our own, a
 /// connection that waits for work is not to be closed for that, and later statements of a transaction see what has been committed since.
 pub(crate) const SESSION: [(&str, &str); 6] = [
@@ -72,8 +77,10 @@ const BEGIN_UNPREPARED: &str = "begin; set local idle_in_transaction_session_tim
 const POOL_WAIT: Duration = Duration::from_secs(10);
 /// Whoever asks a server is told sooner that all of them are in use: a command gives up after ten seconds, and tries again before.
 const REQUESTS_WAIT: Duration = Duration::from_secs(4);
-/// Connections that a server opens beside its pools: for what keeps leases alive, for the watch, and for notifications.
-pub const BESIDE_POOLS: u32 = KEEPERS + 2;
+/// How long a connection may lie unused. Ways between networks forget one that nothing passes on after some minutes, and tell nobody.
+const UNUSED: Duration = Duration::from_mins(2);
+/// Connections that a server opens beside its pools: for what keeps leases alive, for scrapes, for the watch, and for notifications.
+pub const BESIDE_POOLS: u32 = HEART + KEEPERS + SCRAPE + 2;
 
 /// Told when a database of this process has gone silent: calls under way are given up.
 static SILENCE: Notify = Notify::const_new();
@@ -136,6 +143,11 @@ pub enum Error {
     /// The tables are there, and what stands on them is that of another version.
     #[error("functions and views of the database are those of another version ({}): run `stationmaster migrate`", .0.join(", "))]
     Parts(Vec<&'static str>),
+    /// The same, and that version is newer than this program.
+    #[error(
+        "functions and views of the database are those of version {0}, which is newer than this program: use that version"
+    )]
+    NewerParts(String),
     /// The tables are those of a program before the first release.
     #[error(
         "this database was made before the first release, and its tables cannot be carried over: use a new database, or drop them \
@@ -349,7 +361,9 @@ pub(crate) fn word<W: FromStr<Err = crate::words::UnknownWord>>(text: &str) -> R
 #[derive(Debug, Clone)]
 pub struct Database {
     pub(crate) pool: Pool,
+    heart: Pool,
     keepers: Pool,
+    scrape: Pool,
     /// Where copies that act for somebody get their connections.
     pub(crate) requests: Pool,
     hosts: Arc<Hosts>,
@@ -368,8 +382,11 @@ impl Database {
         let hosts = Arc::new(Hosts::read(url)?);
         let options = hosts.options().clone().options(SESSION).options(BOUNDS);
         let pool = Pool::new(&options, max_connections, POOL_WAIT);
+        let bound = options.options(KEEPERS_BOUND);
         Ok(Self {
-            keepers: Pool::new(&options.clone().options(KEEPERS_BOUND), KEEPERS, POOL_WAIT),
+            heart: Pool::new(&bound, HEART, POOL_WAIT),
+            keepers: Pool::new(&bound, KEEPERS, POOL_WAIT),
+            scrape: Pool::new(&bound, SCRAPE, POOL_WAIT),
             requests: pool.clone(),
             pool,
             direct: Arc::clone(&hosts),
@@ -434,12 +451,14 @@ impl Database {
         for pool in [&self.pool, &self.requests] {
             pool.get().set_connect_options(options.clone());
         }
-        let keepers = if self.is_pooled() {
+        let bound = if self.is_pooled() {
             options
         } else {
             options.options(KEEPERS_BOUND)
         };
-        self.keepers.get().set_connect_options(keepers);
+        for pool in [&self.heart, &self.keepers, &self.scrape] {
+            pool.get().set_connect_options(bound.clone());
+        }
     }
 
     /// Begins a transaction, as ourselves.
@@ -467,7 +486,12 @@ impl Database {
 
     /// The pools by name, as they are now; requests have one of their own in a server.
     pub(crate) fn pools(&self) -> Vec<(&'static str, PgPool)> {
-        let mut pools = vec![("work", self.pool.get()), ("keepers", self.keepers.get())];
+        let mut pools = vec![
+            ("work", self.pool.get()),
+            ("heart", self.heart.get()),
+            ("keepers", self.keepers.get()),
+            ("scrape", self.scrape.get()),
+        ];
         if !Arc::ptr_eq(&self.pool.0, &self.requests.0) {
             pools.push(("requests", self.requests.get()));
         }
@@ -478,6 +502,22 @@ impl Database {
     pub(crate) fn keepers(&self) -> Self {
         Self {
             pool: self.keepers.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// The same by the connection of this server's own heartbeat.
+    pub(crate) fn heart(&self) -> Self {
+        Self {
+            pool: self.heart.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// The same for what is told to whoever scrapes, which may take long.
+    pub(crate) fn scrape(&self) -> Self {
+        Self {
+            pool: self.scrape.clone(),
             ..self.clone()
         }
     }
@@ -526,7 +566,13 @@ impl Database {
 
     /// What was sent until now is not waited for any longer, and no connection from before is used again.
     pub(crate) fn give_up(&self) {
-        for pool in [&self.pool, &self.keepers, &self.requests] {
+        for pool in [
+            &self.pool,
+            &self.heart,
+            &self.keepers,
+            &self.scrape,
+            &self.requests,
+        ] {
             pool.renew();
         }
         SILENCE.notify_waiters();
@@ -555,6 +601,7 @@ impl Pool {
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
             .acquire_timeout(wait)
+            .idle_timeout(UNUSED)
             .test_before_acquire(false)
             .after_release(|connection, _| {
                 let is_suspect = LEFT_AT.lock().is_some_and(|left| left.elapsed() < SUSPECT);

@@ -24,11 +24,11 @@ impl Gauges {
         if measured_at.is_some_and(|at| at.elapsed() < BELIEVED) {
             return;
         }
-        let keepers = database.keepers();
+        let scrape = database.scrape();
         // Each for itself: what takes long, or is not ours to see, takes nothing else along.
         let (work, around) = tokio::join!(
-            tokio::time::timeout(ANSWERS, look(&keepers)),
-            tokio::time::timeout(ANSWERS, look_around(&keepers)),
+            tokio::time::timeout(ANSWERS, look(&scrape)),
+            tokio::time::timeout(ANSWERS, look_around(&scrape)),
         );
         let (queue, alarms, signals) = match work {
             Ok(Ok(found)) => found,

@@ -171,7 +171,7 @@ impl Presence {
             .bind(self.lease.as_secs_f64())
             .bind(before.former)
             .bind(before.wish)
-            .maybe(&database.keepers())
+            .maybe(&database.heart())
             .await?;
         let mut standing = self.standing.lock();
         // A row that had to be made anew was taken away: this server was taken for dead, and others may have what it held.

@@ -88,8 +88,8 @@ enum Sign {
     Answered,
     /// The connection is gone, and whoever uses another one knows it too.
     Closed(sqlx::Error),
-    /// Nothing on the old connection, something on a new one.
-    OnlyElsewhere(Option<(PgConnection, bool)>),
+    /// Nothing on the old connection; a new one is made, or refused by whoever is there now.
+    OnlyElsewhere(Result<(PgConnection, bool), db::Error>),
     /// Nothing anywhere.
     Nowhere,
 }
@@ -117,7 +117,11 @@ impl Watch {
     async fn look(&mut self) -> Result<Next, db::Error> {
         let Some(mut connection) = self.connection.take() else {
             match self.database.reach().await {
-                Reached::Silence => return Err(db::Error::Silent),
+                Reached::Silence => {
+                    // What was sent by others meanwhile is dead too.
+                    self.is_silent = true;
+                    return Err(db::Error::Silent);
+                }
                 Reached::Refused(error) => {
                     if self.is_silent {
                         self.give_up_the_old();
@@ -139,8 +143,8 @@ impl Watch {
             Sign::Closed(error) => return Err(error.into()),
             Sign::OnlyElsewhere(another) => {
                 let went_on = match another {
-                    Some((connection, is_another)) => self.go_on(connection, is_another).await,
-                    None => Ok(()),
+                    Ok((connection, is_another)) => self.go_on(connection, is_another).await,
+                    Err(refused) => Err(refused),
                 };
                 self.give_up_the_old();
                 went_on?;
@@ -229,8 +233,8 @@ async fn ask(connection: &mut PgConnection, database: &Database) -> Sign {
     }
     let another = match database.reach().await {
         Reached::Silence => return Sign::Nowhere,
-        Reached::Refused(_) => None,
-        Reached::Connection(connection, is_another) => Some((connection, is_another)),
+        Reached::Refused(error) => Err(error),
+        Reached::Connection(connection, is_another) => Ok((connection, is_another)),
     };
     match tokio::time::timeout(SECOND_CHANCE, &mut sign).await {
         Ok(answer) => answered(answer),

@@ -272,6 +272,25 @@ async fn a_database_of_a_newer_version_is_left_alone() {
     assert_eq!(testbed.number(theirs).await, 0);
 }
 
+#[tokio::test]
+async fn functions_and_views_of_a_newer_program_are_left_alone() {
+    let testbed = Testbed::new().await;
+    let newer = "update stationmaster_internal.schema_parts set checksum = sha256('to come'), program = '{99, 1, 2}' where name = 'servers/ring'";
+    testbed.run(newer).await;
+    for error in [
+        testbed.database.check_schema().await.unwrap_err(),
+        testbed.database.migrate().await.unwrap_err(),
+    ] {
+        assert!(
+            matches!(&error, Error::NewerParts(version) if version == "99.1.2"),
+            "{error:?}"
+        );
+    }
+    let theirs =
+        "select count(*) from stationmaster_internal.schema_parts where checksum = sha256('to come')";
+    assert_eq!(testbed.number(theirs).await, 1);
+}
+
 /// The fourth version has yet to come, and needs a lock on workspaces that a long transaction does not let it have.
 #[tokio::test]
 async fn a_migration_that_has_to_wait_for_a_table_holds_nobody_else_up_for_long() {

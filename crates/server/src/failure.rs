@@ -288,6 +288,7 @@ fn of_database(error: &db::Error) -> Report<'static> {
         // The message says what to run.
         Error::Schema { .. }
         | Error::Parts(_)
+        | Error::NewerParts(_)
         | Error::BeforeRelease
         | Error::Torn { .. }
         | Error::Untrusted(_)

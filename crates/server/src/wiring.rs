@@ -181,7 +181,7 @@ async fn prepare(config: &Config, database: &Database, address: SocketAddr) -> R
     let mut said = false;
     loop {
         match prepare_once(config, database, address).await {
-            Err(error) if config.migrate_at_start && is_away(&error) => {
+            Err(error) if is_away(&error) => {
                 if !said {
                     let error = format!("{error:#}");
                     tracing::warn!(error, "The database is not there yet; waiting for it");

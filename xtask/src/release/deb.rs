@@ -49,6 +49,7 @@ const FILES: [(&str, &str, u32); 8] = [
     ),
 ];
 const MAN: &str = "usr/share/man/man1";
+const DOCUMENTS: &str = "usr/share/doc/stationmaster";
 const PAGE: &str = "usr/share/man/man1/stationmaster.1.gz";
 
 /// Makes the package.
@@ -63,6 +64,19 @@ pub(super) fn make(repository: &Repository, package: &Path, version: &str) -> Re
     };
     for (place, goes, mode) in FILES {
         put(&from(place), &tree.join(goes), mode)?;
+    }
+    put(&from("LICENSE"), &tree.join(DOCUMENTS).join("copyright"), 0o644)?;
+    for file in ["docs/metrics.md", "docs/logs.md"] {
+        put(&from(file), &tree.join(DOCUMENTS).join(file), 0o644)?;
+    }
+    // Where the alerts lead.
+    for page in fs::read_dir(from("docs/runbooks"))? {
+        let page = page?.path();
+        let goes = tree
+            .join(DOCUMENTS)
+            .join("docs/runbooks")
+            .join(page.file_name().unwrap_or_default());
+        put(&page, &goes, 0o644)?;
     }
     let mut compress = Command::new("gzip");
     compress

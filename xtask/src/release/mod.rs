@@ -220,7 +220,7 @@ fn debian(desk: &Desk<'_>) -> Result<String> {
 }
 
 /// What the tarball holds beside the binary, its pages and completions.
-const BESIDE: [&str; 4] = ["LICENSE", "README.md", "CHANGELOG.md", "ops"];
+const BESIDE: [&str; 5] = ["LICENSE", "README.md", "CHANGELOG.md", "docs", "ops"];
 
 fn pack(desk: &Desk<'_>) -> Result<String> {
     let machine = format!("-{}-linux.tar.gz", std::env::consts::ARCH);

@@ -132,7 +132,6 @@ comment on table stationmaster_internal.workspace_capacity is
 Room: executions. Written by: admission, settle and finish; triggers on workspaces and plans.';
 comment on column stationmaster_internal.workspace_capacity.head_rank is
     'With head_seq: no ready item lies before it, so a claim need not walk over what earlier claims left dead; null: from the top';
-comment on column stationmaster_internal.workspace_capacity.filled is 'How often a claim left it full with more to do';
 comment on index stationmaster_internal.workspace_capacity_eligible is
     'Workspaces that may be served now, those with the lowest virtual time first; a full one is not in it';
 comment on index stationmaster_internal.workspace_capacity_gone is

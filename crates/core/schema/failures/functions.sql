@@ -43,6 +43,14 @@ create or replace trigger note_failure after insert on stationmaster_internal.ex
 create or replace trigger forget_superseded_failure after update of superseded_at on stationmaster_internal.executions_finished
     for each row when (new.superseded_at is not null)
     execute function stationmaster_internal.forget_failed_execution();
+-- An end that another run took the place of, after a reset: what was noted of the first end goes, and the new one is noted. They are
+-- called in the order of their names.
+create or replace trigger amend_failure_1_forget after update of status on stationmaster_internal.executions_finished
+    for each row when (coalesce(old.status, old.item_status) in ('FAILED', 'TERMINATED', 'TIMED_OUT'))
+    execute function stationmaster_internal.forget_failed_execution();
+create or replace trigger amend_failure_2_note after update of status on stationmaster_internal.executions_finished
+    for each row when (coalesce(new.status, new.item_status) in ('FAILED', 'TERMINATED', 'TIMED_OUT'))
+    execute function stationmaster_internal.note_failed_execution();
 create or replace trigger forget_failure after delete on stationmaster_internal.executions_finished
     for each row when (coalesce(old.status, old.item_status) in ('FAILED', 'TERMINATED', 'TIMED_OUT'))
     execute function stationmaster_internal.forget_failed_execution();

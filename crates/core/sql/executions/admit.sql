@@ -59,8 +59,7 @@ with room as (
         virtual_time = c.virtual_time + s.admitted / greatest(c.weight, 1e-6),
         ready        = s.found = s.take,
         head_rank    = coalesce(s.last[1], c.head_rank),
-        head_seq     = coalesce(s.last[2], c.head_seq),
-        filled       = c.filled + (s.found = s.take and c.active + s.admitted >= c.max_concurrent)::integer
+        head_seq     = coalesce(s.last[2], c.head_seq)
     from served s
     where c.workspace_id = s.workspace_id
     returning c.workspace_id, c.active, c.max_concurrent,

@@ -1,4 +1,4 @@
--- Slots in use and limits of the twenty workspaces that use most, and of all others together. Called when metrics are asked for. Locks
+-- Slots in use and limits of the twenty workspaces that use most, and of all others together, under a name that no workspace can have. Called when metrics are asked for. Locks
 -- nothing. The table of capacities is narrow and read whole. Index: workspaces_pkey.
 with ranked as (
     select workspace_id, active, max_concurrent, row_number() over (order by active desc, workspace_id) as place
@@ -12,4 +12,4 @@ with ranked as (
 )
 select workspace, sum(active)::double precision as used, sum(max_concurrent)::double precision as slots from named group by workspace
 union all
-select 'others', sum(active)::double precision, sum(max_concurrent)::double precision from ranked where place > 20 having count(*) > 0
+select '(others)', sum(active)::double precision, sum(max_concurrent)::double precision from ranked where place > 20 having count(*) > 0

@@ -4,4 +4,5 @@ select array(select version from stationmaster_internal._sqlx_migrations order b
        array(select checksum from stationmaster_internal._sqlx_migrations order by version) as version_checksums,
        array(select name from stationmaster_internal.schema_parts order by name) as parts,
        array(select checksum from stationmaster_internal.schema_parts order by name) as part_checksums,
+       coalesce((select max(program) from stationmaster_internal.schema_parts), '{}') as program,
        to_regclass('stationmaster.workspaces') is not null as public

@@ -181,6 +181,8 @@ impl Pass for Keep {
 
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         let context = &self.context;
+        // Told whatever becomes of this round: leases run out by themselves, and a server that is cut off must not tell of what others have by now.
+        context.metrics.dispatchers.active(context.ownership.held().len());
         let Some(server) = context.presence.holder() else {
             // A server that lapsed comes back under a new id; what it owned under the old one is not its own any more.
             return Ok(Next::After(SHORTEST_WAIT));

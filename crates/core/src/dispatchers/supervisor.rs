@@ -177,6 +177,11 @@ impl Office {
             runs,
         };
         let findings = classify(&survey, self.settings.stale_after, legacy);
+        Ok((findings, problems))
+    }
+
+    /// Counts what was seen, on behalf of all. Only who has the duty does.
+    fn count(&self, findings: &[Finding], problems: &[String]) {
         let stale = findings
             .iter()
             .filter(|finding| matches!(finding.class, Class::Stale | Class::Orphan) && finding.act.is_some())
@@ -186,11 +191,9 @@ impl Office {
             .filter(|finding| finding.owned && matches!(finding.act, Some(Act::Terminate { .. })))
             .map(|finding| &finding.dispatcher_id)
             .collect();
-        let seen = (stale, duplicates.len());
         self.metrics
             .dispatchers
-            .looked(seen.0, seen.1, problems.is_empty());
-        Ok((findings, problems))
+            .looked(stale, duplicates.len(), problems.is_empty());
     }
 
     /// Does what both looks call for. What follows on something that failed is left for the next time.
@@ -395,7 +398,8 @@ impl Supervise {
     /// One round; answers what is to be looked at a second time.
     #[tracing::instrument(name = "flow:supervise", level = "debug", skip_all)]
     async fn look_and_clean_up(&mut self) -> Result<HashSet<Suspect>, db::Error> {
-        let (findings, _) = self.office.look(Legacy::Leave).await?;
+        let (findings, problems) = self.office.look(Legacy::Leave).await?;
+        self.office.count(&findings, &problems);
         let before = std::mem::take(&mut self.suspects);
         self.clean_up(&findings, &before).await?;
         Ok(suspects(&findings).difference(&before).cloned().collect())

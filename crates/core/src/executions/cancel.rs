@@ -107,8 +107,10 @@ impl Cancels {
         if elsewhere || wish.engine_id != context.contact.engine_id() {
             return Ok(true);
         }
-        let is_there = self.ends.has_ended(wish.execution_id) || self.runs_here(wish.execution_id).await;
-        if context.engine.reach() == Reach::Local && !is_there {
+        if context.engine.reach() == Reach::Local
+            && !self.ends.has_ended(wish.execution_id)
+            && !self.runs_here(wish.execution_id).await
+        {
             // Adopted from a lost server and not given back yet: it will be found in the queue.
             return Ok(false);
         }

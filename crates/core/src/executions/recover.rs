@@ -4,7 +4,7 @@
 //! the loss is counted; an item that was lost too often is put aside, because it may be what kills the servers. The
 //! engine does not answer: the claim is kept, with its slot, until it does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
 use super::busy::Tries;
@@ -186,14 +186,21 @@ impl Recover {
         };
         self.put_down(me, &orphans).await?;
         let (mut running, mut ends, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+        // Started by a server that did not live to say so, and over already.
+        let mut started = HashSet::new();
         for (orphan, state) in orphans.into_iter().zip(states) {
             match state {
                 RunState::Running { run_id } => running.push((orphan, run_id)),
-                RunState::Closed(close) => ends.push(End {
-                    token: Some(orphan.token),
-                    holder: Some(me),
-                    ..End::of(close)
-                }),
+                RunState::Closed(close) => {
+                    if orphan.state == ExecutionStatus::Starting {
+                        started.insert(orphan.execution_id);
+                    }
+                    ends.push(End {
+                        token: Some(orphan.token),
+                        holder: Some(me),
+                        ..End::of(close)
+                    });
+                }
                 RunState::NotFound if self.is_suspect(&orphan) => ends.push(End {
                     holder: Some(me),
                     ..quarantine(&orphan)
@@ -203,7 +210,7 @@ impl Recover {
         }
         let (count, requeued) = (running.len() + ends.len() + lost.len(), lost.len());
         self.settle_running(me, &running).await?;
-        self.end(ends).await?;
+        self.end(ends, &started).await?;
         self.requeue(me, lost).await?;
         context.metrics.recovered(count);
         tracing::info!(items = count, requeued, "Recovered {count} stale queue items");
@@ -266,7 +273,7 @@ impl Recover {
         Ok(())
     }
 
-    async fn end(&self, mut ends: Vec<End>) -> Result<(), db::Error> {
+    async fn end(&self, mut ends: Vec<End>, started: &HashSet<ExecutionId>) -> Result<(), db::Error> {
         let context = &self.context;
         if ends.is_empty() {
             return Ok(());
@@ -276,6 +283,9 @@ impl Recover {
             let written = finish(&context.database, &ends, &context.actor(), context.floor()).await?;
             for end in ends.iter().filter(|end| written.done.contains(&end.execution_id)) {
                 context.metrics.finished(end.status);
+                if started.contains(&end.execution_id) {
+                    context.metrics.dispatched(1);
+                }
                 if end.reason == Some(EndReason::Quarantined) {
                     context.metrics.failed(EndReason::Quarantined);
                 }

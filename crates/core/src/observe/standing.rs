@@ -35,7 +35,7 @@ metrics! {
         gauge overdrawn: Measured, "stationmaster_workspaces_overdrawn",
             "Workspaces with more active executions than their counter says (should stay 0)";
         gauge slots_used: By<1>, "stationmaster_workspace_slots_used"["workspace"],
-            "Slots in use of the twenty workspaces that use most, and of all `others` together";
+            "Slots in use of the twenty workspaces that use most, and of all `(others)` together";
         gauge slots: By<1>, "stationmaster_workspace_slots"["workspace"],
             "Limits of the same workspaces";
         gauge connections: By<2>, "stationmaster_database_connections"["pool, state"],

@@ -35,6 +35,8 @@ struct Applied {
     version_checksums: Vec<Vec<u8>>,
     parts: Vec<String>,
     part_checksums: Vec<Vec<u8>>,
+    /// The newest version of the program that has applied a part.
+    program: Vec<i32>,
     public: bool,
 }
 
@@ -52,10 +54,10 @@ impl Database {
         // The same lock as the library's, which a session may take twice: it spans versions and parts.
         connection.lock().await.map_err(plainly)?;
         let applied = Applied::read(&mut connection).await?;
-        if let Err(error @ Error::Schema { found, needed }) = applied.check()
-            && found > needed
-        {
-            return Err(error);
+        match applied.check() {
+            Err(error @ Error::NewerParts(_)) => return Err(error),
+            Err(error @ Error::Schema { found, needed }) if found > needed => return Err(error),
+            _ => {}
         }
         sqlx::raw_sql(statement!("schema/make_schemas"))
             .execute(&mut connection)
@@ -146,7 +148,7 @@ async fn try_stretch(
 pub(crate) async fn check_still_usable(connection: &mut PgConnection) -> Result<(), Error> {
     match Applied::read(connection).await?.check() {
         Err(Error::Schema { found, needed }) if found > needed => Ok(()),
-        Err(Error::Parts(_)) => Ok(()),
+        Err(Error::Parts(_) | Error::NewerParts(_)) => Ok(()),
         outcome => outcome,
     }
 }
@@ -202,6 +204,11 @@ impl Applied {
         let stale = self.stale_parts();
         if stale.is_empty() {
             return Ok(());
+        }
+        // Put back by an older program, they would change under the servers of the newer one.
+        if self.program > parts::program() {
+            let numbers: Vec<String> = self.program.iter().map(ToString::to_string).collect();
+            return Err(Error::NewerParts(numbers.join(".")));
         }
         Err(Error::Parts(stale.iter().map(|part| part.name).collect()))
     }

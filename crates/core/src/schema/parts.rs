@@ -83,6 +83,18 @@ impl Part {
     }
 }
 
+/// The version of this program, as the books have it.
+pub(super) fn program() -> Vec<i32> {
+    env!("CARGO_PKG_VERSION")
+        .split('.')
+        .map(|number| {
+            let digits = number.split(|c: char| !c.is_ascii_digit()).next();
+            digits.and_then(|digits| digits.parse().ok()).unwrap_or_default()
+        })
+        .take(3)
+        .collect()
+}
+
 /// Applies the parts in one transaction: all of them hold, or none.
 pub(super) async fn apply(connection: &mut PgConnection, parts: &[&Part]) -> Result<(), Error> {
     let mut tries = 0;
@@ -116,6 +128,7 @@ async fn apply_once(connection: &mut PgConnection, parts: &[&Part]) -> Result<()
         sqlx::query(statement!("schema/note_part"))
             .bind(part.name)
             .bind(part.checksum())
+            .bind(program())
             .execute(&mut *transaction)
             .await?;
     }

@@ -110,7 +110,16 @@ async fn a_table_that_somebody_rebuilds_costs_no_server_its_lease() {
     let mut rebuilding = testbed.connection().await;
     let lock = "begin; lock table stationmaster_internal.executions_active in access exclusive mode";
     sqlx::raw_sql(lock).execute(&mut rebuilding).await.unwrap();
-    tokio::time::sleep(presence::LEASE + Duration::from_secs(3)).await;
+    // What renews leases waits for the table, and so does whoever scrapes.
+    let scraped = async {
+        loop {
+            server.station.measure().await;
+        }
+    };
+    tokio::select! {
+        () = scraped => {}
+        () = tokio::time::sleep(presence::LEASE + Duration::from_secs(7)) => {}
+    }
     let after: Vec<Uuid> = sqlx::query_scalar(standing)
         .fetch_all(testbed.pool())
         .await

@@ -367,6 +367,8 @@ async fn a_reset_run_that_ends_before_it_is_seen_gives_the_execution_its_end() {
         &["executions", "terminate", &running.id.to_string(), "--yes"],
     );
     database.the_execution("TERMINATED").await;
+    let failures = "select count(*) from stationmaster.failures";
+    assert_eq!(database.number(failures).await, 1);
     // Nothing runs now, and the reset run is over at once.
     let _worker = Worker::start(&temporal, Work::CompleteAfter(Duration::ZERO));
     let second = reset(&temporal, running.id, running.run_id.as_deref().unwrap()).await;
@@ -386,6 +388,7 @@ async fn a_reset_run_that_ends_before_it_is_seen_gives_the_execution_its_end() {
     })
     .await;
     database.assert_no_slot_is_used().await;
+    assert_eq!(database.number(failures).await, 0, "it ended well after all");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -77,9 +77,9 @@ impl TemporalDispatchers {
         })
     }
 
-    async fn start(&self, request: &RunRequest, deadline: Duration) -> Result<String, String> {
+    async fn start(&self, request: &RunRequest, deadline: Duration) -> Result<String, EngineUnavailable> {
         let ends_at = Instant::now() + deadline;
-        self.man_the_desk()?;
+        self.man_the_desk().map_err(EngineUnavailable::Away)?;
         let request_id = message::request_id(request);
         if self.in_doubt.lock().contains(&request_id)
             && let Some(run_id) = self.started_before(request, ends_at).await?
@@ -93,7 +93,7 @@ impl TemporalDispatchers {
             &self.engine.identity,
             &self.task_queue,
         )
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| EngineUnavailable::Away(error.to_string()))?;
         self.send(request, sent, ends_at).await
     }
 
@@ -103,7 +103,7 @@ impl TemporalDispatchers {
         request: &RunRequest,
         sent: SignalWithStartWorkflowExecutionRequest,
         ends_at: Instant,
-    ) -> Result<String, String> {
+    ) -> Result<String, EngineUnavailable> {
         let request_id = sent.request_id.clone();
         for _ in 0..IN_THE_WAY {
             let rpc = WorkflowService::signal_with_start_workflow_execution;
@@ -118,24 +118,27 @@ impl TemporalDispatchers {
                     Verdict::Exists { run_id: Some(run_id) } => run_id,
                     Verdict::InDoubt => {
                         self.in_doubt.lock().insert(request_id);
-                        return Err(error.to_string());
+                        return available(Err(error));
                     }
-                    _ => return Err(error.to_string()),
+                    _ => return available(Err(error)),
                 },
             };
             let words = "a newer owner of this dispatcher starts its own run";
-            self.engine
-                .end_run(&request.tenure.dispatcher_id.0, &in_the_way, "", words, ends_at)
-                .await
-                .map_err(|error| error.to_string())?;
+            let id = &request.tenure.dispatcher_id.0;
+            available(self.engine.end_run(id, &in_the_way, "", words, ends_at).await)?;
         }
-        Err("other runs under the same id are in the way again and again".to_owned())
+        let words = "other runs under the same id are in the way again and again";
+        Err(EngineUnavailable::Away(words.to_owned()))
     }
 
     /// The run that an earlier try of the same request has started, if it did.
-    async fn started_before(&self, request: &RunRequest, ends_at: Instant) -> Result<Option<String>, String> {
+    async fn started_before(
+        &self,
+        request: &RunRequest,
+        ends_at: Instant,
+    ) -> Result<Option<String>, EngineUnavailable> {
         let run = self.engine.newest_run(&request.tenure.dispatcher_id.0, ends_at);
-        let info = run.await.map_err(|error| error.to_string())?;
+        let info = available(run.await)?;
         let ours = |info: &WorkflowExecutionInfo| {
             let (epoch, server, attempt) = message::read_memo(info);
             info.status() == WorkflowExecutionStatus::Running
@@ -251,9 +254,7 @@ impl DispatcherEngine for TemporalDispatchers {
     }
 
     fn replace<'a>(&'a self, request: &'a RunRequest, deadline: Duration) -> Told<'a, String> {
-        self.start(request, deadline)
-            .map(|answer| answer.map_err(EngineUnavailable::Away))
-            .boxed()
+        self.start(request, deadline).boxed()
     }
 
     fn state<'a>(&'a self, run: &'a Run) -> Told<'a, RunState> {

@@ -85,7 +85,7 @@ async fn where_a_start_finds_another_run_that_one_is_terminated_and_the_start_re
     sent.workflow_id_conflict_policy = WorkflowIdConflictPolicy::UseExisting.into();
     let refused = dispatchers.send(&third, sent.clone(), ends_at()).await;
     assert_eq!(
-        refused.unwrap_err(),
+        refused.unwrap_err().reason(),
         "other runs under the same id are in the way again and again"
     );
     assert!(!is_running(&second, &two).await, "what was in the way was ended");

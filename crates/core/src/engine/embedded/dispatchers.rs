@@ -129,6 +129,8 @@ struct Work {
 
 impl Work {
     async fn run(self) {
+        // However it ends, also by a panic, whoever asks learns that it is over, and it is started anew.
+        let _over = self.handle.cancel.clone().drop_guard();
         let mut checked = None::<Instant>;
         let mut failures = 0;
         loop {

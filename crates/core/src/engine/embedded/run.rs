@@ -4,9 +4,11 @@
 //! goes on from its first unfinished node. Graphs without waiting and without effects outside (`noop`, `fail`) are over within the
 //! start itself. Past the lease of its server a run says nothing more: it is somebody else's.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +20,7 @@ use crate::db::{self, Database, Read as _, statement};
 use crate::engine::{Close, CloseStatus, StartRequest};
 use crate::graph::Node;
 use crate::id::{ExecutionId, ServerId};
+use crate::task::panic_message;
 use crate::wake::NamedBy;
 use crate::wake::guard::Forbidden;
 
@@ -85,6 +88,21 @@ enum Ended {
     TimedOut,
     /// The claim is not ours any more: say nothing.
     Lost,
+}
+
+/// A run that panics has failed: its slot must not be held by a run that is not there.
+async fn despite_panics(walk: impl Future<Output = Ended>) -> Ended {
+    AssertUnwindSafe(walk)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|panic| {
+            let panic = panic_message(&*panic);
+            tracing::error!(panic, "A run panicked; it has failed");
+            Ended::Failed {
+                node: String::new(),
+                message: format!("the run panicked: {panic}"),
+            }
+        })
 }
 
 /// A graph that neither waits nor reaches outside is over before it could be written down as begun.
@@ -161,7 +179,7 @@ impl Run {
     pub(super) async fn run(self, progress: Progress) {
         let time_left = progress.time_left;
         let ended = tokio::select! {
-            ended = self.walk(progress) => ended,
+            ended = despite_panics(self.walk(progress)) => ended,
             () = sleep_for(time_left) => Ended::TimedOut,
             () = self.cancel.cancelled() => Ended::Cancelled,
         };
@@ -342,4 +360,18 @@ fn is_forbidden(error: &reqwest::Error) -> bool {
 fn not_public(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     format!("{host} is not a public address; an operator can allow it by executions.allow_targets")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_run_that_panics_has_failed() {
+        let ended = despite_panics(async { panic!("out of steam") }).await;
+        let Ended::Failed { message, .. } = ended else {
+            panic!("it ended otherwise");
+        };
+        assert_eq!(message, "the run panicked: out of steam");
+    }
 }
