@@ -57,7 +57,10 @@ pub(crate) async fn start(
     listener: TcpListener,
 ) -> Result<Running> {
     let address = listener.local_addr()?;
-    prepare(config, &database, address).await?;
+    tokio::select! {
+        prepared = prepare(config, &database, address) => prepared?,
+        () = http::waiting::answer(&listener, config.http.tls_cert.is_some()) => {}
+    }
     let certificate = http::Certificate::of(&config.http)?;
     let presence = Presence::new(&config.server_name());
     let (engine, dispatcher_engine) = engine(config, &database, &presence)?;

@@ -27,6 +27,8 @@ use super::problem::{Kind, Problem};
 
 /// How long what was read of a token is believed.
 const BELIEVED: Duration = Duration::from_secs(3);
+/// How long ago somebody may have been let in who is let in while the database is away.
+const MET: Duration = Duration::from_hours(1);
 /// How often the use of a token is noted.
 const NOTED: Duration = Duration::from_mins(1);
 /// Tokens remembered at most; beyond it the memory is cleared, which costs a read each.
@@ -199,6 +201,16 @@ impl Access {
             tracing::debug!(%error, "The use of a token could not be noted");
         }
         Ok(caller)
+    }
+
+    /// Who was let in with this secret not long ago. For what must be answered while the database cannot be asked.
+    pub(super) fn met_before(&self, secret: &Secret) -> Option<Caller> {
+        let known = self.lock();
+        let known = known.get(&secret.hash())?;
+        known
+            .noted_at
+            .is_some_and(|at| at.elapsed() < MET)
+            .then(|| known.caller.clone())
     }
 
     /// Answers whether the token's use should be noted now.

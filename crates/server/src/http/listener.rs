@@ -24,7 +24,7 @@ use super::guests::{Guest, Guests, Impatient};
 use super::wording::Worded;
 
 /// How long the head of a request may take to arrive, and a handshake.
-const HEAD: Duration = Duration::from_secs(10);
+pub(super) const HEAD: Duration = Duration::from_secs(10);
 /// All headers of a request together.
 const HEAD_BYTES: usize = 64 * 1024;
 /// Headers of a request.

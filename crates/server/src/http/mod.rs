@@ -74,6 +74,7 @@ mod trace;
 mod triggers;
 mod unread;
 mod views;
+pub(crate) mod waiting;
 mod wording;
 mod work;
 mod workflows;

@@ -9,7 +9,8 @@ use nix::sys::signal::Signal;
 use stationmaster_postgres::{Binaries, Server, Settings, Shutdown};
 
 use crate::support::{
-    ENDLESS, Launch, LimitWatch, Process, Proxy, SHORT, Temporal, TestDatabase, eventually, setting,
+    ENDLESS, Launch, LimitWatch, Process, Proxy, SHORT, Temporal, TestDatabase, eventually, free_port, get,
+    setting,
 };
 
 /// A PostgreSQL of the test's own, to be treated badly.
@@ -175,12 +176,27 @@ async fn a_server_waits_for_postgresql_at_its_start_and_ends_in_time_without_it(
     let workflow = database.workflow(2, ENDLESS).await;
     database.enqueue(workflow, 2).await;
     cluster.halt().await;
-    let mut server = Launch::on(&database).with("SHUTDOWN_TIMEOUT", "3s").start();
+    let door = format!("127.0.0.1:{}", free_port());
+    let waits = Launch::on(&database).with("SHUTDOWN_TIMEOUT", "3s");
+    let mut server = waits
+        .with("LISTEN", &door)
+        .with("MIGRATE_AT_START", "false")
+        .start();
     eventually("it says what it waits for", async || {
         server.said("The database is not there yet") > 0
     })
     .await;
     server.assert_alive();
+    assert_eq!(
+        get(&door, "/livez").await.unwrap().0,
+        200,
+        "nobody ends it for that"
+    );
+    for path in ["/readyz", "/v1/queue"] {
+        let (status, words) = get(&door, path).await.unwrap();
+        assert_eq!(status, 503, "{path}");
+        assert!(words.contains("waits for its database"), "{words}");
+    }
     cluster.resume().await;
     database.until_count("RUNNING", 2).await;
 

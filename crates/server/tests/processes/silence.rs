@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use url::Url;
 
-use crate::support::{Direction, Door, Launch, Process, Proxy, SHORT, TestDatabase, eventually, get};
+use crate::support::{
+    Direction, Door, Launch, Process, Proxy, SHORT, TestDatabase, command, eventually, get, get_with,
+};
 
 /// From the silence to the next claim.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -235,4 +237,27 @@ async fn with_a_database_behind_a_narrow_line_everything_works_and_no_lease_is_l
     assert_eq!(server.said("lease had run out"), 0, "{}", server.log());
     assert_eq!(server.said("database was silent"), 0, "{}", server.log());
     database.assert_all_completed_once(40).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_behind_a_token_tell_of_a_database_that_is_away_to_who_was_let_in_before() {
+    let (database, proxy, launch) = by_a_proxy().await;
+    let make = |name: &str| {
+        let made = command(&database, &["tokens", "create", name, "--role", "viewer"]);
+        made["secret"].as_str().unwrap().to_owned()
+    };
+    let (met, stranger) = (make("prometheus"), make("stranger"));
+    let server = launch.with("HTTP__PROTECT_METRICS", "true").start_ready().await;
+    let address = server.address().unwrap();
+    assert_eq!(get(&address, "/metrics").await.unwrap().0, 401);
+    assert_eq!(get_with(&address, "/metrics", &met).await.unwrap().0, 200);
+    proxy.door(Door::Refusing);
+    proxy.cut();
+    eventually("it is not ready", async || server.readiness().await.0 == 503).await;
+    // Longer than a token is believed.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let (status, text) = get_with(&address, "/metrics", &met).await.unwrap();
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("stationmaster_ready 0"), "{text}");
+    assert_ne!(get_with(&address, "/metrics", &stranger).await.unwrap().0, 200);
 }

@@ -5,8 +5,18 @@ use tokio::net::TcpStream;
 
 /// The status and the body; `None` when nobody answers.
 pub(crate) async fn get(address: &str, path: &str) -> Option<(u16, String)> {
+    ask(address, path, "").await
+}
+
+/// The same with a token.
+#[allow(dead_code, reason = "each test program uses its own part of this")]
+pub(crate) async fn get_with(address: &str, path: &str, token: &str) -> Option<(u16, String)> {
+    ask(address, path, &format!("authorization: Bearer {token}\r\n")).await
+}
+
+async fn ask(address: &str, path: &str, heads: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).await.ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{heads}\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.ok()?;

@@ -21,7 +21,7 @@ pub(crate) use alarms::{Alarms, Occurrence};
 pub(crate) use database::{ENDLESS, Row, SHORT, TestDatabase};
 pub(crate) use http::get;
 #[allow(unused_imports, reason = "each test program uses its own part of this")]
-pub(crate) use http::post;
+pub(crate) use http::{get_with, post};
 pub(crate) use limits::LimitWatch;
 pub(crate) use process::{Launch, Process, command, with_open_files};
 pub(crate) use proxy::{Direction, Door, Gate, Proxy};
