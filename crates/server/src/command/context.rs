@@ -162,7 +162,7 @@ impl Context {
             Some(true) => Ok(()),
             Some(false) => Err(Refusal::new(Kind::Failed, "left as it is", "Nothing was changed").into()),
             None => Err(Refusal::usage(
-                "this cannot be undone, and there is no terminal to ask at",
+                "this is asked first, and there is no terminal to ask at",
                 "Say --yes to go on, or --dry-run to see what would happen",
             )
             .into()),

@@ -258,3 +258,36 @@ fn a_dry_run_tells_everything_that_applying_would_refuse() {
         "nothing was made"
     );
 }
+
+#[test]
+fn an_alarm_whose_only_instant_has_passed_is_over_and_not_made_again() {
+    let database = TestDatabase::migrated();
+    let file = written(
+        "[workspaces.shop.alarms.launch]\nfire_at = 2020-01-01T09:00:00Z\n\
+         [workspaces.shop.alarms.party]\ncivil_at = 2020-01-01T09:00:00\ntimezone = 'Europe/Zurich'\n\
+         [workspaces.shop.alarms.later]\nfire_at = 2099-01-01T09:00:00Z\n",
+    );
+    let path = file.path().to_str().unwrap();
+    let shown = database.done(&["apply", "-f", path, "--dry-run"]);
+    assert_eq!(
+        lines(&shown),
+        [
+            "+ workspace shop",
+            "+ alarm shop.later: fire_at 2099-01-01T09:00:00Z"
+        ]
+    );
+    let over = "Over, and not made: alarm shop.launch (2020-01-01T09:00:00Z), alarm shop.party (2020-01-01T08:00:00Z)";
+    assert!(shown.contains(over), "{shown}");
+    database.done(&["apply", "-f", path, "--yes"]);
+    let again = database.json(&["apply", "-f", path, "--yes"]);
+    assert_eq!(
+        (
+            again["changes"].as_array().map(Vec::len),
+            again["over"].as_array().map(Vec::len)
+        ),
+        (Some(0), Some(2)),
+        "{again}"
+    );
+    let alarms = database.json(&["alarms", "list"]);
+    assert_eq!(alarms.as_array().map(Vec::len), Some(1), "{alarms}");
+}

@@ -31,6 +31,8 @@ const MOST: u32 = 10_000;
 pub(super) struct Difference {
     pub(super) steps: Vec<Step>,
     pub(super) kept: Vec<String>,
+    /// Alarms of the file whose only instant has passed.
+    pub(super) over: Vec<String>,
     /// What could not be done, with its place: told before anything is.
     wrong: Vec<String>,
 }
@@ -358,7 +360,12 @@ impl Difference {
                 let mut new = fields.clone();
                 new.insert("workspace_id".to_owned(), json!(workspace));
                 new.insert("name".to_owned(), json!(name));
-                self.put(what, None, fields, Deed::NewAlarm(Value::Object(new)));
+                let new = Value::Object(new);
+                // It has fired, or would at once, and again at each apply.
+                match only_at(&new).filter(|at| *at <= Timestamp::now()) {
+                    Some(at) => self.over.push(format!("{what} ({at})")),
+                    None => self.put(what, None, fields, Deed::NewAlarm(new)),
+                }
                 continue;
             };
             let before = json!(known);
@@ -419,6 +426,12 @@ fn there<T>(found: stationmaster_client::Result<T>) -> Result<Option<T>> {
         Err(Error::NotFound(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// When an alarm fires that fires once; what is wrong with it is told elsewhere.
+fn only_at(new: &Value) -> Option<Timestamp> {
+    let new: asked::NewAlarm = beforehand::read(new).ok()?;
+    set::only_at(&new.with_ids(Uuid::nil()))
 }
 
 /// Do both say the same? Numbers and times can be written in several ways.
