@@ -403,8 +403,8 @@ fn a_graph_that_the_engine_cannot_run_leaves_no_workflow_behind() {
 #[test]
 fn a_server_is_found_by_the_beginning_of_its_id_and_by_its_name_in_any_case() {
     let served = Served::start();
-    let server = served.json(&["servers", "list"])[0].clone();
-    let (id, name) = (text(&server, "id"), text(&server, "name"));
+    let known = served.json(&["servers", "list"])[0].clone();
+    let (id, name) = (text(&known, "id"), text(&known, "name"));
     for which in [&id[..13], &id[..13].to_uppercase(), &name.to_uppercase()] {
         assert_eq!(served.json(&["servers", "show", which])["id"], id, "{which}");
     }

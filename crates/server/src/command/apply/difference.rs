@@ -93,7 +93,8 @@ pub(super) async fn between(client: &Client, wanted: Wanted, prune: bool) -> Res
     let mut difference = Difference::default();
     let plans = client.plans().await?;
     for (name, fields) in wanted.plans.iter().cloned() {
-        let now = plans.iter().find(|plan| plan.name == name);
+        let now = plans.iter().find(|plan| plan.name.eq_ignore_ascii_case(&name));
+        let name = now.map_or(name, |plan| plan.name.clone());
         let now = now.map(|plan| json!(plan));
         let mut change = fields.clone();
         // A plan is said whole.
@@ -103,16 +104,20 @@ pub(super) async fn between(client: &Client, wanted: Wanted, prune: bool) -> Res
         let deed = Deed::Plan(name.clone(), Value::Object(change));
         difference.put(format!("plan {name}"), now.as_ref(), &fields, deed);
     }
-    let mut known: HashSet<&str> = plans.iter().map(|plan| plan.name.as_str()).collect();
-    known.extend(wanted.plans.iter().map(|(name, _)| name.as_str()));
-    for workspace in &wanted.workspaces {
-        let plan = workspace.fields.get("plan").and_then(Value::as_str);
-        if let Some(plan) = plan.filter(|plan| !known.contains(plan)) {
-            let words = format!("there is no plan {plan}, and the file makes none");
-            difference.refuse(&format!("workspace {}", workspace.name), &words);
+    let named = plans.iter().map(|plan| plan.name.as_str());
+    let known: Vec<&str> = named
+        .chain(wanted.plans.iter().map(|(name, _)| name.as_str()))
+        .collect();
+    for mut workspace in wanted.workspaces {
+        if let Some(Value::String(plan)) = workspace.fields.get_mut("plan") {
+            match known.iter().find(|known| known.eq_ignore_ascii_case(plan)) {
+                Some(known) => (*known).clone_into(plan),
+                None => {
+                    let words = format!("there is no plan {plan}, and the file makes none");
+                    difference.refuse(&format!("workspace {}", workspace.name), &words);
+                }
+            }
         }
-    }
-    for workspace in wanted.workspaces {
         difference.workspace(client, workspace, prune).await?;
     }
     difference.check(client).await?;

@@ -129,7 +129,15 @@ fn parse(text: &str, folder: &Path) -> Result<Wanted, Refusal> {
     let mut wanted = Wanted::default();
     for (name, mut fields) in written.plans {
         fields.values_mut().for_each(write_dates);
-        only(&format!("plans.{name}"), &fields, PLAN)?;
+        let place = format!("plans.{name}");
+        only(&place, &fields, PLAN)?;
+        if wanted
+            .plans
+            .iter()
+            .any(|(known, _)| known.eq_ignore_ascii_case(&name))
+        {
+            return Err(wrong(&place, &format!("there are two of the name {name}")));
+        }
         wanted.plans.push((name, fields));
     }
     for (name, workspace) in written.workspaces {
