@@ -14,6 +14,7 @@ use crate::output::counted;
 
 mod difference;
 mod file;
+mod same;
 
 use difference::{Difference, Step};
 
