@@ -28,6 +28,9 @@ create table stationmaster.plans (
     weight         double precision not null default 1 check (weight >= 0.000001 and weight <= 1000000)
 );
 
+-- Plans are told apart by more than the case of their letters.
+create unique index plans_by_name on stationmaster.plans (lower(name));
+
 insert into stationmaster.plans (name, max_concurrent, weight)
 values ('FREE', 1, 1), ('PRO', 5, 2), ('ENTERPRISE', 20, 4);
 

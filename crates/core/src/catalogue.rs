@@ -89,7 +89,7 @@ pub async fn plans(database: &Database) -> Result<Vec<Plan>, Error> {
     Ok(plans)
 }
 
-/// Makes a plan or changes it; the limits of its workspaces follow; only if it is as expected.
+/// Makes a plan or changes it, whatever the case of its name; the limits of its workspaces follow; only if it is as expected.
 pub async fn put_plan(
     database: &Database,
     plan: &Plan,
@@ -97,8 +97,9 @@ pub async fn put_plan(
 ) -> Result<(), Error> {
     let mut session = database.transaction().await?;
     if let Some(expected) = expected {
-        lock(&mut session, &plan.name).await?;
-        let query = "select name, max_concurrent, weight from stationmaster.plans where name = $1";
+        lock(&mut session, &plan.name.to_lowercase()).await?;
+        let query =
+            "select name, max_concurrent, weight from stationmaster.plans where lower(name) = lower($1)";
         let before: Option<Plan> = within(
             sqlx::query_as(query)
                 .bind(&plan.name)
@@ -110,7 +111,7 @@ pub async fn put_plan(
         }
     }
     let query = "insert into stationmaster.plans (name, max_concurrent, weight) values ($1, $2, $3)
-                 on conflict (name) do update set max_concurrent = excluded.max_concurrent, weight = excluded.weight";
+                 on conflict ((lower(name))) do update set max_concurrent = excluded.max_concurrent, weight = excluded.weight";
     let query = sqlx::query(query)
         .bind(&plan.name)
         .bind(plan.max_concurrent)

@@ -290,7 +290,8 @@ pub async fn list(database: &Database, all: bool) -> Result<Vec<Server>, db::Err
         .await
 }
 
-/// One server, also one that has left; of several with a name the one that is there, or else the last one.
+/// One server, also one that has left; of several with a name the one that is there, or else the last one. A name in whatever case, and
+/// as much of an id as lists show, when it is the only one that begins so.
 pub async fn find(database: &Database, which: &Reference) -> Result<Option<Server>, db::Error> {
     let (id, name) = match which {
         Reference::Id(id) => (Some(id), None),
@@ -302,7 +303,28 @@ pub async fn find(database: &Database, which: &Reference) -> Result<Option<Serve
         .bind(name)
         .bind(database.among(None));
     let found: Vec<Server> = query.all(&database.own()).await?;
-    Ok(found.into_iter().next())
+    match (found.into_iter().next(), which) {
+        (None, Reference::Name(text)) => Ok(resembling(list(database, true).await?, text)),
+        (found, _) => Ok(found),
+    }
+}
+
+/// The server that is meant by a name in another case, or by the beginning of an id.
+fn resembling(servers: Vec<Server>, text: &str) -> Option<Server> {
+    /// Less of an id is taken for a name, as everywhere.
+    const SHORTEST: usize = 4;
+    let wanted = text.trim().to_lowercase();
+    let (named, others): (Vec<Server>, Vec<Server>) = servers
+        .into_iter()
+        .partition(|server| server.name.to_lowercase() == wanted);
+    if let Some(server) = named.into_iter().next() {
+        return Some(server);
+    }
+    let mut begin = others
+        .into_iter()
+        .filter(|server| wanted.len() >= SHORTEST && server.id.to_string().starts_with(&wanted));
+    let first = begin.next()?;
+    begin.next().is_none().then_some(first)
 }
 
 /// Wishes that a server takes no new work, or leaves, or does neither any more, with a line of the audit. Answers whether it is there.

@@ -211,7 +211,7 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
             Ok(cli)
         }
         Err(error) if error.use_stderr() => {
-            let json = arguments.iter().any(|argument| argument == "--json");
+            let json = wants_json(&arguments);
             Err(failure::report_usage(
                 &error,
                 if json { Format::Json } else { Format::People },
@@ -223,6 +223,19 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
             Err(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Is JSON asked for, on a command line that cannot be read?
+fn wants_json(arguments: &[OsString]) -> bool {
+    let mut before = "";
+    for argument in arguments.iter().filter_map(|argument| argument.to_str()) {
+        let joined = ["--json", "-ojson", "-o=json", "--output=json"].contains(&argument);
+        if joined || (["-o", "--output"].contains(&before) && argument == "json") {
+            return true;
+        }
+        before = argument;
+    }
+    false
 }
 
 /// The whole command line, with examples.

@@ -107,6 +107,25 @@ pub(crate) fn fields(fields: impl IntoIterator<Item = (&'static str, Cell)>) -> 
     fields_in(fields.into_iter().collect(), looks().room)
 }
 
+/// The same without colours, in a room of this width: for a part of the screen that somebody else draws.
+pub(crate) fn fields_within(fields: Vec<(&'static str, Cell)>, room: usize) -> String {
+    bare(&fields_in(fields, Some(room)))
+}
+
+/// Things as a table, likewise.
+pub(crate) fn rows_within<T: Described>(things: &[T], room: usize) -> String {
+    let looks = Looks {
+        room: Some(room),
+        wide: false,
+        ..looks()
+    };
+    bare(&columns::rows_in(things, looks).0)
+}
+
+fn bare(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
 fn fields_in(fields: Vec<(&'static str, Cell)>, room: Option<usize>) -> String {
     let names = fields
         .iter()
@@ -301,6 +320,12 @@ mod tests {
         assert_eq!(text.matches(PLAIN).count(), 4, "{text:?}");
         assert!(!text.contains(&format!(" {PLAIN}")), "{text:?}");
         assert!(text.lines().all(|line| !line.ends_with(' ')), "{text:?}");
+    }
+
+    #[test]
+    fn what_is_drawn_by_somebody_else_has_no_colours() {
+        assert_eq!(bare("RUNNING"), "RUNNING");
+        assert_eq!(bare(&format!("\u{1b}[38;5;10mRUNNING{PLAIN}  x")), "RUNNING  x");
     }
 
     #[test]

@@ -262,14 +262,17 @@ pub struct TriggerChange<Id = Uuid> {
     #[serde(alias = "workflow")]
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub workflow_definition_id: Id,
-    /// What the payload must look like, as a JSON schema; anything when left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What the payload must look like, as a JSON schema; `null`: anything, as for a new trigger when left out.
+    #[serde(
+        default,
+        deserialize_with = "super::double",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
-    pub payload_schema: Option<Box<RawValue>>,
-    /// The priority of the items; higher goes first within the workspace.
-    #[serde(default)]
-    #[cfg_attr(feature = "openapi", schema(default = 0))]
-    pub priority: i32,
+    pub payload_schema: Option<Option<Box<RawValue>>>,
+    /// The priority of the items; higher goes first within the workspace. A new trigger has 0 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
 }
 
 with_ids! {

@@ -65,6 +65,7 @@ Room: catalogue. Written by: migrations.';
 
 comment on function stationmaster.new_id is 'A new id: a UUID of version 7, which grows with time. The default of every id';
 
+comment on index stationmaster.plans_by_name is 'A name is one plan''s, in whatever case';
 comment on index stationmaster.workspaces_by_name is 'A name is one workspace''s';
 comment on index stationmaster.workflow_definitions_by_name is 'A name is one workflow''s in its workspace; also the way from a name to all that have it';
 

@@ -13,7 +13,7 @@ use stationmaster_wire::NewAlarm;
 use super::bounds;
 use super::planner::{NextFire, write_next_fires};
 use super::target::Target;
-use super::terms::{MisfirePolicy, Written, Wrong};
+use super::terms::{MisfirePolicy, Schedule, Written, Wrong};
 use super::when::{When, problems_of_new, seconds};
 use crate::db::{self, Database, statement, within};
 use crate::id::{AlarmId, WorkspaceId};
@@ -157,6 +157,20 @@ pub fn problems(request: &NewAlarm) -> Vec<Error> {
         Err(error) => problems.push(error),
     }
     problems
+}
+
+/// The instant of an alarm that fires once, at a time that the request names. `None` for one that comes again, and for one that cannot be.
+#[must_use]
+pub fn only_at(request: &NewAlarm) -> Option<Timestamp> {
+    let when = When::of_new(request).ok().filter(|when| when.delay.is_none())?;
+    let written = Written {
+        dst: request.dst.unwrap_or_default().into(),
+        ..when.written
+    };
+    match written.read().ok()? {
+        Schedule::Cron(_) => None,
+        once => once.first_after(Timestamp::UNIX_EPOCH).map(|fire| fire.at),
+    }
 }
 
 /// Sets an alarm. Whoever calls has seen that the caller may use its workspace; the wall stands behind.

@@ -43,9 +43,7 @@ pub(crate) fn spoken(field: &str) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Too much input.
-    #[error(
-        "request {index}: the input has {size} bytes; the limit is {MAX_INPUT}. Store it elsewhere and pass a reference"
-    )]
+    #[error("the input has {size} bytes; the limit is {MAX_INPUT}. Store it elsewhere and pass a reference")]
     TooLarge {
         /// Which request, counted from 0.
         index: usize,
@@ -53,7 +51,7 @@ pub enum Error {
         size: usize,
     },
     /// A key that cannot be kept.
-    #[error("request {index}: the {} must have 1 to {MAX_KEY} characters", spoken(.field))]
+    #[error("the {} must have 1 to {MAX_KEY} characters", spoken(.field))]
     BadKey {
         /// Which request, counted from 0.
         index: usize,
@@ -61,7 +59,7 @@ pub enum Error {
         field: &'static str,
     },
     /// The key was used for something else.
-    #[error("request {index}: the idempotency key {key:?} was used in this workspace with another request")]
+    #[error("the idempotency key {key:?} was used in this workspace with another request")]
     Conflict {
         /// Which request, counted from 0.
         index: usize,

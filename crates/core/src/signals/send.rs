@@ -35,7 +35,7 @@ fn payload(signal: &NewSignal) -> &str {
 pub enum Error {
     /// Too much payload.
     #[error(
-        "signal {index}: the payload has {size} bytes; the limit is {MAX_INPUT}. Store it elsewhere and pass a reference"
+        "the payload has {size} bytes; the limit is {MAX_INPUT}. Store it elsewhere and pass a reference"
     )]
     TooLarge {
         /// Which signal, counted from 0.
@@ -44,7 +44,7 @@ pub enum Error {
         size: usize,
     },
     /// A name that cannot be kept.
-    #[error("signal {index}: the {} must have 1 to {limit} characters", spoken(.field))]
+    #[error("the {} must have 1 to {limit} characters", spoken(.field))]
     BadName {
         /// Which signal, counted from 0.
         index: usize,
@@ -54,7 +54,7 @@ pub enum Error {
         limit: usize,
     },
     /// The id was used for another signal of its project.
-    #[error("signal {index}: the id {id:?} was used for another signal")]
+    #[error("the id {id:?} was used for another signal")]
     Conflict {
         /// Which signal, counted from 0.
         index: usize,

@@ -83,7 +83,8 @@ pub async fn set(
     expected: Expectation<'_, Trigger>,
 ) -> Result<Trigger, Error> {
     place.check()?;
-    let schema = change.payload_schema.as_deref().map(RawValue::get);
+    let schema = change.payload_schema.as_ref();
+    let schema = schema.and_then(|schema| schema.as_deref().map(RawValue::get));
     if let Some(schema) = schema {
         Schema::read(schema).map_err(Error::BadSchema)?;
     }
@@ -95,7 +96,8 @@ pub async fn set(
         .bind(place.name)
         .bind(change.workflow_definition_id)
         .bind(schema)
-        .bind(change.priority);
+        .bind(change.priority)
+        .bind(change.payload_schema.is_some());
     within(query.execute(&mut *transaction))
         .await
         .map_err(|error| match error.code().as_deref() {

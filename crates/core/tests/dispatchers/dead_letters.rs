@@ -172,8 +172,8 @@ async fn a_schema_that_is_none_is_refused_when_it_is_set() {
     };
     let trigger = TriggerChange {
         workflow_definition_id: definition.0,
-        payload_schema: Some(raw(r#"{"type": "orderly"}"#)),
-        priority: 0,
+        payload_schema: Some(Some(raw(r#"{"type": "orderly"}"#))),
+        priority: Some(0),
     };
     let refused = triggers::set(&testbed.database, place, &trigger, None).await;
     assert!(

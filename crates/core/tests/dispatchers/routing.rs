@@ -109,7 +109,7 @@ async fn a_trigger_of_the_task_queue_goes_before_that_of_the_project() {
     let trigger = TriggerChange {
         workflow_definition_id: special.0,
         payload_schema: None,
-        priority: 7,
+        priority: Some(7),
     };
     triggers::set(&testbed.database, place, &trigger, None)
         .await
@@ -164,7 +164,7 @@ async fn a_project_belongs_to_the_workspace_of_its_first_trigger() {
     let trigger = TriggerChange {
         workflow_definition_id: foreign.0,
         payload_schema: None,
-        priority: 0,
+        priority: Some(0),
     };
     let refused = triggers::set(&testbed.database, place, &trigger, None)
         .await

@@ -172,8 +172,8 @@ impl Testbed {
         };
         let trigger = TriggerChange {
             workflow_definition_id: definition.0,
-            payload_schema: schema.map(crate::common::raw),
-            priority: 0,
+            payload_schema: Some(schema.map(crate::common::raw)),
+            priority: Some(0),
         };
         triggers::set(&self.database, place, &trigger, None)
             .await

@@ -60,6 +60,15 @@ pub(super) fn already_there(noun: &str, name: &str) -> Refusal {
     )
 }
 
+/// What was to be ended has ended.
+pub(super) fn has_ended(what: &str, status: &str) -> Refusal {
+    Refusal::new(
+        Kind::Conflict,
+        format!("{what} has ended before: it is {status}"),
+        "Nothing was changed, and nothing has to be",
+    )
+}
+
 /// One of these words, which mean what they mean on the wire; there some are written in capitals.
 pub(super) fn word_of<T>(words: impl Into<PossibleValuesParser>) -> impl TypedValueParser<Value = T>
 where

@@ -12,7 +12,7 @@ use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
 use stationmaster_core::session::Scope;
 
-use crate::config::{Complaints, Flags, Loaded, Stored, Target, TargetFlags, load, target};
+use crate::config::{Complaints, Flags, Loaded, Stored, Target, TargetFlags, before_contexts, load, target};
 use crate::failure::{Kind, Refusal};
 use crate::output::{Format, ask};
 use crate::{http, wiring};
@@ -69,6 +69,11 @@ impl Context {
     /// Where this command works.
     pub(crate) fn target(&self) -> anyhow::Result<Target> {
         target(&self.target, &self.flags)
+    }
+
+    /// What comes before the context that is in use, if something does.
+    pub(super) fn before_contexts(&self) -> Option<&'static str> {
+        before_contexts(&self.flags)
     }
 
     /// What this command works through: a server, or the same API on a database alone.
@@ -162,7 +167,7 @@ impl Context {
             Some(true) => Ok(()),
             Some(false) => Err(Refusal::new(Kind::Failed, "left as it is", "Nothing was changed").into()),
             None => Err(Refusal::usage(
-                "this cannot be undone, and there is no terminal to ask at",
+                "this is asked first, and there is no terminal to ask at",
                 "Say --yes to go on, or --dry-run to see what would happen",
             )
             .into()),

@@ -83,11 +83,14 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<()> {
             contexts.current = Some(name.clone());
             contexts.save()?;
             context.print(&shown(&contexts, &name), |shown| {
-                format!(
-                    "Commands work through {} ({}) from now on.",
-                    printable(&shown.name),
-                    shown.url
-                )
+                let called = format!("{} ({})", printable(&shown.name), shown.url);
+                match context.before_contexts() {
+                    None => format!("Commands work through {called} from now on."),
+                    Some(first) => format!(
+                        "{called} is the context in use, but {first} is set and comes first: take that away, or give --context {}.",
+                        printable(&shown.name)
+                    ),
+                }
             })
         }
         Command::Remove { name, caution } => {
@@ -132,11 +135,24 @@ fn add(args: &AddArgs, mut contexts: Contexts, context: &Context) -> Result<()> 
         let message = "an address holds no user and no password";
         return Err(Refusal::usage(message, "Give the token by --token-file or STATIONMASTER_TOKEN").into());
     }
+    let before = contexts.contexts.get(&args.name).cloned();
+    // A token is kept for its own server, and for no other.
+    let kept = before.as_ref().filter(|before| before.url == url);
     let stored = Stored {
-        url,
-        token,
+        token: token.or_else(|| kept.and_then(|before| before.token.clone())),
         ca_file: context.target.ca_file.clone(),
+        url,
     };
+    let instead = before.filter(|before| *before != stored).map(|before| {
+        let forgotten = before.token.is_some() && before.token != stored.token;
+        let token = if forgotten {
+            ", whose token is forgotten"
+        } else {
+            ""
+        };
+        format!(", in place of {}{token}", before.url)
+    });
+    let instead = instead.unwrap_or_default();
     contexts.contexts.insert(args.name.clone(), stored);
     contexts.current.get_or_insert_with(|| args.name.clone());
     contexts.save()?;
@@ -146,12 +162,15 @@ fn add(args: &AddArgs, mut contexts: Contexts, context: &Context) -> Result<()> 
         } else {
             "without a token"
         };
-        let used = if shown.current {
-            "; it is the one in use"
-        } else {
-            ""
+        let used = match (shown.current, context.before_contexts()) {
+            (false, _) => String::new(),
+            (true, None) => "; it is the one in use".to_owned(),
+            (true, Some(first)) => {
+                format!("; it is the one in use, but {first} is set and comes first")
+            }
         };
-        format!("Kept {} ({}) {token}{used}.", printable(&shown.name), shown.url)
+        let name = printable(&shown.name);
+        format!("Kept {name} ({}) {token}{instead}{used}.", shown.url)
     })
 }
 

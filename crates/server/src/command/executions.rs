@@ -14,7 +14,7 @@ use stationmaster_client::wire::{
 };
 
 use super::Context;
-use super::arguments::{Caution, json, json_given, word_of};
+use super::arguments::{Caution, has_ended, json, json_given, word_of};
 use super::follow::{self, FollowArgs};
 use super::inspection::{Page, history, json_cell};
 use super::names::{self, reference};
@@ -258,6 +258,9 @@ async fn complete(args: CompleteArgs, context: &Context) -> Result<()> {
         word(&status)
     );
     let now = client.execution(id).await?;
+    if now.completed_at.is_some() && word(&now.status) != word(&status) {
+        return Err(has_ended(&format!("execution {id}"), &word(&now.status)).into());
+    }
     if !args.caution.agreed(&question)? {
         return would_end(&now, &word(&status), context);
     }
@@ -282,6 +285,9 @@ async fn terminate(args: TerminateArgs, context: &Context) -> Result<()> {
         "End the run of execution {id} by force? What it is at is not finished and nothing is undone."
     );
     let now = client.execution(id).await?;
+    if now.completed_at.is_some() {
+        return Err(has_ended(&format!("execution {id}"), &word(&now.status)).into());
+    }
     if !args.caution.agreed(&question)? {
         return would_end(&now, "TERMINATED", context);
     }

@@ -6,13 +6,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
-    HistoryChart, HistoryPoint, HistoryQuery, PageQuery, Reference, WorkflowQuery,
+    HistoryChart, HistoryPoint, HistoryQuery, PageQuery, Reference, Workflow, WorkflowQuery, Workspace,
 };
 
 use super::Context;
 use super::names::{self, reference};
-use super::pages::Sorting;
+use super::pages::{Part, Sorting, listed};
 use super::times::past;
+use crate::failure::Refusal;
 use crate::output::{Column, Described, cell, column, maybe, rows, time};
 
 /// Lines that fit on a screen: the steps of a table, unless somebody says how long they are.
@@ -21,8 +22,8 @@ const LINES: i64 = 12;
 const STEPS: [i64; 9] = [1, 5, 15, 30, 60, 180, 360, 720, 1440];
 /// Points of a sparkline.
 const SPARKS: i64 = 30;
-/// Workspaces or workflows that are told apart.
-const MOST: u32 = 50;
+/// Workspaces or workflows that are told apart: each is asked about by itself.
+const MOST: u32 = 100;
 
 /// Which part of the history.
 #[derive(Debug, Args)]
@@ -95,6 +96,14 @@ pub(crate) async fn run(args: HistoryArgs, context: &Context) -> Result<()> {
         step: args.step,
     };
     let Some(by) = args.by else {
+        if args.sorting.is_asked() {
+            let message = "steps stand in the order of time: --sort goes with --by";
+            return Err(Refusal::usage(
+                message,
+                "Leave out --sort, or give --by workspace or --by workflow",
+            )
+            .into());
+        }
         let query = HistoryQuery {
             step: query.step.or_else(|| step(span, LINES)),
             ..query
@@ -107,7 +116,8 @@ pub(crate) async fn run(args: HistoryArgs, context: &Context) -> Result<()> {
         ..query
     };
     let mut sums = Vec::new();
-    for (name, query) in each(by, &query, &client).await? {
+    let (several, more) = each(by, &query, &client).await?;
+    for (name, query) in several {
         let chart = client.history_chart(&query).await?;
         let sum = Sum::of(name, &chart);
         if sum.moved() > 0 || sum.waiting.is_some_and(|many| many > 0) {
@@ -116,7 +126,17 @@ pub(crate) async fn run(args: HistoryArgs, context: &Context) -> Result<()> {
     }
     // Those with the most come first.
     sums.sort_by_key(|sum| std::cmp::Reverse(sum.moved()));
-    context.show_all(sums, &args.sorting)
+    context.show_all(sums, &args.sorting)?;
+    if more {
+        let advice = match by {
+            By::Workspace => "name one by --workspace",
+            By::Workflow => "name one by --workflow, or its workspace by --workspace",
+        };
+        context.hint(&format!(
+            "Only the first {MOST} that were made were looked at; there are more: {advice}"
+        ));
+    }
+    Ok(())
 }
 
 /// As little as makes at most so many points.
@@ -125,52 +145,46 @@ fn step(span: SignedDuration, points: i64) -> Option<String> {
     STEPS.iter().find(fits).map(|minutes| format!("{minutes}m"))
 }
 
-/// The same question about each of them.
-async fn each(by: By, query: &HistoryQuery, client: &Client) -> Result<Vec<(String, HistoryQuery)>> {
+/// The same question about each of them; and whether there are more.
+async fn each(by: By, query: &HistoryQuery, client: &Client) -> Result<(Vec<(String, HistoryQuery)>, bool)> {
+    let part = Part::first(MOST);
     Ok(match by {
         By::Workspace => {
-            let page = PageQuery {
-                limit: Some(MOST),
-                ..PageQuery::default()
+            let (found, more) = match &query.workspace {
+                Some(asked) => (vec![client.workspace(asked.clone()).await?], false),
+                None => {
+                    let all = listed(client, &part, PageQuery::default(), Client::workspaces).await?;
+                    (all.rows, all.next.is_some())
+                }
             };
-            let asked = query.workspace.as_ref().map(ToString::to_string);
-            let found = client.workspaces(&page).await?.items.into_iter();
-            found
-                .filter(|one| asked.as_ref().is_none_or(|id| *id == one.id.to_string()))
-                .map(|one| {
-                    let workspace = Some(Reference::from(one.id));
-                    (
-                        one.name,
-                        HistoryQuery {
-                            workspace,
-                            ..query.clone()
-                        },
-                    )
-                })
-                .collect()
+            let about = |one: Workspace| {
+                let workspace = Some(Reference::from(one.id));
+                let query = query.clone();
+                (one.name, HistoryQuery { workspace, ..query })
+            };
+            (found.into_iter().map(about).collect(), more)
         }
         By::Workflow => {
-            let which = WorkflowQuery {
-                workspace_id: query.workspace.clone(),
-                limit: Some(MOST),
-                ..WorkflowQuery::default()
+            let (found, more) = match &query.workflow {
+                Some(asked) => (vec![client.workflow(asked.clone()).await?], false),
+                None => {
+                    let which = WorkflowQuery {
+                        workspace_id: query.workspace.clone(),
+                        ..WorkflowQuery::default()
+                    };
+                    let all = listed(client, &part, which, Client::workflows).await?;
+                    (all.rows, all.next.is_some())
+                }
             };
-            let asked = query.workflow.as_ref().map(ToString::to_string);
-            let found = client.workflows(&which).await?.items.into_iter();
-            found
-                .filter(|one| asked.as_ref().is_none_or(|id| *id == one.id.to_string()))
-                .map(|one| {
-                    let name = format!("{}.{}", one.workspace, one.name);
-                    let workflow = Some(Reference::from(one.id));
-                    (
-                        name,
-                        HistoryQuery {
-                            workflow,
-                            ..query.clone()
-                        },
-                    )
-                })
-                .collect()
+            let about = |one: Workflow| {
+                let workflow = Some(Reference::from(one.id));
+                let query = query.clone();
+                (
+                    format!("{}.{}", one.workspace, one.name),
+                    HistoryQuery { workflow, ..query },
+                )
+            };
+            (found.into_iter().map(about).collect(), more)
         }
     })
 }

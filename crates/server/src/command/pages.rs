@@ -70,6 +70,11 @@ pub(crate) struct Sorting {
 }
 
 impl Sorting {
+    /// Is an order asked for?
+    pub(super) fn is_asked(&self) -> bool {
+        self.sort.is_some()
+    }
+
     fn apply<T: Described>(&self, things: &mut [T]) -> Result<()> {
         match &self.sort {
             Some(by) => Ok(sort(things, by)?),

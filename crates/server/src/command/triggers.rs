@@ -72,12 +72,15 @@ pub(crate) struct SetArgs {
     /// What it starts
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workflow: Reference,
-    /// The file that holds the JSON schema of the payload; - for the standard input
+    /// The file that holds the JSON schema of the payload; - for the standard input. A trigger that is there keeps its own when left out
     #[arg(long, value_name = "FILE")]
     schema: Option<String>,
-    /// The priority of the items; higher goes first within the workspace
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
-    priority: i32,
+    /// Take any payload
+    #[arg(long, conflicts_with = "schema")]
+    no_schema: bool,
+    /// The priority of the items; higher goes first within the workspace. A trigger that is there keeps its own when left out, a new one has 0
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i32>,
 }
 
 #[derive(Serialize)]
@@ -123,18 +126,25 @@ async fn remove(which: Which, caution: Caution, client: &Client, context: &Conte
     let there = listed(client, &Part::first(10_000), query, Client::triggers)
         .await?
         .rows;
-    let there = there
-        .iter()
-        .find(|one| one.name == which.name && one.task_queue == which.task_queue);
+    let named = || there.iter().filter(|one| one.name == which.name);
+    let queues: Vec<&str> = named().filter_map(|one| one.task_queue.as_deref()).collect();
+    let there = named().find(|one| one.task_queue == which.task_queue);
     let signals = format!("signals {:?} of project {:?}", which.name, which.project);
     let Some(there) = there else {
-        let advice = "See which there are: stationmaster triggers list";
-        return Err(Refusal::new(
-            Kind::NotFound,
-            format!("there is no trigger for {signals}"),
-            advice,
-        )
-        .into());
+        let (message, advice) = match (&queues[..], &which.task_queue) {
+            ([], _) | (_, Some(_)) => (
+                format!("there is no trigger for {signals}"),
+                "See which there are: stationmaster triggers list".to_owned(),
+            ),
+            (queues, None) => (
+                format!("there is no trigger for {signals} of every task queue"),
+                format!(
+                    "There is one for a task queue: give --task-queue {}",
+                    printable(queues[0])
+                ),
+            ),
+        };
+        return Err(Refusal::new(Kind::NotFound, message, advice).into());
     };
     let leads = printable(there.workflow.as_deref().unwrap_or("a workflow that is gone"));
     let question =
@@ -165,7 +175,11 @@ async fn set(args: SetArgs, context: &Context) -> Result<()> {
     let (which, client) = (args.which, context.client().await?);
     let change = TriggerChange {
         workflow_definition_id: names::workflow(&client, None, &args.workflow).await?,
-        payload_schema: schema,
+        payload_schema: if args.no_schema {
+            Some(None)
+        } else {
+            schema.map(Some)
+        },
         priority: args.priority,
     };
     let set = client

@@ -122,7 +122,7 @@ pub(crate) struct How {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=1_000))]
     max_attempts: Option<i32>,
     /// How long a run may take, like 90s, 15m or 2h; then it ends `TIMED_OUT`. For ever when left out
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     run_timeout: Option<Duration>,
 }
 
@@ -228,6 +228,9 @@ async fn create(args: CreateArgs, client: &Client, context: &Context) -> Result<
     }
     // Looked at before anything is stored, so that a bad graph leaves no workflow behind.
     let graph = args.graph.as_deref().map(version).transpose()?;
+    if let Some(graph) = &graph {
+        client.check_graph(graph).await?;
+    }
     let change = args.how.change(workspace, Some(args.name));
     client.put_workflow(id, &change, None).await?;
     if let Some(graph) = &graph {

@@ -179,7 +179,11 @@ async fn delete(id: Uuid, caution: Caution, client: &Client, context: &Context) 
     let name = printable(&workspace.name);
     let what = format!("workspace {name} ({id}) with {}", counted(workflows, "workflow"));
     let (ready, active) = (ready(&workspace), workspace.active);
-    let then = format!("{ready} items fail, {active} executions run to their end");
+    let run = match active {
+        1 => "1 execution runs to its end".to_owned(),
+        many => format!("{many} executions run to their end"),
+    };
+    let then = format!("everything that waits fails (ready now: {ready}), and {run}");
     let done = caution.delete(&what, &then, client.delete_workspace(id)).await?;
     let answer = Deletion {
         deleted: !caution.dry_run,

@@ -39,7 +39,7 @@ pub(crate) use contexts::{Contexts, Stored};
 pub(crate) use flags::Flags;
 pub(crate) use parse::duration;
 pub(crate) use reference::{reference, template};
-pub(crate) use target::{Target, TargetFlags, no_context, target, token_of_the_environment};
+pub(crate) use target::{Target, TargetFlags, before_contexts, no_context, target, token_of_the_environment};
 pub(crate) use value::Effective;
 #[cfg(test)]
 use value::Origin;

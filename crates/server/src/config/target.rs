@@ -70,6 +70,20 @@ pub(crate) fn target(flags: &TargetFlags, settings: &Flags) -> anyhow::Result<Ta
     Ok(found)
 }
 
+/// What is said already and comes before the context that is in use.
+pub(crate) fn before_contexts(settings: &Flags) -> Option<&'static str> {
+    let environment = |name: &str| std::env::var(name).ok();
+    if let Some(name) = [URL, CONTEXT]
+        .into_iter()
+        .find(|name| given(&environment, name).is_some())
+    {
+        return Some(name);
+    }
+    // Settings that cannot be read are told by whoever needs them.
+    let database = load(settings).is_ok_and(|loaded| loaded.config.database_url.is_some());
+    database.then_some("the setting database_url")
+}
+
 /// The token of the environment, for a context that is being made.
 pub(crate) fn token_of_the_environment() -> Option<String> {
     given(&|name| std::env::var(name).ok(), TOKEN)

@@ -40,10 +40,14 @@ async fn put(
     caller.sees_all()?;
     check(&name, &change)?;
     let plans = catalogue::plans(&database).await?;
-    let before = plans.into_iter().find(|plan| plan.name == name);
-    let weight = change.weight.or(before.map(|plan| plan.weight)).unwrap_or(1.0);
+    let before = plans
+        .into_iter()
+        .find(|plan| plan.name.eq_ignore_ascii_case(&name));
+    let kept = before.as_ref().map(|plan| plan.weight);
+    let weight = change.weight.or(kept).unwrap_or(1.0);
     let made = wire::Plan {
-        name,
+        // In whatever case it is asked for, it is the same plan.
+        name: before.map_or(name, |plan| plan.name),
         max_concurrent: change.max_concurrent,
         weight,
     };

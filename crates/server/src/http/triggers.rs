@@ -79,7 +79,8 @@ async fn put(
     let database = visit.database;
     let place = at(&project, &name, &place);
     let mut wrong = Wrong::default();
-    for problem in triggers::problems(place, change.payload_schema.as_deref()) {
+    let schema = change.payload_schema.as_ref().and_then(Option::as_deref);
+    for problem in triggers::problems(place, schema) {
         wrong.see::<(), _>(Err(problem));
     }
     let Some(definition) = wrong.see(names::workflow(&database, &change.workflow_definition_id).await) else {

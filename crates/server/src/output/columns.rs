@@ -305,7 +305,7 @@ pub(crate) fn rows_fitted<T: Described>(things: &[T]) -> (String, Vec<&'static s
     rows_in(things, looks())
 }
 
-fn rows_in<T: Described>(things: &[T], looks: Looks) -> (String, Vec<&'static str>) {
+pub(super) fn rows_in<T: Described>(things: &[T], looks: Looks) -> (String, Vec<&'static str>) {
     if things.is_empty() {
         return (T::NOTHING.to_owned(), Vec::new());
     }

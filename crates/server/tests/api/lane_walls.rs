@@ -100,7 +100,7 @@ async fn put_trigger(
     let change = TriggerChange {
         workflow_definition_id: workflow,
         payload_schema: None,
-        priority: 0,
+        priority: Some(0),
     };
     triggers::set(database, place(project, name), &change, None).await
 }

@@ -189,7 +189,7 @@ pub(crate) async fn things(scene: &Scene) -> Things {
     let trigger = wire::TriggerChange {
         workflow_definition_id: tenant.workflow,
         payload_schema: None,
-        priority: 0,
+        priority: Some(0),
     };
     let place = wire::TriggerPlace::default();
     admin

@@ -18,7 +18,7 @@ async fn trigger(client: &Client, tenant: Tenant, project: &str, name: &str) {
     let change = TriggerChange {
         workflow_definition_id: tenant.workflow,
         payload_schema: None,
-        priority: 0,
+        priority: Some(0),
     };
     client
         .put_trigger(project, name, &EVERY_QUEUE, &change)
@@ -55,7 +55,7 @@ async fn more_task_queues_than_a_project_may_have_are_refused_with_the_field() {
     let change = TriggerChange {
         workflow_definition_id: tenant.workflow,
         payload_schema: None,
-        priority: 0,
+        priority: Some(0),
     };
     let night = TriggerPlace {
         task_queue: Some("night".to_owned()),

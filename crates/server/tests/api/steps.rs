@@ -249,7 +249,7 @@ async fn a_dispatcher_that_is_taken_over_is_told_live_and_in_its_history() {
     let trigger = TriggerChange {
         workflow_definition_id: tenant.workflow,
         payload_schema: None,
-        priority: 0,
+        priority: Some(0),
     };
     admin
         .put_trigger("shop", "paid", &TriggerPlace::default(), &trigger)

@@ -77,7 +77,7 @@ async fn alarm_and_trigger(scene: &Scene, tenant: Tenant) -> (String, String) {
     let trigger = wire::TriggerChange {
         workflow_definition_id: tenant.workflow,
         payload_schema: None,
-        priority: 0,
+        priority: Some(0),
     };
     let place = wire::TriggerPlace::default();
     admin.put_trigger("shop", "paid", &place, &trigger).await.unwrap();
@@ -192,7 +192,7 @@ async fn the_client_changes_and_deletes_only_what_it_has_seen() {
     let change = |priority| wire::TriggerChange {
         workflow_definition_id: tenant.workflow,
         payload_schema: None,
-        priority,
+        priority: Some(priority),
     };
     let (_, tag) = look().await.unwrap();
     let first = client.only_if(&tag.unwrap()).unwrap();

@@ -258,3 +258,65 @@ fn a_dry_run_tells_everything_that_applying_would_refuse() {
         "nothing was made"
     );
 }
+
+#[test]
+fn an_alarm_whose_only_instant_has_passed_is_over_and_not_made_again() {
+    let database = TestDatabase::migrated();
+    let file = written(
+        "[workspaces.shop.alarms.launch]\nfire_at = 2020-01-01T09:00:00Z\n\
+         [workspaces.shop.alarms.party]\ncivil_at = 2020-01-01T09:00:00\ntimezone = 'Europe/Zurich'\n\
+         [workspaces.shop.alarms.later]\nfire_at = 2099-01-01T09:00:00Z\n",
+    );
+    let path = file.path().to_str().unwrap();
+    let shown = database.done(&["apply", "-f", path, "--dry-run"]);
+    assert_eq!(
+        lines(&shown),
+        [
+            "+ workspace shop",
+            "+ alarm shop.later: fire_at 2099-01-01T09:00:00Z"
+        ]
+    );
+    let over = "Over, and not made: alarm shop.launch (2020-01-01T09:00:00Z), alarm shop.party (2020-01-01T08:00:00Z)";
+    assert!(shown.contains(over), "{shown}");
+    database.done(&["apply", "-f", path, "--yes"]);
+    let again = database.json(&["apply", "-f", path, "--yes"]);
+    assert_eq!(
+        (
+            again["changes"].as_array().map(Vec::len),
+            again["over"].as_array().map(Vec::len)
+        ),
+        (Some(0), Some(2)),
+        "{again}"
+    );
+    let alarms = database.json(&["alarms", "list"]);
+    assert_eq!(alarms.as_array().map(Vec::len), Some(1), "{alarms}");
+}
+
+#[test]
+fn a_plan_is_the_same_in_whatever_case_it_is_written() {
+    let database = TestDatabase::migrated();
+    let before = database.json(&["plans", "list"]);
+    let set = database.json(&["plans", "set", "pro", "--limit", "7"]);
+    assert_eq!(
+        (&set["name"], &set["weight"]),
+        (&"PRO".into(), &2.0.into()),
+        "{set}"
+    );
+    let workspace = database.json(&["workspaces", "create", "shop", "--plan", "Pro"]);
+    assert_eq!(
+        (&workspace["plan"], &workspace["limit"]),
+        (&"PRO".into(), &7.into())
+    );
+    let file = written("[plans.pro]\nmax_concurrent = 7\n[workspaces.shop]\nplan = 'pro'\n");
+    let again = database.done(&["apply", "-f", file.path().to_str().unwrap(), "--yes"]);
+    assert!(again.contains("Nothing differs"), "{again}");
+    let after = database.json(&["plans", "list"]);
+    assert_eq!(
+        before.as_array().map(Vec::len),
+        after.as_array().map(Vec::len),
+        "{after}"
+    );
+    let twice = written("[plans.pro]\nmax_concurrent = 7\n[plans.PRO]\nmax_concurrent = 8\n");
+    let refused = database.refused(2, &["apply", "-f", twice.path().to_str().unwrap(), "--yes"]);
+    assert!(refused.contains("two of the name"), "{refused}");
+}

@@ -123,3 +123,44 @@ fn a_context_that_cannot_be_is_refused() {
     }
     assert_eq!(home.json(&["contexts", "list"]), json!([]));
 }
+
+#[test]
+fn what_comes_before_a_context_is_named_and_a_token_that_is_forgotten_is_told() {
+    let home = Home::new();
+    let add = |url: &str, token: &str| {
+        let token: &[(&str, &str)] = if token.is_empty() {
+            &[]
+        } else {
+            &[("STATIONMASTER_TOKEN", token)]
+        };
+        let added = home.run(&["contexts", "add", "here", "--url", url], token, "");
+        assert_eq!(added.code, 0, "{}", added.stderr);
+        added.stdout
+    };
+    add("http://127.0.0.1:1", "smt_one");
+    let same = add("http://127.0.0.1:1", "");
+    assert!(same.contains("with its token; it is the one in use"), "{same}");
+    let other = add("http://127.0.0.1:2", "");
+    assert!(
+        other.contains("without a token, in place of http://127.0.0.1:1, whose token is forgotten"),
+        "{other}"
+    );
+    let used = |more: &[(&str, &str)]| home.run(&["contexts", "use", "here"], more, "").stdout;
+    assert!(used(&[]).contains("from now on"));
+    for (name, value, told) in [
+        (
+            "STATIONMASTER_URL",
+            "http://127.0.0.1:3",
+            "STATIONMASTER_URL is set and comes first",
+        ),
+        ("STATIONMASTER_CONTEXT", "here", "STATIONMASTER_CONTEXT is set"),
+        (
+            "STATIONMASTER_DATABASE_URL",
+            "postgres://x@127.0.0.1:3/x",
+            "database_url is set",
+        ),
+    ] {
+        let said = used(&[(name, value)]);
+        assert!(said.contains(told) && !said.contains("from now on"), "{said}");
+    }
+}

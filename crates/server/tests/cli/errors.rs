@@ -262,3 +262,27 @@ fn neither_a_note_nor_a_consent_makes_everything_be_cancelled() {
         "{done}"
     );
 }
+
+#[test]
+fn usage_errors_are_json_however_json_is_asked_for() {
+    for asked in [&["-o", "json"][..], &["--json"], &["-ojson"]] {
+        let ended = crate::support::run(&[&["queue", "lisst"], asked].concat(), &[], "");
+        assert_eq!(ended.code, 2, "{}", ended.stderr);
+        let told: Result<serde_json::Value, _> = serde_json::from_str(&ended.stderr);
+        assert!(told.is_ok(), "{asked:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn history_of_one_workspace_among_many_is_found_and_steps_are_not_sorted() {
+    let database = TestDatabase::migrated();
+    let refused = database.refused(2, &["history", "--sort", "failed"]);
+    assert!(refused.contains("--by"), "{refused}");
+    database.execute(
+        "insert into stationmaster.workspaces (name) select 'w' || n from generate_series(1, 101) n",
+    );
+    let told = database.run(&["history", "--by", "workspace"]);
+    assert!(told.stderr.contains("Only the first 100"), "{}", told.stderr);
+    let told = database.run(&["history", "--by", "workspace", "--workspace", "w101"]);
+    assert!(!told.stderr.contains("Only the first"), "{}", told.stderr);
+}

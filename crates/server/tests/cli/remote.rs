@@ -367,3 +367,46 @@ fn a_server_whose_database_is_gone_tells_why_in_its_own_words() {
         "{said}"
     );
 }
+
+#[test]
+fn a_graph_that_the_engine_cannot_run_leaves_no_workflow_behind() {
+    let served = Served::start();
+    served.done(&["workspaces", "create", "shop"]);
+    let create = |graph: &str| {
+        let file = written(graph);
+        let path = file.path().to_str().unwrap();
+        served.run_as(
+            &served.token,
+            &[
+                "workflows",
+                "create",
+                "import",
+                "--workspace",
+                "shop",
+                "--graph",
+                path,
+            ],
+        )
+    };
+    let refused = create(r#"{"nodes": [{"id": "a", "type": "htp"}]}"#);
+    assert_ne!(refused.code, 0, "{}", refused.stdout);
+    assert!(
+        refused.stderr.contains("did you mean \"http\"?"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(served.json(&["workflows", "list"]), Value::Array(Vec::new()));
+    let made = create(r#"{"nodes": [{"id": "a", "type": "noop"}]}"#);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+}
+
+#[test]
+fn a_server_is_found_by_the_beginning_of_its_id_and_by_its_name_in_any_case() {
+    let served = Served::start();
+    let known = served.json(&["servers", "list"])[0].clone();
+    let (id, name) = (text(&known, "id"), text(&known, "name"));
+    for which in [&id[..13], &id[..13].to_uppercase(), &name.to_uppercase()] {
+        assert_eq!(served.json(&["servers", "show", which])["id"], id, "{which}");
+    }
+    served.refused(3, &["servers", "show", &id[..3]]);
+}

@@ -146,3 +146,31 @@ fn dispatchers_are_listed_shown_and_reconciled() {
             .contains("There was nothing to do.")
     );
 }
+
+#[test]
+fn a_trigger_that_is_changed_keeps_what_is_not_said() {
+    let database = TestDatabase::migrated();
+    let (_, workflow) = database.workflow(GRAPH);
+    let schema = written(r#"{"type": "object"}"#);
+    let schema = schema.path().to_str().unwrap();
+    let set = |more: &[&str]| {
+        let set = ["triggers", "set", "shop", "paid", "--workflow", &workflow];
+        database.json(&[&set, more].concat())
+    };
+    set(&["--schema", schema, "--priority", "5"]);
+    let again = set(&[]);
+    assert_eq!(
+        (&again["priority"], &again["payload_schema"]["type"]),
+        (&5.into(), &"object".into()),
+        "{again}"
+    );
+    let bare = set(&["--no-schema", "--priority", "0"]);
+    assert_eq!(
+        (&bare["priority"], &bare["payload_schema"]),
+        (&0.into(), &serde_json::Value::Null)
+    );
+    set(&["--task-queue", "night"]);
+    database.done(&["triggers", "remove", "shop", "paid", "--yes"]);
+    let refused = database.refused(3, &["triggers", "remove", "shop", "paid", "--yes"]);
+    assert!(refused.contains("give --task-queue night"), "{refused}");
+}

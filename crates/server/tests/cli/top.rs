@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::pty::{Winsize, openpty};
 
-use crate::support::{GRAPH, TestDatabase, binary, run};
+use crate::support::{GRAPH, TestDatabase, binary, run, written};
 
 /// A program in a terminal.
 struct InTerminal {
@@ -19,9 +19,13 @@ struct InTerminal {
 
 impl InTerminal {
     fn start(database: &TestDatabase, arguments: &[&str]) -> Self {
+        Self::of_size(database, arguments, (140, 40))
+    }
+
+    fn of_size(database: &TestDatabase, arguments: &[&str], (columns, rows): (u16, u16)) -> Self {
         let size = Winsize {
-            ws_row: 40,
-            ws_col: 140,
+            ws_row: rows,
+            ws_col: columns,
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
@@ -125,6 +129,33 @@ fn the_live_view_shows_workspaces_and_failures_and_acts_only_after_a_yes() {
     top.press("\r");
     top.shows("Esc goes back");
     top.press("q");
+    top.press("q");
+    assert_eq!(top.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_small_terminal_shows_whole_names_and_a_closer_look_from_which_one_can_act() {
+    let database = TestDatabase::migrated();
+    let name = "the-northern-line-of-the-railway";
+    database.done(&["workspaces", "create", name]);
+    let graph = written(GRAPH);
+    let graph = graph.path().to_str().unwrap();
+    database.done(&["workflows", "create", "w", "--workspace", name, "--graph", graph]);
+    database.enqueue(name, "w");
+    let mut top = InTerminal::of_size(&database, &["top"], (80, 24));
+    top.shows(name);
+    top.shows("4 Servers");
+    top.press("\r");
+    top.shows("Esc goes back");
+    top.shows("FREE");
+    top.shows("PENDING");
+    let said = plain(&top.said.lock().unwrap());
+    assert!(!said.contains("[38;5;"), "colours as text: {said}");
+    top.press("p");
+    top.shows("What runs goes on");
+    top.press("y");
+    top.shows("is paused.");
+    assert_eq!(database.json(&["workspaces", "show", name])["paused"], true);
     top.press("q");
     assert_eq!(top.child.wait().unwrap().code(), Some(0));
 }

@@ -79,6 +79,13 @@ fn an_item_is_cancelled_retried_and_moved() {
         "cancelled"
     );
     assert_eq!(database.json(&["queue", "show", &item])["status"], "CANCELLED");
+    for way in ["--dry-run", "--yes"] {
+        let late = database.refused(4, &["queue", "cancel", &item, way]);
+        assert!(
+            late.contains("has ended before: it is CANCELLED"),
+            "{way}: {late}"
+        );
+    }
     let moved = database.refused(4, &["queue", "priority", &item, "1"]);
     assert!(moved.contains("does not wait"), "{moved}");
 

@@ -190,7 +190,7 @@ async fn dead_letters_locks_servers_and_tokens_are_seen_to() {
     let trigger = stationmaster_client::wire::TriggerChange {
         workflow_definition_id: place.workflow,
         payload_schema: None,
-        priority: 0,
+        priority: Some(0),
     };
     visit
         .client

@@ -35,7 +35,7 @@ async fn every_page_shows_what_is_there_as_text_and_keeps_nobody_out() {
     let trigger = TriggerChange {
         workflow_definition_id: place.workflow,
         payload_schema: None,
-        priority: 3,
+        priority: Some(3),
     };
     client
         .put_trigger("shop", "order.paid", &TriggerPlace::default(), &trigger)

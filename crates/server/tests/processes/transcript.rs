@@ -37,6 +37,15 @@ const RUN_BY_EXAMPLES: [&str; 2] = [
     "docs/guides/temporal-workers.md",
     "docs/guides/generated-clients.md",
 ];
+/// Guides that say themselves where commands work: whoever follows them begins without an address.
+const BEGIN_WITHOUT_ADDRESS: [&str; 4] = [
+    "README.md",
+    "docs/guides/quick-start.md",
+    "docs/guides/command-line.md",
+    "docs/guides/tokens.md",
+];
+/// What they say of where the binary is.
+const OWN_PATH: &str = "PATH=\"$PWD/target/trial:$PATH\"";
 /// Blocks that cannot be run: a change of this number is a change of what is proved.
 const NOT_RUN: usize = 8;
 /// No guide takes as long, on a slow machine.
@@ -316,13 +325,14 @@ async fn what_readme_and_the_guides_print_is_what_happens() {
     let binary = PathBuf::from(env!("CARGO_BIN_EXE_stationmaster"));
     let folder = parent.path().join("reader");
     std::fs::create_dir(&folder).unwrap();
+    // Where a build would have put it, in the folder of the repository.
+    std::fs::create_dir(folder.join("target")).unwrap();
+    std::os::unix::fs::symlink(binary.parent().unwrap(), folder.join("target/trial")).unwrap();
+    let plain_path = "/usr/local/bin:/usr/bin:/bin";
     let environment = [
         (
             "PATH",
-            format!(
-                "{}:/usr/local/bin:/usr/bin:/bin",
-                binary.parent().unwrap().display()
-            ),
+            format!("{}:{plain_path}", binary.parent().unwrap().display()),
         ),
         ("HOME", folder.display().to_string()),
         ("TERM", "xterm".to_owned()),
@@ -350,6 +360,15 @@ async fn what_readme_and_the_guides_print_is_what_happens() {
         .take(6)
         .collect();
     assert_eq!(tour.len(), 6, "{log}");
+    let readme = guides().into_iter().find(|(name, _)| name == "README.md");
+    let (_, readme) = readme.expect("it is among them");
+    for line in &tour[1..] {
+        let command = line.split('#').next().unwrap_or_default().trim();
+        assert!(
+            readme.contains(&format!("\n{command} ")),
+            "README shows {command} too"
+        );
+    }
     let tour = ("tour".to_owned(), format!("```sh\n{}\n```\n", tour.join("\n")));
 
     let (mut run, mut not_run, mut wrong) = (0, 0, Vec::new());
@@ -361,7 +380,14 @@ async fn what_readme_and_the_guides_print_is_what_happens() {
             let script = session
                 .script
                 .replace("127.0.0.1:7373", &address)
+                .replace("https://stationmaster.example.org", &format!("http://{address}"))
                 .replace("postgres://…", &database);
+            let without_address = BEGIN_WITHOUT_ADDRESS.contains(&guide.as_str());
+            let mut environment = environment.to_vec();
+            environment.retain(|(name, _)| !(without_address && *name == "STATIONMASTER_URL"));
+            if script.contains(OWN_PATH) {
+                plain_path.clone_into(&mut environment[0].1);
+            }
             let path = folder.join("script");
             std::fs::write(&path, &script).unwrap();
             let (well, said) = at_a_terminal(&path, &folder, &environment);

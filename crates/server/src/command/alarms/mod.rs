@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{Noun, Reference};
+use stationmaster_client::wire::{Alarm, Noun, Reference};
 use uuid::Uuid;
 
 use super::Context;
@@ -89,13 +89,13 @@ pub(crate) async fn run(command: AlarmsCommand, context: &Context) -> Result<()>
             let client = context.client().await?;
             let id = one.meant(&client).await?;
             client.pause_alarm(id).await?;
-            say(id, "paused", context)
+            say(id, "paused", &client, context).await
         }
         AlarmsCommand::Resume(one) => {
             let client = context.client().await?;
             let id = one.meant(&client).await?;
             client.resume_alarm(id).await?;
-            say(id, "active", context)
+            say(id, "active", &client, context).await
         }
         AlarmsCommand::Fire(one) => {
             let client = context.client().await?;
@@ -109,8 +109,7 @@ pub(crate) async fn run(command: AlarmsCommand, context: &Context) -> Result<()>
 
 async fn cancel(id: Uuid, caution: Caution, client: &Client, context: &Context) -> Result<()> {
     let alarm = client.alarm(id).await?.alarm;
-    let called = alarm.name.as_deref().unwrap_or(&alarm.label);
-    let what = format!("alarm {} ({id})", printable(called));
+    let what = called(&alarm);
     if !caution.agreed(&format!(
         "Cancel {what}? It fires nothing more, and cannot be resumed."
     ))? {
@@ -118,16 +117,34 @@ async fn cancel(id: Uuid, caution: Caution, client: &Client, context: &Context) 
         return context.say(&json!({ "id": id, "status": alarm.status }), words);
     }
     client.cancel_alarm(id).await?;
-    say(id, "cancelled", context)
+    say(id, "cancelled", client, context).await
 }
 
-fn say(id: Uuid, status: &str, context: &Context) -> Result<()> {
-    let words = format!("Alarm {id} is {status}.");
+/// By the name that people gave it, or else by its label, and by its id.
+fn called(alarm: &Alarm) -> String {
+    let name = alarm.name.as_deref().unwrap_or(&alarm.label);
+    match (name, alarm.id) {
+        ("", id) => format!("alarm {id}"),
+        (name, id) => format!("alarm {} ({id})", printable(name)),
+    }
+}
+
+/// At the beginning of a sentence.
+fn sentence(words: &str) -> String {
+    words.replacen("alarm", "Alarm", 1)
+}
+
+async fn say(id: Uuid, status: &str, client: &Client, context: &Context) -> Result<()> {
+    let words = format!(
+        "{} is {status}.",
+        sentence(&called(&client.alarm(id).await?.alarm))
+    );
     context.say(&json!({ "id": id, "status": status }), words)
 }
 
 async fn fire(id: Uuid, client: &Client, context: &Context) -> Result<()> {
     let at = client.fire_alarm(id).await?.scheduled_for;
-    let words = format!("Alarm {id} fires now; the occurrence is {at}.");
+    let what = sentence(&called(&client.alarm(id).await?.alarm));
+    let words = format!("{what} fires now; the occurrence is {at}.");
     context.say(&json!({ "id": id, "scheduled_for": at }), words)
 }

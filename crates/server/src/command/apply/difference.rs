@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use anyhow::Result;
 use futures::TryStreamExt as _;
 use jiff::Timestamp;
-use jiff::civil::DateTime;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -20,6 +19,7 @@ use stationmaster_core::signals::triggers::{self, Place};
 use uuid::Uuid;
 
 use super::file::{self, Fields, Wanted};
+use super::same::same;
 use crate::command::pages::{Part, listed};
 use crate::http::beforehand;
 
@@ -31,6 +31,8 @@ const MOST: u32 = 10_000;
 pub(super) struct Difference {
     pub(super) steps: Vec<Step>,
     pub(super) kept: Vec<String>,
+    /// Alarms of the file whose only instant has passed.
+    pub(super) over: Vec<String>,
     /// What could not be done, with its place: told before anything is.
     wrong: Vec<String>,
 }
@@ -91,7 +93,8 @@ pub(super) async fn between(client: &Client, wanted: Wanted, prune: bool) -> Res
     let mut difference = Difference::default();
     let plans = client.plans().await?;
     for (name, fields) in wanted.plans.iter().cloned() {
-        let now = plans.iter().find(|plan| plan.name == name);
+        let now = plans.iter().find(|plan| plan.name.eq_ignore_ascii_case(&name));
+        let name = now.map_or(name, |plan| plan.name.clone());
         let now = now.map(|plan| json!(plan));
         let mut change = fields.clone();
         // A plan is said whole.
@@ -101,16 +104,20 @@ pub(super) async fn between(client: &Client, wanted: Wanted, prune: bool) -> Res
         let deed = Deed::Plan(name.clone(), Value::Object(change));
         difference.put(format!("plan {name}"), now.as_ref(), &fields, deed);
     }
-    let mut known: HashSet<&str> = plans.iter().map(|plan| plan.name.as_str()).collect();
-    known.extend(wanted.plans.iter().map(|(name, _)| name.as_str()));
-    for workspace in &wanted.workspaces {
-        let plan = workspace.fields.get("plan").and_then(Value::as_str);
-        if let Some(plan) = plan.filter(|plan| !known.contains(plan)) {
-            let words = format!("there is no plan {plan}, and the file makes none");
-            difference.refuse(&format!("workspace {}", workspace.name), &words);
+    let named = plans.iter().map(|plan| plan.name.as_str());
+    let known: Vec<&str> = named
+        .chain(wanted.plans.iter().map(|(name, _)| name.as_str()))
+        .collect();
+    for mut workspace in wanted.workspaces {
+        if let Some(Value::String(plan)) = workspace.fields.get_mut("plan") {
+            match known.iter().find(|known| known.eq_ignore_ascii_case(plan)) {
+                Some(known) => (*known).clone_into(plan),
+                None => {
+                    let words = format!("there is no plan {plan}, and the file makes none");
+                    difference.refuse(&format!("workspace {}", workspace.name), &words);
+                }
+            }
         }
-    }
-    for workspace in wanted.workspaces {
         difference.workspace(client, workspace, prune).await?;
     }
     difference.check(client).await?;
@@ -358,7 +365,12 @@ impl Difference {
                 let mut new = fields.clone();
                 new.insert("workspace_id".to_owned(), json!(workspace));
                 new.insert("name".to_owned(), json!(name));
-                self.put(what, None, fields, Deed::NewAlarm(Value::Object(new)));
+                let new = Value::Object(new);
+                // It has fired, or would at once, and again at each apply.
+                match only_at(&new).filter(|at| *at <= Timestamp::now()) {
+                    Some(at) => self.over.push(format!("{what} ({at})")),
+                    None => self.put(what, None, fields, Deed::NewAlarm(new)),
+                }
                 continue;
             };
             let before = json!(known);
@@ -421,19 +433,10 @@ fn there<T>(found: stationmaster_client::Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Do both say the same? Numbers and times can be written in several ways.
-fn same(now: &Value, wanted: &Value) -> bool {
-    match (now, wanted) {
-        (Value::Number(now), Value::Number(wanted)) => now.as_f64() == wanted.as_f64(),
-        (Value::String(now), Value::String(wanted)) => {
-            let instants = (now.parse::<Timestamp>(), wanted.parse::<Timestamp>());
-            let civil = (now.parse::<DateTime>(), wanted.parse::<DateTime>());
-            now == wanted
-                || matches!(instants, (Ok(now), Ok(wanted)) if now == wanted)
-                || matches!((instants, civil), ((Err(_), _), (Ok(now), Ok(wanted))) if now == wanted)
-        }
-        (now, wanted) => now == wanted,
-    }
+/// When an alarm fires that fires once; what is wrong with it is told elsewhere.
+fn only_at(new: &Value) -> Option<Timestamp> {
+    let new: asked::NewAlarm = beforehand::read(new).ok()?;
+    set::only_at(&new.with_ids(Uuid::nil()))
 }
 
 impl Deed {
@@ -567,24 +570,4 @@ fn plain(value: &Value) -> String {
 /// As it is said on the wire. By its text: JSON that is kept as it was written is not read from a value.
 fn of<T: DeserializeOwned>(value: &Value) -> Result<T> {
     Ok(serde_json::from_str(&value.to_string())?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_and_times_are_the_same_however_they_are_written() {
-        assert!(same(&json!(5.0), &json!(5)));
-        assert!(same(
-            &json!("2026-03-29T01:30:00Z"),
-            &json!("2026-03-29T02:30:00+01:00")
-        ));
-        assert!(same(&json!("2026-03-29T02:30:00"), &json!("2026-03-29T02:30")));
-        assert!(!same(
-            &json!("2026-03-29T02:30:00Z"),
-            &json!("2026-03-29T02:30:00+01:00")
-        ));
-        assert!(!same(&Value::Null, &json!(false)));
-    }
 }

@@ -127,8 +127,17 @@ fn parse(text: &str, folder: &Path) -> Result<Wanted, Refusal> {
         wrong(&format!("line {line}"), error.message())
     })?;
     let mut wanted = Wanted::default();
-    for (name, fields) in written.plans {
-        only(&format!("plans.{name}"), &fields, PLAN)?;
+    for (name, mut fields) in written.plans {
+        fields.values_mut().for_each(write_dates);
+        let place = format!("plans.{name}");
+        only(&place, &fields, PLAN)?;
+        if wanted
+            .plans
+            .iter()
+            .any(|(known, _)| known.eq_ignore_ascii_case(&name))
+        {
+            return Err(wrong(&place, &format!("there are two of the name {name}")));
+        }
         wanted.plans.push((name, fields));
     }
     for (name, workspace) in written.workspaces {
@@ -155,8 +164,30 @@ pub(super) fn refusal(words: String) -> Refusal {
     Refusal::usage(words, ADVICE)
 }
 
-fn read_workspace(name: &str, written: WrittenWorkspace, folder: &Path) -> Result<Workspace, Refusal> {
+/// TOML has dates of its own, which come as objects of one field; JSON says them as texts.
+fn write_dates(value: &mut Value) {
+    const DATE: &str = "$__toml_private_datetime";
+    match value {
+        Value::Object(fields) if fields.len() == 1 && fields.contains_key(DATE) => {
+            *value = fields.remove(DATE).unwrap_or_default();
+        }
+        Value::Object(fields) => fields.values_mut().for_each(write_dates),
+        Value::Array(values) => values.iter_mut().for_each(write_dates),
+        _ => {}
+    }
+}
+
+fn read_workspace(name: &str, mut written: WrittenWorkspace, folder: &Path) -> Result<Workspace, Refusal> {
     let place = format!("workspaces.{name}");
+    let nouns = written.workflows.values_mut().chain(written.alarms.values_mut());
+    for fields in nouns.chain([&mut written.fields]) {
+        fields.values_mut().for_each(write_dates);
+    }
+    let schemas = written
+        .triggers
+        .iter_mut()
+        .filter_map(|trigger| trigger.payload_schema.as_mut());
+    schemas.for_each(write_dates);
     only(&place, &written.fields, WORKSPACE)?;
     let mut workspace = Workspace {
         name: folded(&place, name)?,
@@ -281,6 +312,20 @@ mod tests {
         assert_eq!(shop.workflows[0].name, "import");
         assert_eq!(shop.triggers[0].workflow, "import");
         assert_eq!(shop.alarms[0].1["cron_expr"], "30 2 * * *");
+    }
+
+    #[test]
+    fn dates_are_taken_without_quotes_too() {
+        let wanted = parse(
+            "[workspaces.shop.alarms.x]\nfire_at = 2027-01-01T09:00:00Z\npayload = { day = 2027-01-01 }\n\
+             [workspaces.shop.alarms.y]\ncivil_at = 2027-01-01T09:00:00\n",
+            Path::new("."),
+        )
+        .unwrap();
+        let alarms = &wanted.workspaces[0].alarms;
+        assert_eq!(alarms[0].1["fire_at"], "2027-01-01T09:00:00Z");
+        assert_eq!(alarms[0].1["payload"], json!({ "day": "2027-01-01" }));
+        assert_eq!(alarms[1].1["civil_at"], "2027-01-01T09:00:00");
     }
 
     #[test]

@@ -14,8 +14,9 @@ use crate::output::counted;
 
 mod difference;
 mod file;
+mod same;
 
-use difference::Step;
+use difference::{Difference, Step};
 
 /// What to apply, and how.
 #[derive(Debug, Args)]
@@ -36,6 +37,8 @@ struct Answer<'a> {
     changes: &'a [Step],
     /// What is not in the file, and stays.
     kept: &'a [String],
+    /// Alarms of the file whose only instant has passed; they are not made.
+    over: &'a [String],
     applied: bool,
 }
 
@@ -44,10 +47,11 @@ pub(crate) async fn run(args: ApplyArgs, context: &Context) -> Result<()> {
     let client = context.client().await?;
     let difference = difference::between(&client, wanted, args.prune).await?;
     let steps = &difference.steps;
-    let shown = shown(steps, &difference.kept);
+    let shown = shown(&difference);
     let answer = |applied| Answer {
         changes: steps,
         kept: &difference.kept,
+        over: &difference.over,
         applied,
     };
     if steps.is_empty() {
@@ -73,16 +77,24 @@ pub(crate) async fn run(args: ApplyArgs, context: &Context) -> Result<()> {
     context.print(&answer(true), |_| format!("Made {count}."))
 }
 
-fn shown(steps: &[Step], kept: &[String]) -> String {
+fn shown(difference: &Difference) -> String {
     let mut text = String::new();
-    for step in steps {
+    for step in &difference.steps {
         text.push_str(&step.line());
         text.push('\n');
     }
-    if !kept.is_empty() {
-        text.push_str("Not in the file, and stays (--prune removes it): ");
-        text.push_str(&kept.join(", "));
-        text.push('\n');
+    for (head, things) in [
+        ("Over, and not made: ", &difference.over),
+        (
+            "Not in the file, and stays (--prune removes it): ",
+            &difference.kept,
+        ),
+    ] {
+        if !things.is_empty() {
+            text.push_str(head);
+            text.push_str(&things.join(", "));
+            text.push('\n');
+        }
     }
     text
 }

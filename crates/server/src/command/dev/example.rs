@@ -138,7 +138,7 @@ async fn make(database: &Database) -> Result<()> {
     let trigger = TriggerChange {
         workflow_definition_id: definition_id(2).0,
         payload_schema: None,
-        priority: 10,
+        priority: Some(10),
     };
     triggers::set(database, place, &trigger, None).await?;
     alarms(database).await

@@ -3,12 +3,12 @@
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
-use stationmaster_client::wire::{Cancel, CancelledHow, Noun, Reference};
+use stationmaster_client::wire::{Cancel, CancelledHow, ItemStatus, Noun, Reference};
 use stationmaster_client::{Client, Error};
 use uuid::Uuid;
 
 use super::super::Context;
-use super::super::arguments::Caution;
+use super::super::arguments::{Caution, has_ended};
 use super::super::names::{self, reference};
 use crate::output::word;
 
@@ -26,11 +26,23 @@ pub(crate) struct CancelArgs {
     caution: Caution,
 }
 
-/// How it is now: an item, or an execution that has an id of its own.
-async fn status_of(id: Uuid, client: &Client) -> Result<String> {
-    match client.queue_item(id).await {
-        Err(Error::NotFound(_)) => Ok(word(&client.execution(id).await?.status)),
-        other => Ok(word(&other?.item.status)),
+/// How it is now, an item or an execution that has an id of its own, and whether it has ended.
+async fn status_of(id: Uuid, client: &Client) -> Result<(String, bool)> {
+    let item = match client.queue_item(id).await {
+        Err(Error::NotFound(_)) => None,
+        other => Some(other?.item),
+    };
+    match item {
+        Some(item) if item.status != ItemStatus::Dispatched => {
+            let ended = matches!(item.status, ItemStatus::Failed | ItemStatus::Cancelled);
+            Ok((word(&item.status), ended))
+        }
+        // How it went is its execution's to tell.
+        item => {
+            let execution = item.and_then(|item| item.execution_id).unwrap_or(id);
+            let execution = client.execution(execution).await?;
+            Ok((word(&execution.status), execution.completed_at.is_some()))
+        }
     }
 }
 
@@ -42,7 +54,10 @@ pub(in crate::command) async fn cancel(args: &CancelArgs, client: &Client, conte
             .await
             .map_err(|_| unknown)?,
     };
-    let status = status_of(id, client).await?;
+    let (status, ended) = status_of(id, client).await?;
+    if ended {
+        return Err(has_ended(&id.to_string(), &status).into());
+    }
     let question = format!(
         "{id} is {status}. Cancel it? What waits is over at once; of what runs, the engine is asked. A retry begins from the beginning."
     );

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use jiff::Timestamp;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{BulkFailures, Cancel, PageQuery, QueueQuery};
+use stationmaster_client::wire::{BulkFailures, Cancel, Drain, PageQuery, QueueQuery};
 use uuid::Uuid;
 
 use super::app::{Thing, ended_badly, is_live};
-use crate::output::{details, fields, printable, rows};
+use crate::output::{details, fields_within, printable, rows_within};
 
 /// Things that a closer look lists.
 const LISTED: u32 = 50;
@@ -20,6 +20,14 @@ pub(super) enum Act {
         name: String,
     },
     Resume {
+        id: Uuid,
+        name: String,
+    },
+    Drain {
+        id: Uuid,
+        name: String,
+    },
+    ResumeServer {
         id: Uuid,
         name: String,
     },
@@ -72,6 +80,15 @@ impl Act {
                 count: group.count,
                 last: group.last_at,
             }),
+            ('d', Thing::Server(one)) if !one.alive => Err(format!("{} is gone.", printable(&one.name))),
+            ('d', Thing::Server(one)) if one.draining => Ok(Self::ResumeServer {
+                id: one.id,
+                name: one.name,
+            }),
+            ('d', Thing::Server(one)) => Ok(Self::Drain {
+                id: one.id,
+                name: one.name,
+            }),
             (letter, _) => Err(format!("{letter} does nothing here; ? tells what does.")),
         }
     }
@@ -84,6 +101,11 @@ impl Act {
                 printable(name)
             ),
             Self::Resume { name, .. } => format!("Resume {}?", printable(name)),
+            Self::Drain { name, .. } => format!(
+                "Let server {} take no new work? It finishes what it has.",
+                printable(name)
+            ),
+            Self::ResumeServer { name, .. } => format!("Let server {} take work again?", printable(name)),
             Self::Cancel { id } => format!("Cancel execution {id}?"),
             Self::Retry { item } => format!("Put item {item} back into the queue?"),
             Self::RetryAll { group, count, .. } => format!("Try {count} failures of group {group} again?"),
@@ -101,6 +123,14 @@ impl Act {
             Self::Resume { id, name } => {
                 client.resume_workspace(id).await?;
                 format!("{} goes on.", printable(&name))
+            }
+            Self::Drain { id, name } => {
+                client.drain_server(id, &Drain::default()).await?;
+                format!("Server {} takes no new work.", printable(&name))
+            }
+            Self::ResumeServer { id, name } => {
+                client.resume_server(id).await?;
+                format!("Server {} takes work again.", printable(&name))
             }
             Self::Cancel { id } => {
                 client.cancel_execution(id, &Cancel::default()).await?;
@@ -151,8 +181,8 @@ async fn walk(
     }
 }
 
-/// What a closer look shows.
-pub(super) async fn closer(client: &Client, thing: &Thing) -> Result<String> {
+/// What a closer look shows, in a room of this width.
+pub(super) async fn closer(client: &Client, thing: &Thing, room: usize) -> Result<String> {
     Ok(match thing {
         Thing::Workspace(one) => {
             let query = QueueQuery {
@@ -161,7 +191,11 @@ pub(super) async fn closer(client: &Client, thing: &Thing) -> Result<String> {
                 ..QueueQuery::default()
             };
             let items = client.queue(&query).await?.items;
-            format!("{}\n\n{}", fields(details(&**one)), rows(&items))
+            format!(
+                "{}\n\n{}",
+                fields_within(details(&**one), room),
+                rows_within(&items, room)
+            )
         }
         Thing::Failures(group) => {
             let query = PageQuery {
@@ -169,13 +203,21 @@ pub(super) async fn closer(client: &Client, thing: &Thing) -> Result<String> {
                 ..PageQuery::default()
             };
             let failures = client.failures_of(&group.id, &query).await?.items;
-            format!("{}\n\n{}", fields(details(&**group)), rows(&failures))
+            format!(
+                "{}\n\n{}",
+                fields_within(details(&**group), room),
+                rows_within(&failures, room)
+            )
         }
         Thing::Execution(one) => {
             let execution = client.execution(one.id).await?;
             let history = client.queue_history(execution.queue_item_id).await?.items;
-            format!("{}\n\n{}", fields(details(&execution)), rows(&history))
+            format!(
+                "{}\n\n{}",
+                fields_within(details(&execution), room),
+                rows_within(&history, room)
+            )
         }
-        Thing::Server(one) => fields(details(&**one)),
+        Thing::Server(one) => fields_within(details(&**one), room),
     })
 }

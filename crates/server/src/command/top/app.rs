@@ -67,8 +67,8 @@ pub(super) struct App {
     pub(super) asked: Option<Act>,
     /// What was said last.
     pub(super) said: Option<String>,
-    /// A closer look at something, and how far it is scrolled.
-    pub(super) opened: Option<(String, u16)>,
+    /// A closer look at something, what it shows, and how far it is scrolled.
+    pub(super) opened: Option<(Thing, String, u16)>,
     pub(super) frozen: bool,
     pub(super) help: bool,
 }
@@ -100,8 +100,8 @@ impl App {
         self.said = Some(words);
     }
 
-    pub(super) fn open(&mut self, text: String) {
-        self.opened = Some((text, 0));
+    pub(super) fn open(&mut self, thing: Thing, text: String) {
+        self.opened = Some((thing, text, 0));
     }
 
     pub(super) fn length(&self, panel: Panel) -> usize {
@@ -128,6 +128,13 @@ impl App {
         })
     }
 
+    fn ask(&mut self, act: Result<Act, String>) {
+        match act {
+            Ok(act) => self.asked = Some(act),
+            Err(why) => self.say(why),
+        }
+    }
+
     /// What a key asks for.
     pub(super) fn press(&mut self, key: KeyEvent) -> Wish {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
@@ -136,6 +143,8 @@ impl App {
         self.said = None;
         if let Some(act) = self.asked.take() {
             if let KeyCode::Char('y' | 'Y') = key.code {
+                // What was looked at is another thing afterwards.
+                self.opened = None;
                 return Wish::Do(act);
             }
             self.say("Nothing was changed.".to_owned());
@@ -145,11 +154,17 @@ impl App {
             self.help = false;
             return Wish::Nothing;
         }
-        if let Some((_, scrolled)) = &mut self.opened {
+        if let Some((thing, text, scrolled)) = &mut self.opened {
+            let last = u16::try_from(text.lines().count().saturating_sub(1)).unwrap_or(u16::MAX);
             match key.code {
-                KeyCode::Char('j') | KeyCode::Down => *scrolled = scrolled.saturating_add(1),
+                KeyCode::Char('j') | KeyCode::Down => *scrolled = scrolled.saturating_add(1).min(last),
                 KeyCode::Char('k') | KeyCode::Up => *scrolled = scrolled.saturating_sub(1),
                 KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q') | KeyCode::Left => self.opened = None,
+                // About what is looked at, whatever stands in that line by now.
+                KeyCode::Char(letter) => {
+                    let act = Act::of(letter, thing.clone());
+                    self.ask(act);
+                }
                 _ => {}
             }
             return Wish::Nothing;
@@ -168,11 +183,11 @@ impl App {
             KeyCode::Char('G') | KeyCode::End => *chosen = last,
             KeyCode::Char(' ') => self.frozen = !self.frozen,
             KeyCode::Enter => return self.thing().map_or(Wish::Nothing, Wish::Closer),
-            KeyCode::Char(letter) => match self.thing().map(|thing| Act::of(letter, thing)) {
-                Some(Ok(act)) => self.asked = Some(act),
-                Some(Err(why)) => self.say(why),
-                None => {}
-            },
+            KeyCode::Char(letter) => {
+                if let Some(thing) = self.thing() {
+                    self.ask(Act::of(letter, thing));
+                }
+            }
             _ => {}
         }
         Wish::Nothing

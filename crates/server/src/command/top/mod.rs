@@ -126,8 +126,8 @@ async fn live(terminal: &mut ratatui::DefaultTerminal, client: &Client, every: D
                     crate::output::age(app.picture.seen_at)
                 )),
             },
-            Wish::Closer(thing) => match closer(client, &thing).await {
-                Ok(text) => app.open(text),
+            Wish::Closer(thing) => match closer(client, &thing, view::room(terminal.size()?.width)).await {
+                Ok(text) => app.open(thing, text),
                 Err(error) => app.say(format!("{error:#}")),
             },
             Wish::Do(act) => {

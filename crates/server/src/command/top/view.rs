@@ -19,20 +19,31 @@ const KEYS: &str = "\
  j k, arrows  choose a line
  Enter        look closer; Esc goes back
  p            pause or resume the workspace
+ d            let the server take no new work, or take it again
  c            cancel the execution
  r            retry the execution, or all failures of the group
  s            set the failures of the group aside
  space        stop and go on
  q            leave
 
-Whatever changes something is asked for first.";
+Whatever changes something is asked for first, and can be asked for from the closer look too.";
+
+/// Below this width the lists stand one above another: side by side their names would have no room.
+const WIDE: u16 = 110;
+/// What a list needs to show one line: its frame, its head and the line.
+const LOWEST: u16 = 4;
+
+/// How wide the inside of a frame is.
+pub(super) fn room(width: u16) -> usize {
+    usize::from(width.saturating_sub(2))
+}
 
 pub(super) fn draw(frame: &mut Frame<'_>, app: &App, now: Timestamp) {
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(5), Constraint::Min(8), Constraint::Length(1)])
             .areas(frame.area());
     draw_head(frame, head, app);
-    if let Some((text, scrolled)) = &app.opened {
+    if let Some((_, text, scrolled)) = &app.opened {
         let block = Block::bordered().title(" Esc goes back ");
         frame.render_widget(
             Paragraph::new(text.as_str()).scroll((*scrolled, 0)).block(block),
@@ -108,16 +119,36 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, app: &App) {
         .iter()
         .map(|minute| u64::try_from(minute.completed + minute.failed).unwrap_or_default())
         .collect();
-    let block = Block::bordered().title(" ended per minute, the last hour ");
-    frame.render_widget(Sparkline::default().data(ended).block(block), chart);
+    // Where there is no room for all of them the newest are seen.
+    let newest = &ended[ended.len().saturating_sub(room(chart.width))..];
+    let title = match newest.len() {
+        60.. => " ended per minute, the last hour ",
+        _ => " ended per minute ",
+    };
+    let block = Block::bordered().title(title);
+    frame.render_widget(Sparkline::default().data(newest).block(block), chart);
 }
 
-fn draw_lists(frame: &mut Frame<'_>, area: Rect, app: &App) {
+/// Where each list goes, in the order of [`Panel::ALL`].
+fn places(area: Rect, chosen: Panel) -> [Rect; 4] {
+    if area.width < WIDE {
+        let low = (area.height / 6).max(LOWEST);
+        let height = |panel| match panel {
+            panel if panel == chosen => Constraint::Fill(1),
+            _ => Constraint::Length(low),
+        };
+        return Layout::vertical(Panel::ALL.map(height)).areas(area);
+    }
     let [left, right] =
         Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area);
     let halves = || Layout::vertical([Constraint::Percentage(55), Constraint::Percentage(45)]);
     let [workspaces, servers] = halves().areas(left);
     let [failures, executions] = halves().areas(right);
+    [workspaces, failures, executions, servers]
+}
+
+fn draw_lists(frame: &mut Frame<'_>, area: Rect, app: &App) {
+    let [workspaces, failures, executions, servers] = places(area, app.panel);
     let overview = &app.picture.overview;
     list(
         frame,
