@@ -82,7 +82,12 @@ mod tests {
     #[test]
     fn lines_of_the_harness_are_told_from_those_of_tests() {
         assert_eq!(name_of_failure("test a::b ... FAILED"), Some("a::b"));
-        for line in ["test a::b ... ok", "test result: FAILED. 1 passed", "test a b ... FAILED", "FAILED"] {
+        for line in [
+            "test a::b ... ok",
+            "test result: FAILED. 1 passed",
+            "test a b ... FAILED",
+            "FAILED",
+        ] {
             assert_eq!(name_of_failure(line), None, "{line}");
         }
     }
@@ -91,7 +96,10 @@ mod tests {
     fn what_fails_beside_others_is_judged_alone() {
         let passed = judge(&mut shell("echo 'test a::b ... ok'"), |_| unreachable!()).unwrap();
         assert!(matches!(passed, Verdict::Passed));
-        let verdict = judge(&mut shell(ONE_FAILS), |name| shell(&format!("test {name} = a::c"))).unwrap();
+        let verdict = judge(&mut shell(ONE_FAILS), |name| {
+            shell(&format!("test {name} = a::c"))
+        })
+        .unwrap();
         assert!(matches!(verdict, Verdict::PassedAlone(names) if names == ["a::c"]));
         let verdict = judge(&mut shell(ONE_FAILS), |_| shell("exit 101")).unwrap();
         assert!(matches!(verdict, Verdict::Failed(status) if status.code() == Some(101)));

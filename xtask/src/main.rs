@@ -1,8 +1,8 @@
 //! The project's own commands, as `cargo xtask <command>`: they need a Rust toolchain and nothing else, and bring the
 //! rest themselves. This module reads the arguments; each command has a module, and none knows how the product works.
 
-mod alone;
 mod alerts;
+mod alone;
 mod apt;
 mod check;
 mod components;

@@ -10,12 +10,12 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 use stationmaster_postgres::{Binaries, Server, Settings};
 
+use crate::alone::{self, Verdict};
 use crate::components::{
     AXE, AXE_SETTING, CHROMIUM, CHROMIUM_SETTING, FAKETIME, FAKETIME_SETTING, PGBOUNCER, PGBOUNCER_SETTING,
     POSTGRES, PROMETHEUS, PROMETHEUS_SETTING, PROMTOOL, PROMTOOL_SETTING, PSYCOPG, PSYCOPG_SETTING, REDIS,
     REDIS_SETTING, SCHEMATHESIS, SCHEMATHESIS_SETTING, TEMPORAL, TEMPORAL_SETTING,
 };
-use crate::alone::{self, Verdict};
 use crate::repository::{self, Repository, code_of};
 
 /// Tests run at the same time, and each has pools of its own.
@@ -118,7 +118,9 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
         }
     }
     for name in only_alone {
-        eprintln!("UNSTEADY: {name} failed beside other tests and passed alone; there is a cause to be found");
+        eprintln!(
+            "UNSTEADY: {name} failed beside other tests and passed alone; there is a cause to be found"
+        );
     }
     Ok(outcome)
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use stationmaster_core::executions::bulk;
 use stationmaster_core::executions::operate::{self, Error};
 use stationmaster_core::id::{ExecutionId, ItemId};
-use stationmaster_wire::{BulkRetry, RetriableStatus};
+use stationmaster_wire::{BulkRetry, RetriableStatus, StatusOf};
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::common::counting::misplaced_items;
@@ -200,6 +200,19 @@ async fn everything_that_a_filter_matches_is_retried_and_nothing_else() {
         .await,
         2
     );
+    // What could not be started and what was started and failed have one word for it; who asks may mean one of them.
+    for (status_of, items) in [
+        (None, 705),
+        (Some(StatusOf::Item), 5),
+        (Some(StatusOf::Execution), 700),
+    ] {
+        let failed = BulkRetry {
+            status: Some(RetriableStatus::Failed),
+            status_of,
+            ..here.clone()
+        };
+        assert_eq!(count(&failed).await, items, "{status_of:?}");
+    }
     assert_eq!(
         count(&BulkRetry {
             end_reason: Some("refused".to_owned()),
