@@ -179,7 +179,9 @@ async fn what_a_retry_put_back_after_the_look_is_neither_cancelled_nor_preferred
             .await
             .unwrap();
     }
-    operate::retry(&testbed.database, early, "alice").await.unwrap();
+    operate::retry(&testbed.database, ItemId(early), "alice")
+        .await
+        .unwrap();
     let mut cancel = BulkCancel {
         workspace_id: Some(tenant.0.0),
         dry_run: true,
@@ -187,7 +189,9 @@ async fn what_a_retry_put_back_after_the_look_is_neither_cancelled_nor_preferred
     };
     let seen = bulk::cancel(&testbed.database, &cancel, "alice").await.unwrap();
     assert_eq!(seen.items, 2, "what waits");
-    operate::retry(&testbed.database, late, "alice").await.unwrap();
+    operate::retry(&testbed.database, ItemId(late), "alice")
+        .await
+        .unwrap();
     let prefer = BulkPriority {
         workspace_id: Some(tenant.0.0),
         created_before: Some(seen.as_of),
