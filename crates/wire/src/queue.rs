@@ -427,7 +427,7 @@ words! {
     pub enum StatusOf {
         /// The item's: one that FAILED could not be started.
         Item = "item",
-        /// The execution's: one that FAILED was started.
+        /// The execution's: one that waited until it was cancelled has none.
         Execution = "execution",
     }
 }

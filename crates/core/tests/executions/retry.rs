@@ -200,18 +200,21 @@ async fn everything_that_a_filter_matches_is_retried_and_nothing_else() {
         .await,
         2
     );
-    // What could not be started and what was started and failed have one word for it; who asks may mean one of them.
-    for (status_of, items) in [
-        (None, 705),
-        (Some(StatusOf::Item), 5),
-        (Some(StatusOf::Execution), 700),
+    // The status of an item and that of its execution are two things; who asks may mean one of them.
+    let (failed, cancelled) = (RetriableStatus::Failed, RetriableStatus::Cancelled);
+    for (status, status_of, items) in [
+        (failed, None, 705),
+        (failed, Some(StatusOf::Item), 5),
+        (failed, Some(StatusOf::Execution), 705),
+        (cancelled, Some(StatusOf::Item), 2),
+        (cancelled, Some(StatusOf::Execution), 0),
     ] {
-        let failed = BulkRetry {
-            status: Some(RetriableStatus::Failed),
+        let filter = BulkRetry {
+            status: Some(status),
             status_of,
             ..here.clone()
         };
-        assert_eq!(count(&failed).await, items, "{status_of:?}");
+        assert_eq!(count(&filter).await, items, "{status} of {status_of:?}");
     }
     assert_eq!(
         count(&BulkRetry {
