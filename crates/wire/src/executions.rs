@@ -257,7 +257,7 @@ pub struct ExecutionQuery {
     /// With a status: what ended so and was followed by a retry too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded: Option<bool>,
-    /// Ended at this time or later.
+    /// Ended at this time or later. A status of what has not ended yet is listed whatever the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_after: Option<Timestamp>,
     /// Ended before this time.
@@ -295,7 +295,7 @@ pub struct ExecutionCountQuery {
     #[serde(default, alias = "workflow", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
     pub workflow_definition_id: Option<Reference>,
-    /// Ended at this time or later.
+    /// Ended at this time or later; what has not ended is counted whatever the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_after: Option<Timestamp>,
     /// Ended before this time.

@@ -186,6 +186,9 @@ pub struct BulkFailures<Id = Uuid> {
     /// Of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<FailureKind>,
+    /// Ended at this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_after: Option<Timestamp>,
     /// Ended before this time: the `as_of` of a dry run, so that nothing is touched that it did not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Timestamp>,
@@ -209,5 +212,5 @@ pub struct BulkFailures<Id = Uuid> {
 
 with_ids! {
     BulkFailures { workspace_id: Option<To>, workflow_definition_id: Option<To> }
-    group, kind, before, note, after, all, dry_run
+    group, kind, ended_after, before, note, after, all, dry_run
 }

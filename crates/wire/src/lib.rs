@@ -70,7 +70,8 @@ pub use problem::{FieldError, Problem};
 pub use queue::{
     BulkCancel, BulkPriority, BulkRetry, Cancel, CancellableStatus, Cancelled, CancelledHow, ExpectedStart,
     History, ItemCount, ItemCounts, ItemStatus, QueueCountQuery, QueueItem, QueueItemChange,
-    QueueItemDetails, QueueOrder, QueueQuery, RetriableStatus, SlotHolder, Step, Waiting, WaitingReason,
+    QueueItemDetails, QueueOrder, QueueQuery, RetriableStatus, SlotHolder, StatusOf, Step, Waiting,
+    WaitingReason,
 };
 pub use servers::{Drain, Server, ServerEnd, ServerQuery, Servers};
 pub use signals::{

@@ -389,6 +389,9 @@ pub struct BulkRetry<Id = Uuid> {
     /// That ended so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<RetriableStatus>,
+    /// Whose status is meant; that of either when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_of: Option<StatusOf>,
     /// For this reason, such as `refused` or `quarantined`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 100))]
@@ -415,7 +418,18 @@ pub struct BulkRetry<Id = Uuid> {
 
 with_ids! {
     BulkRetry { workspace_id: Option<To>, workflow_definition_id: Option<To> }
-    status, end_reason, ended_after, ended_before, after, all, dry_run
+    status, status_of, end_reason, ended_after, ended_before, after, all, dry_run
+}
+
+words! {
+    /// Whose status a retry goes by.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum StatusOf {
+        /// The item's: one that FAILED could not be started.
+        Item = "item",
+        /// The execution's: one that waited until it was cancelled has none.
+        Execution = "execution",
+    }
 }
 
 words! {
@@ -452,7 +466,7 @@ pub struct BulkCancel<Id = Uuid> {
     /// Enqueued at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_after: Option<Timestamp>,
-    /// Enqueued before this time.
+    /// Enqueued before this time, and not put back by a retry since: the `as_of` of a dry run, so that nothing is touched that it did not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_before: Option<Timestamp>,
     /// Why, for the history.
@@ -507,7 +521,7 @@ pub struct BulkPriority<Id = Uuid> {
     /// Enqueued at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_after: Option<Timestamp>,
-    /// Enqueued before this time.
+    /// Enqueued before this time, and not put back by a retry since: the `as_of` of a dry run, so that nothing is touched that it did not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_before: Option<Timestamp>,
     /// Higher goes first within the workspace.

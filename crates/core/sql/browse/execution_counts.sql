@@ -1,17 +1,17 @@
 -- How many executions are in each status, looking at no more than a bound of each kind, the newest: where it was reached there may be more. Called
 -- by people. Locks nothing. Planned anew for each filter. Index: executions_active_pkey, queue_pending_by_execution, executions_finished_pkey,
 -- executions_finished_by_workspace, executions_finished_badly.
--- $1 workspaces, $2 definition, $3 ended at or after, $4 ended before (null: any; else only what has ended), $5 the bound, $6 that of what ended well where no
+-- $1 workspaces, $2 definition, $3 ended at or after, $4 ended before (null: any; what has not ended is counted whatever the time), $5 the bound, $6 that of what ended well where no
 -- workspace narrows it.
 with active as (
     select a.workflow_definition_id, a.state as status
     from stationmaster_internal.executions_active a
-    where ($1::uuid[] is null or a.workspace_id = any ($1)) and $3::timestamptz is null and $4::timestamptz is null
+    where ($1::uuid[] is null or a.workspace_id = any ($1))
     limit $5
 ), again as (
     select p.workspace_id, p.workflow_definition_id
     from stationmaster_internal.queue_pending p
-    where p.execution_id is not null and $3 is null and $4 is null
+    where p.execution_id is not null
     limit $5
 ), ended as (
     (select f.workflow_definition_id, f.status, f.superseded_at, f.finished_at
@@ -46,11 +46,11 @@ with active as (
     select workflow_definition_id, status
     from ended
     where (status = 'COMPLETED' or ($1 is not null and superseded_at is null))
-      and ($3 is null or finished_at >= $3) and ($4 is null or finished_at < $4)
+      and ($3::timestamptz is null or finished_at >= $3) and ($4::timestamptz is null or finished_at < $4)
     union all
     select workflow_definition_id, status
     from badly
-    where superseded_at is null and ($3 is null or finished_at >= $3) and ($4 is null or finished_at < $4)
+    where superseded_at is null and ($3::timestamptz is null or finished_at >= $3) and ($4::timestamptz is null or finished_at < $4)
 ), counted as (
     select l.status, count(*) as count
     from looked l

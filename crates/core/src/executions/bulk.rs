@@ -27,6 +27,7 @@ impl Pages for BulkRetry {
             .bind(self.ended_before.map(jiff_sqlx::Timestamp::from))
             .bind(after.unwrap_or(ItemId(Uuid::nil())))
             .bind(limit)
+            .bind(self.status_of)
             .persistent(false)
             .all(database)
             .await

@@ -261,6 +261,7 @@ impl Pages for Open<'_> {
             .bind(self.request.before.map(jiff_sqlx::Timestamp::from))
             .bind(after.map_or(0, |case| case.id))
             .bind(limit)
+            .bind(self.request.ended_after.map(jiff_sqlx::Timestamp::from))
             .persistent(false)
             .all(database)
             .await

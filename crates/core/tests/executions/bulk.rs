@@ -167,3 +167,41 @@ async fn a_place_that_is_none_is_refused() {
     let refused = bulk::retry(&testbed.database, &request, "alice").await;
     assert!(matches!(refused, Err(Error::Place)), "{refused:?}");
 }
+
+#[tokio::test]
+async fn what_a_retry_put_back_after_the_look_is_neither_cancelled_nor_preferred() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(0, NOOP).await;
+    let items = testbed.enqueue_many(tenant, 3).await;
+    let (early, late) = (items[0].0, items[1].0);
+    for item in [early, late] {
+        operate::cancel(&testbed.database, item, None, "alice")
+            .await
+            .unwrap();
+    }
+    operate::retry(&testbed.database, ItemId(early), "alice")
+        .await
+        .unwrap();
+    let mut cancel = BulkCancel {
+        workspace_id: Some(tenant.0.0),
+        dry_run: true,
+        ..BulkCancel::default()
+    };
+    let seen = bulk::cancel(&testbed.database, &cancel, "alice").await.unwrap();
+    assert_eq!(seen.items, 2, "what waits");
+    operate::retry(&testbed.database, ItemId(late), "alice")
+        .await
+        .unwrap();
+    let prefer = BulkPriority {
+        workspace_id: Some(tenant.0.0),
+        created_before: Some(seen.as_of),
+        priority: 7,
+        ..BulkPriority::default()
+    };
+    let preferred = bulk::set_priority(&testbed.database, &prefer, "alice").await;
+    assert_eq!(preferred.unwrap().items, 2);
+    (cancel.dry_run, cancel.created_before) = (false, Some(seen.as_of));
+    let done = bulk::cancel(&testbed.database, &cancel, "alice").await.unwrap();
+    assert_eq!(done.items, 2, "what was looked at");
+    assert_eq!(testbed.count("queue_pending").await, 1, "what came back later");
+}

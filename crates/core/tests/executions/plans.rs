@@ -217,7 +217,7 @@ async fn a_page_of_a_bulk_operation_reads_no_table_from_end_to_end() {
         (
             "operate/matching",
             include_str!("../../sql/operate/matching.sql"),
-            format!("{before}, null, {NOBODY}, {PAGE}"),
+            format!("{before}, null, {NOBODY}, {PAGE}, null"),
         ),
         (
             "operate/set_priorities",

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use stationmaster_core::executions::bulk;
 use stationmaster_core::executions::operate::{self, Error};
 use stationmaster_core::id::{ExecutionId, ItemId};
-use stationmaster_wire::{BulkRetry, RetriableStatus};
+use stationmaster_wire::{BulkRetry, RetriableStatus, StatusOf};
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::common::counting::misplaced_items;
@@ -200,6 +200,22 @@ async fn everything_that_a_filter_matches_is_retried_and_nothing_else() {
         .await,
         2
     );
+    // The status of an item and that of its execution are two things; who asks may mean one of them.
+    let (failed, cancelled) = (RetriableStatus::Failed, RetriableStatus::Cancelled);
+    for (status, status_of, items) in [
+        (failed, None, 705),
+        (failed, Some(StatusOf::Item), 5),
+        (failed, Some(StatusOf::Execution), 705),
+        (cancelled, Some(StatusOf::Item), 2),
+        (cancelled, Some(StatusOf::Execution), 0),
+    ] {
+        let filter = BulkRetry {
+            status: Some(status),
+            status_of,
+            ..here.clone()
+        };
+        assert_eq!(count(&filter).await, items, "{status} of {status_of:?}");
+    }
     assert_eq!(
         count(&BulkRetry {
             end_reason: Some("refused".to_owned()),

@@ -137,6 +137,9 @@ struct Which {
     /// Only of this kind; several with commas, or repeated
     #[arg(long, value_delimiter = ',', value_parser = word_of::<FailureKind>(explained(&KINDS)), ignore_case = true)]
     kind: Vec<FailureKind>,
+    /// Only what ended at this time or later
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
+    ended_after: Option<Timestamp>,
     /// Everything that needs a person
     #[arg(long)]
     all: bool,
@@ -245,6 +248,7 @@ impl Meant<'_> {
             workspace_id: place.workspace,
             workflow_definition_id: place.workflow,
             kind,
+            ended_after: self.which.ended_after,
             before: step.as_of,
             note: self.note.cloned(),
             after: step.after,

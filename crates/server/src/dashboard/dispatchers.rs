@@ -28,7 +28,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let body = html! {
         header.page {
             h1 { "Dispatchers" }
-            @if visitor.administers() { div.actions { (act("Reconcile", "reconcile", &[], &visitor.here)) } }
+            @if visitor.administers_all() { div.actions { (act("Reconcile", "reconcile", &[], &visitor.here)) } }
         }
         (filters("/dispatchers", &fields, &[Filter::Text("project", "Project")]))
         section #dispatchers data-live {

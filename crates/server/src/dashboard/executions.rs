@@ -12,8 +12,8 @@ use super::fields::Fields;
 use super::frame::Page;
 use super::lists::{tally, turned};
 use super::pieces::{
-    Filter, SINCE, act, execution_class, execution_lamp, execution_link, filters, maybe_time, nothing, pager,
-    since_then, took, workflow_link, workspace_link,
+    Filter, SINCE, act, execution_class, execution_lamp, execution_link, filters, maybe_time, none_found,
+    pager, since_then, took, workflow_link, workspace_link,
 };
 use super::session::Visitor;
 use super::views;
@@ -60,10 +60,11 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let words = ("Execution", "Newest or oldest first, by when they were asked for");
     let first = html! { th aria-sort=(sorted) { (turned("/executions", &fields, words, to, Some(sorted))) } };
     let again = status.is_some_and(|status| status.as_str().parse::<RetriableStatus>().is_ok());
-    let narrowed: Vec<(&str, &str)> = ["workspace", "workflow", "status", "since"]
+    let mut narrowed: Vec<(&str, &str)> = ["workspace", "workflow", "status", "since"]
         .into_iter()
         .filter_map(|name| Some((name, fields.get(name)?)))
         .collect();
+    narrowed.push(("status_of", "execution"));
     let body = html! {
         header.page {
             h1 { "Executions" }
@@ -81,7 +82,8 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         (views::shelf(&visitor, "/executions").await)
         section #counts data-live { (counts) }
         section #executions data-live {
-            @if page.items.is_empty() { (nothing("Nothing matches.")) }
+            @if status.is_none() && query.completed_after.is_some() { p.quiet { "What has ended since then. What has not is counted above, each a way to it." } }
+            @if page.items.is_empty() { (none_found(page.next_cursor.is_some())) }
             @else { (table(&page.items, &first)) }
             (pager("/executions", &fields, &KEPT, page.next_cursor.as_deref()))
         }

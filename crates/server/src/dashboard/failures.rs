@@ -38,7 +38,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     };
     let page = visitor.client.failures(&query).await?;
     let total: i64 = page.items.iter().map(|group| group.count).sum();
-    let narrowed: Vec<(&str, &str)> = ["workspace", "workflow", "kind"]
+    let narrowed: Vec<(&str, &str)> = ["workspace", "workflow", "kind", "since"]
         .into_iter()
         .filter_map(|name| Some((name, fields.get(name)?)))
         .collect();

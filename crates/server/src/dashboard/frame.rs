@@ -99,6 +99,12 @@ struct Place {
     all: bool,
 }
 
+impl Place {
+    fn is_open_to(&self, visitor: &Visitor) -> bool {
+        visitor.may(self.role) && (visitor.sees_all || !self.all)
+    }
+}
+
 const fn place(path: &'static str, word: &'static str, key: char) -> Place {
     Place {
         path,
@@ -131,7 +137,7 @@ const PLACES: [&[Place]; 3] = [
     &[
         place("/dispatchers", "Dispatchers", 'r'),
         place("/servers", "Servers", 'v'),
-        place("/locks", "Locks", 'l'),
+        kept(place("/locks", "Locks", 'l'), Role::Viewer, true),
         kept(place("/audit", "Audit", 'u'), Role::Admin, false),
         kept(place("/tokens", "Tokens", 't'), Role::Admin, false),
         place("/settings", "Settings", 'p'),
@@ -261,7 +267,7 @@ fn whole(visitor: &Visitor, page: &Page) -> Markup {
                     div.places {
                         @for group in PLACES {
                             ul {
-                                @for place in group.iter().filter(|place| visitor.may(place.role) && (visitor.sees_all || !place.all)) {
+                                @for place in group.iter().filter(|place| place.is_open_to(visitor)) {
                                     li {
                                         a href=(lasting(place.path, visitor)) data-key=(place.key) aria-current=[(place.path.trim_start_matches('/') == first).then_some("page")] { (place.word) }
                                     }
@@ -280,7 +286,7 @@ fn whole(visitor: &Visitor, page: &Page) -> Markup {
                     }
                     div #page { (PreEscaped(page.body.clone())) }
                 }
-                (keys())
+                (keys(visitor))
             }
         }
     }
@@ -313,7 +319,7 @@ fn choices(visitor: &Visitor) -> Markup {
     }
 }
 
-fn keys() -> Markup {
+fn keys(visitor: &Visitor) -> Markup {
     html! {
         dialog #keys aria-label="Keys" {
             h2 { "Keys" }
@@ -322,7 +328,7 @@ fn keys() -> Markup {
                 dt { kbd { "j" } " " kbd { "k" } } dd { "next row, row before" }
                 dt { kbd { "Enter" } } dd { "open the row" }
                 dt { kbd { "p" } } dd { "pause and go on" }
-                @for place in PLACES.iter().flat_map(|group| group.iter()) {
+                @for place in PLACES.iter().flat_map(|group| group.iter()).filter(|place| place.is_open_to(visitor)) {
                     dt { kbd { "g" } " " kbd { (place.key) } } dd { (place.word) }
                 }
                 dt { kbd { "?" } } dd { "this list" }

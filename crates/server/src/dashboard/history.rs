@@ -85,7 +85,6 @@ fn helped(chart: &HistoryChart, limit: i32, range: &str) -> Markup {
         .unwrap_or_default();
     let known = points.iter().filter(|point| point.active.is_some()).count();
     let step = chart.step_seconds / 60;
-    let minutes = i64::try_from(full).unwrap_or_default() * step;
     let told = match RANGES.iter().find(|(value, ..)| *value == range) {
         Some((_, word, _)) => *word,
         None => range,
@@ -94,9 +93,13 @@ fn helped(chart: &HistoryChart, limit: i32, range: &str) -> Markup {
         p.helped {
             @if limit == 0 { "Its limit is 0: nothing may run." }
             @else if let Some(most) = most {
-                @if full > 0 {
+                @if full > 0 && step > 1 {
+                    // Of several minutes the most is known, and not whether it was at once.
+                    strong { "A higher plan may have helped: " }
+                    "in the last " (told) " all " (limit) " slots were in use and work waited at some time in " (full) " of " (known) " stretches of " (step) " minutes, with up to " (waited) " waiting. A shorter time tells it by the minute."
+                } @else if full > 0 {
                     strong { "A higher plan would have helped: " }
-                    "in the last " (told) " all " (limit) " slots were in use while work waited at " (minutes) " of " (i64::try_from(known).unwrap_or_default() * step) " minutes that are known, with up to " (waited) " waiting."
+                    "in the last " (told) " all " (limit) " slots were in use while work waited at " (full) " of " (known) " minutes that are known, with up to " (waited) " waiting."
                 } @else {
                     strong { "A higher plan would not have helped: " }
                     "in the last " (told) " at most " (most) " of " (limit) " slots were in use" @if most >= i64::from(limit) { ", and nothing waited for one" } "."

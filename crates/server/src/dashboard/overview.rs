@@ -14,6 +14,14 @@ use super::pieces::{
 };
 use super::session::Visitor;
 
+/// How far back charts go.
+const TIMES: [(&str, &str); 5] = [
+    ("15m", "15 min"),
+    ("1h", "1 h"),
+    ("6h", "6 h"),
+    ("24h", "24 h"),
+    ("7d", "7 d"),
+];
 /// Workspaces shown here; the others are a click away.
 const WORKSPACES: usize = 12;
 /// Fires to come shown here.
@@ -36,6 +44,15 @@ pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
         },
     )
     .await?;
+    let mut cuts = vec![
+        Filter::Name("workspace", "Workspace", "workspace"),
+        Filter::Name("workflow", "Workflow", "workflow"),
+        Filter::Choice("since", "Time", &TIMES),
+    ];
+    // What a server does, it does for everybody.
+    if visitor.sees_all {
+        cuts.insert(2, Filter::Name("server", "or server", "server"));
+    }
     let ready = client.readiness().await.err().map(|error| error.to_string());
     let body = html! {
         h1.visually-hidden { "Overview" }
@@ -43,8 +60,8 @@ pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
         section #numbers data-live aria-label="Numbers of now" { (numbers(&overview)) }
         section #charts data-live { (charts) }
         details.cut open[["workspace", "workflow", "server"].iter().any(|name| fields.get(name).is_some())] {
-            summary { "Charts of one workspace, workflow or server" }
-            (filters("/", &fields, &[Filter::Name("workspace", "Workspace", "workspace"), Filter::Name("workflow", "Workflow", "workflow"), Filter::Name("server", "or server", "server"), Filter::Choice("since", "Time", &[("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"), ("7d", "7 d")])]))
+            summary { @if visitor.sees_all { "Charts of one workspace, workflow or server" } @else { "Charts of one workspace or workflow" } }
+            (filters("/", &fields, &cuts))
         }
         div.columns {
             section #slots data-live {

@@ -247,6 +247,15 @@ pub(super) fn nothing(words: &str) -> Markup {
     html! { p.nothing { (words) } }
 }
 
+/// A page of a list on which nothing is: a search looks at so many, and there may be more.
+pub(super) fn none_found(more: bool) -> Markup {
+    nothing(if more {
+        "Nothing among those that were looked at so far: the next page looks further."
+    } else {
+        "Nothing matches."
+    })
+}
+
 /// A filter: a field of the form above a list.
 pub(super) enum Filter<'a> {
     /// One of these, or any.

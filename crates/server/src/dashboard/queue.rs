@@ -15,7 +15,7 @@ use super::fields::Fields;
 use super::frame::Page;
 use super::lists::{tally, turned};
 use super::pieces::{
-    Filter, SINCE, act, filters, item_lamp, item_link, nothing, pager, since_then, time, workflow_link,
+    Filter, SINCE, act, filters, item_lamp, item_link, none_found, pager, since_then, time, workflow_link,
     workspace_link,
 };
 use super::session::Visitor;
@@ -74,6 +74,8 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         .collect();
     let mut with_status = narrowed.clone();
     with_status.extend(fields.get("status").map(|status| ("status", status)));
+    let mut to_retry = with_status.clone();
+    to_retry.push(("status_of", "item"));
     let searched = fields.get("search").is_some();
     let waits = matches!(query.status, None | Some(ItemStatus::Pending));
     let ended = matches!(query.status, Some(ItemStatus::Failed | ItemStatus::Cancelled));
@@ -85,7 +87,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
             @if visitor.operates() && !searched {
                 div.actions {
                     @if waits { (act("Priority of what waits", "set-priorities", &narrowed, &visitor.here)) }
-                    @if again { (act("Retry all of these", "retry-all", &with_status, &visitor.here)) }
+                    @if again { (act("Retry all of these", "retry-all", &to_retry, &visitor.here)) }
                     @if !ended { (act("Cancel all of these", "cancel-all", &with_status, &visitor.here)) }
                 }
             }
@@ -101,7 +103,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         section #counts data-live { (counts) }
         section #items data-live {
             @if order == Some(QueueOrder::Next) { p.quiet { "What is ready in " (fields.get("workspace").unwrap_or_default()) ", in the order in which it goes." } }
-            @if page.items.is_empty() { (nothing("Nothing matches.")) }
+            @if page.items.is_empty() { (none_found(page.next_cursor.is_some())) }
             @else { (rows(&page.items, &reasons, &heads(&fields, order, in_line))) }
             (pager("/queue", &fields, &KEPT, page.next_cursor.as_deref()))
         }

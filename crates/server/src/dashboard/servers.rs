@@ -32,7 +32,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
             @if let Some(words) = ready { p.banner.warn { "The server that shows this page is not ready: " (words) } }
             @if servers.is_empty() { (nothing("No server is known.")) }
             @else { div.scroll tabindex="0" { table.rows {
-                thead { tr { th { "Server" } th { "State" } th { "Engine" } th { "Version" } th.number { "In hand" } th { "Started" } th { "Heartbeat" } th { "Id" } @if visitor.administers() { th { "Do" } } } }
+                thead { tr { th { "Server" } th { "State" } th { "Engine" } th { "Version" } th.number { "In hand" } th { "Started" } th { "Heartbeat" } th { "Id" } @if visitor.administers_all() { th { "Do" } } } }
                 tbody { @for server in &servers { tr data-key=(server.id) {
                     td { (server.name) }
                     td { (server_lamp(server)) @if server.recovered > 0 { " " span.quiet { (server.recovered) " taken out of its hands" @if let Some(by) = &server.recovered_by { " by " (by) } } } }
@@ -42,7 +42,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                     td { (time(server.started_at)) }
                     td { (time(server.left_at.unwrap_or(server.seen_at))) }
                     td.id title=(server.id) { (short(server.id)) }
-                    @if visitor.administers() { td {
+                    @if visitor.administers_all() { td {
                         @if server.alive && server.draining { (act("Resume", "resume-server", &[("id", &server.id.to_string())], "/servers")) }
                         @else if server.alive { (act("Drain", "drain-server", &[("id", &server.id.to_string())], "/servers")) }
                     } }

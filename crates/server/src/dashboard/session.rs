@@ -119,6 +119,11 @@ impl Visitor {
     pub(super) fn administers(&self) -> bool {
         !self.read_only && self.may(Role::Admin)
     }
+
+    /// Administers what belongs to no workspace: servers, plans, dispatchers' runs.
+    pub(super) fn administers_all(&self) -> bool {
+        self.administers() && self.sees_all
+    }
 }
 
 impl<S: Sync> FromRequestParts<S> for Visitor {
@@ -312,7 +317,8 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 fn set(response: &mut Response, name: &str, value: &str, seconds: u64, secure: bool) {
     let secure = if secure { "; Secure" } else { "" };
-    let line = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+    // A link from elsewhere finds its reader signed in; a form from elsewhere is refused by where it comes from.
+    let line = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
     if let Ok(line) = HeaderValue::try_from(line) {
         response.headers_mut().append(header::SET_COOKIE, line);
     }

@@ -14,10 +14,10 @@ pub(super) async fn show(visitor: Visitor) -> Answer {
         section #plans data-live {
             h2 { "Plans" }
             table.rows {
-                thead { tr { th { "Plan" } th.number { "At once" } th.number { "Weight" } @if visitor.administers() { th { "Do" } } } }
+                thead { tr { th { "Plan" } th.number { "At once" } th.number { "Weight" } @if visitor.administers_all() { th { "Do" } } } }
                 tbody { @for plan in &plans { tr data-key=(plan.name) {
                     td { (plan.name) } td.number { (plan.max_concurrent) } td.number { (plan.weight) }
-                    @if visitor.administers() { td { (act("Change", "change-plan", &[("id", &plan.name)], "/settings")) } }
+                    @if visitor.administers_all() { td { (act("Change", "change-plan", &[("id", &plan.name)], "/settings")) } }
                 } } }
             }
         }

@@ -2,7 +2,7 @@
 
 use axum::extract::Path;
 use maud::{Markup, html};
-use stationmaster_client::wire::{Execution, ExecutionQuery, ExecutionStatus, PageQuery, Workspace};
+use stationmaster_client::wire::{Execution, ExecutionQuery, ExecutionStatus, Order, PageQuery, Workspace};
 
 use super::Answer;
 use super::fields::{Fields, segment};
@@ -29,6 +29,8 @@ const COLUMNS: [Column<Workspace>; 7] = [
         one.created_at.cmp(&other.created_at)
     }),
 ];
+/// Slots of a kind that a board shows at most.
+const BOARD: usize = 100;
 /// What a list of workspaces can be narrowed to.
 const STATES: [(&str, &str); 3] = [
     ("full", "full"),
@@ -108,6 +110,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
             workspace_id: Some(workspace.id.into()),
             status: Some(status),
             limit: Some(200),
+            order: Some(Order::Oldest),
             ..ExecutionQuery::default()
         };
         holders.extend(client.executions(&query).await?.items);
@@ -173,19 +176,33 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
 
 /// The slots as a board: what is in each, and since when.
 fn board(workspace: &Workspace, holders: &[Execution]) -> Markup {
-    let free = usize::try_from(workspace.limit)
-        .unwrap_or_default()
-        .saturating_sub(holders.len());
+    // Of very many holders not all were read; how many there are, the workspace says.
+    let free = usize::try_from(workspace.limit - workspace.active).unwrap_or_default();
+    let shown = holders.len().min(BOARD);
+    let taken = usize::try_from(workspace.active).unwrap_or_default();
     html! {
         ol.board {
-            @for holder in holders.iter().take(100) {
+            @for holder in holders.iter().take(BOARD) {
                 li.taken {
-                    a href=(format!("/executions/{}", holder.id)) title=(holder.id) { (holder.workflow.clone().unwrap_or_else(|| short(holder.id))) }
+                    a href=(format!("/executions/{}", holder.id)) title=(about(holder)) { (holder.workflow.clone().unwrap_or_else(|| short(holder.id))) }
                     span.quiet { @if let Some(at) = holder.claimed_at { (since(at)) } }
                 }
             }
-            @for _ in 0..free.min(100) { li.free { span.quiet { "free" } } }
+            @for _ in 0..free.min(BOARD) { li.free { span.quiet { "free" } } }
         }
-        @if holders.len() > 100 || free > 100 { p.quiet { "Of " (workspace.limit) " slots, the first are shown." } }
+        @if taken > shown { p.quiet { "Of " (taken) " slots in use, " (shown) " are shown." } }
+        @if free > BOARD { p.quiet { "Of " (free) " free slots, " (BOARD) " are shown." } }
     }
+}
+
+/// Who holds a slot, in words.
+fn about(holder: &Execution) -> String {
+    let workflow = holder.workflow.as_deref().unwrap_or("a workflow that is gone");
+    let mut words = format!("{workflow} · execution {}", short(holder.id));
+    if let Some(at) = holder.claimed_at {
+        words.push_str(&at.strftime(" · since %Y-%m-%d %H:%M:%S UTC").to_string());
+    }
+    words.push_str(" · ");
+    words.push_str(holder.status.as_str());
+    words
 }

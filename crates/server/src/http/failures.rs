@@ -162,6 +162,7 @@ async fn checked(
         request.workspace_id.is_some(),
         request.workflow_definition_id.is_some(),
         request.kind.is_some(),
+        request.ended_after.is_some(),
     ];
     let place = (
         request.workspace_id.as_ref(),

@@ -68,6 +68,13 @@ async fn what_failed_is_grouped_by_its_words_without_their_numbers_and_retried_b
         (FailureKind::Execution, 2),
     ];
     assert_eq!(told, expected, "the newest first: {found:?}");
+    let latest = BulkFailures {
+        ended_after: Some(found[0].last_at),
+        dry_run: true,
+        ..BulkFailures::default()
+    };
+    let seen = client.retry_failures(&latest, None).await.unwrap();
+    assert_eq!(seen.items, 1, "a time narrows it, and is a filter");
     let orders = &found[2];
     assert_eq!(
         orders.message, "order 18 not found at 12:30:01.5",

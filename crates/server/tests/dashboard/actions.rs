@@ -113,6 +113,22 @@ async fn an_alarm_is_set_with_a_look_at_its_fires_then_paused_fired_and_made_up_
         "document.querySelector('#preview .wrong') !== null",
     )
     .await;
+    // What is typed while an answer is under way is asked for as well.
+    tab.look(
+        "(() => { const real = window.fetch; window.asked = 0; window.fetch = (...all) => { window.asked += 1; \
+         return new Promise(go => setTimeout(go, 1000)).then(() => real(...all)); }; })()",
+    )
+    .await;
+    tab.fill("zone", "UTC").await;
+    tab.fill("cron", "15 1 * * *").await;
+    tab.until("it is asked for", "window.asked === 1").await;
+    tab.fill("cron", "45 3 * * *").await;
+    tab.until(
+        "the last of it is shown",
+        "[...document.querySelectorAll('#preview time')].some(time => time.dateTime.includes('T03:45'))",
+    )
+    .await;
+    tab.fill("zone", "Europe/Zurich").await;
     tab.fill("cron", "30 2 * * *").await;
     let none = visit.client.alarms(&AlarmQuery::default()).await.unwrap().items;
     assert!(none.is_empty(), "typing sets nothing");

@@ -91,6 +91,53 @@ async fn a_viewer_sees_no_button_that_would_be_refused_and_nobody_sees_other_wor
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_administrator_of_one_workspace_is_offered_nothing_that_is_refused() {
+    let visit = Visit::new().await;
+    let own = visit.place("acme", 1, ENDLESS).await;
+    let failed = visit.failed(&own, "{}", "no such order").await;
+    let admin = visit.person(Role::Admin, Some(own.workspace)).await;
+    let links = async |within: &str| -> Vec<String> {
+        let find = format!("[...document.querySelectorAll('{within}')].map(a => a.getAttribute('href'))");
+        serde_json::from_value(admin.look(&find).await).unwrap()
+    };
+    let mut pages = links(".places a").await;
+    assert!(
+        pages.len() > 8 && !pages.contains(&"/locks".to_owned()),
+        "{pages:?}"
+    );
+    pages.extend([format!("/queue/{failed}"), "/workspaces/acme".to_owned()]);
+    let mut acts = std::collections::BTreeSet::new();
+    for page in pages {
+        admin.open(&page).await;
+        let trouble = admin.look("document.querySelector('.trouble') !== null").await;
+        assert_eq!(trouble, false, "{page}: {}", admin.main().await);
+        acts.extend(links("main a[href^=\"/act/\"]").await);
+        assert_eq!(
+            admin
+                .look("document.querySelector('[name=server]') !== null")
+                .await,
+            false,
+            "{page}"
+        );
+    }
+    for act in &acts {
+        for of_all in [
+            "drain-server",
+            "resume-server",
+            "reconcile",
+            "change-plan",
+            "release-lock",
+        ] {
+            assert!(!act.contains(of_all), "{act}");
+        }
+        admin.open(act).await;
+        let trouble = admin.look("document.querySelector('.trouble') !== null").await;
+        assert_eq!(trouble, false, "{act}: {}", admin.main().await);
+    }
+    assert!(acts.len() > 5, "{acts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dashboard_that_is_set_to_read_only_shows_everything_and_does_nothing() {
     let scene = crate::scene::Scene::with(&[("HTTP__DASHBOARD_READ_ONLY", "true")]).await;
     let visit = Visit::on(scene).await;
@@ -149,6 +196,13 @@ async fn a_form_on_a_page_of_somebody_else_does_nothing() {
     let answer = post(Some(visit.scene.url(""))).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);
     assert!(paused().await);
+    // A link from elsewhere is another thing: whoever follows it is signed in.
+    let cookies = answer.headers().get_all("set-cookie");
+    let lines: Vec<&str> = cookies.iter().map(|line| line.to_str().unwrap()).collect();
+    assert!(
+        !lines.is_empty() && lines.iter().all(|line| line.contains("SameSite=Lax")),
+        "{lines:?}"
+    );
     // What is said of pages: nothing runs in them but our script, and nobody puts them into a frame.
     let page = visit
         .scene

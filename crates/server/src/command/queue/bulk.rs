@@ -7,6 +7,7 @@ use serde_json::json;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
     BulkCancel, BulkPriority, BulkRetry, CancellableStatus, OperationKind, Reference, RetriableStatus,
+    StatusOf,
 };
 use stationmaster_core::executions::EndReason;
 use uuid::Uuid;
@@ -40,6 +41,9 @@ struct Retriable {
     /// Only what ended in this status; several with commas, or repeated
     #[arg(long, value_delimiter = ',', value_parser = word_of::<RetriableStatus>(["failed", "cancelled", "terminated", "timed_out"]), ignore_case = true)]
     status: Vec<RetriableStatus>,
+    /// Whose status is meant: the item's, which FAILED when it could not be started, or the execution's; either when left out
+    #[arg(long, value_parser = word_of::<StatusOf>(["item", "execution"]), ignore_case = true, requires = "status")]
+    status_of: Option<StatusOf>,
     /// Only what ended for this reason; several with commas, or repeated
     #[arg(long, value_name = "REASON", value_delimiter = ',', value_parser = word_of::<EndReason>(END_REASONS), ignore_case = true)]
     end_reason: Vec<EndReason>,
@@ -158,6 +162,7 @@ impl RetryAllArgs {
                 workspace_id: place.workspace,
                 workflow_definition_id: place.workflow,
                 status,
+                status_of: which.status_of,
                 end_reason: reason.map(|reason| reason.to_string()),
                 ended_after: which.ended_after,
                 ended_before: step.before(which.ended_before),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use maud::html;
 use stationmaster_client::wire::{
     BulkAnswer, BulkCancel, BulkFailures, BulkPriority, BulkReplay, BulkRetry, CancellableStatus,
-    FailureKind, Reference, RetriableStatus,
+    FailureKind, Reference, RetriableStatus, StatusOf,
 };
 use uuid::Uuid;
 
@@ -21,12 +21,13 @@ const WALKS: u32 = 5;
 /// Nobody waits longer for a page; what is left is said.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What the deed is bound to besides the instant.
-const FILTER: [&str; 8] = [
+const FILTER: [&str; 9] = [
     "group",
     "workspace",
     "workflow",
     "kind",
     "status",
+    "status_of",
     "from",
     "project",
     "reason",
@@ -107,6 +108,7 @@ impl Bulk {
                     workspace_id,
                     workflow_definition_id,
                     kind: fields.parse::<FailureKind>("kind")?,
+                    ended_after: from,
                     before,
                     note: fields.owned("note"),
                     after,
@@ -124,6 +126,7 @@ impl Bulk {
                     workspace_id: fields.reference("workspace"),
                     workflow_definition_id: fields.reference("workflow"),
                     status: fields.parse::<RetriableStatus>("status")?,
+                    status_of: fields.parse::<StatusOf>("status_of")?,
                     end_reason: None,
                     ended_after: from,
                     ended_before: before,
@@ -154,7 +157,8 @@ impl Bulk {
                     workflow_definition_id,
                     created_after: from,
                     created_before: before,
-                    priority: fields.parse("priority")?.unwrap_or_default(),
+                    // A look asks for none.
+                    priority: if dry_run { 0 } else { fields.must("priority")? },
                     after,
                     all: !narrowed,
                     dry_run,
@@ -231,7 +235,8 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
         @if !seen.sample.is_empty() { p.quiet { "Such as:" } ul.sample { @for id in &seen.sample { li { code { (id) } } } } }
         p.quiet { "What comes after this instant is not touched, however long this page stays open." }
     };
-    let mut look = Look::new(title, &format!("{button} {many}"), words)
+    let more = if seen.more { "more than " } else { "" };
+    let mut look = Look::new(title, &format!("{button} {more}{many}"), words)
         .bind("as_of", seen.as_of)
         .bind("count", seen.items)
         .bind("key", Uuid::now_v7());

@@ -57,11 +57,14 @@
     const button = event.target.closest("button.copy");
     if (!button) return;
     const from = $(".copied", button.closest("section.document, .shell, section"));
-    navigator.clipboard?.writeText(from.textContent).then(() => { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy"; }, 1500); });
+    const said = words => { button.textContent = words; setTimeout(() => { button.textContent = "Copy"; }, 1500); };
+    // Without TLS a browser has no clipboard for pages: then the text is chosen, for the reader's own keys.
+    const choose = () => { getSelection().selectAllChildren(from); said("Chosen: press Ctrl+C"); };
+    if (navigator.clipboard) navigator.clipboard.writeText(from.textContent).then(() => said("Copied"), choose); else choose();
   });
 
   // Refreshing: the page is asked for again, and regions that differ from what the server said before are swapped.
-  let tag = null, source = null, asking = false, again = false, paused = false, fresh = Date.now(), trouble = null, back = 1000;
+  let tag = null, source = null, asking = false, pending = null, paused = false, fresh = Date.now(), trouble = null, back = 1000;
   const regions = root => new Map($$("[data-live]", root).map(region => [region.id, region]));
   const known = new Map();
   if (page) for (const [id, region] of regions(page)) known.set(id, region.innerHTML);
@@ -84,11 +87,11 @@
       if (key) $$("a[href]", old).find(link => link.getAttribute("href") === key)?.focus({ preventScroll: true });
       dress(old);
     }
-    for (const [id, region] of here) if (!next.getElementById(id)) region.replaceChildren();
+    for (const [id, region] of here) if (!next.getElementById(id)) { region.replaceChildren(); known.delete(id); }
   }
 
   async function ask(address = location.href) {
-    if (asking) { again = true; return; }
+    if (asking) { pending = address; return; }
     asking = true;
     // Whoever waits is told so; the answer may still come.
     const slow = setTimeout(() => { trouble = "the server has not answered for five seconds"; tell(); }, 5000);
@@ -110,7 +113,10 @@
       clearTimeout(slow);
       asking = false;
       tell();
-      if (again) { again = false; setTimeout(ask, 1000); }
+      const next = pending;
+      pending = null;
+      // What somebody typed meanwhile is asked for at once.
+      if (next) setTimeout(() => ask(next), next === location.href ? 1000 : 0);
     }
   }
 
