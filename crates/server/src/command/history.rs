@@ -150,12 +150,11 @@ async fn each(by: By, query: &HistoryQuery, client: &Client) -> Result<(Vec<(Str
     let part = Part::first(MOST);
     Ok(match by {
         By::Workspace => {
-            let (found, more) = match &query.workspace {
-                Some(asked) => (vec![client.workspace(asked.clone()).await?], false),
-                None => {
-                    let all = listed(client, &part, PageQuery::default(), Client::workspaces).await?;
-                    (all.rows, all.next.is_some())
-                }
+            let (found, more) = if let Some(asked) = &query.workspace {
+                (vec![client.workspace(asked.clone()).await?], false)
+            } else {
+                let all = listed(client, &part, PageQuery::default(), Client::workspaces).await?;
+                (all.rows, all.next.is_some())
             };
             let about = |one: Workspace| {
                 let workspace = Some(Reference::from(one.id));
@@ -165,16 +164,15 @@ async fn each(by: By, query: &HistoryQuery, client: &Client) -> Result<(Vec<(Str
             (found.into_iter().map(about).collect(), more)
         }
         By::Workflow => {
-            let (found, more) = match &query.workflow {
-                Some(asked) => (vec![client.workflow(asked.clone()).await?], false),
-                None => {
-                    let which = WorkflowQuery {
-                        workspace_id: query.workspace.clone(),
-                        ..WorkflowQuery::default()
-                    };
-                    let all = listed(client, &part, which, Client::workflows).await?;
-                    (all.rows, all.next.is_some())
-                }
+            let (found, more) = if let Some(asked) = &query.workflow {
+                (vec![client.workflow(asked.clone()).await?], false)
+            } else {
+                let which = WorkflowQuery {
+                    workspace_id: query.workspace.clone(),
+                    ..WorkflowQuery::default()
+                };
+                let all = listed(client, &part, which, Client::workflows).await?;
+                (all.rows, all.next.is_some())
             };
             let about = |one: Workflow| {
                 let workflow = Some(Reference::from(one.id));

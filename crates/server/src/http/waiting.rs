@@ -12,9 +12,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
+use uuid::Uuid;
 
 use super::listener::HEAD;
-use super::problem::{Kind, Problem};
+use super::problem::{Detail, Kind, Problem, render};
 
 /// As many at once; more of them wait.
 const AT_ONCE: usize = 64;
@@ -26,7 +27,8 @@ pub(crate) async fn answer(listener: &TcpListener, has_tls: bool) {
     }
     let not_ready = || async {
         let words = "this server is on its way: it waits for its database, or brings the tables up to date";
-        Problem::new(Kind::NotReady, words).into_response()
+        let refusal = Problem::new(Kind::NotReady, words).into_response();
+        render(refusal, &Uuid::now_v7().to_string(), Detail::Kept)
     };
     let router = Router::new()
         .route("/livez", get(|| async { "alive\n" }))

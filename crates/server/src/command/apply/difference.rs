@@ -110,12 +110,11 @@ pub(super) async fn between(client: &Client, wanted: Wanted, prune: bool) -> Res
         .collect();
     for mut workspace in wanted.workspaces {
         if let Some(Value::String(plan)) = workspace.fields.get_mut("plan") {
-            match known.iter().find(|known| known.eq_ignore_ascii_case(plan)) {
-                Some(known) => (*known).clone_into(plan),
-                None => {
-                    let words = format!("there is no plan {plan}, and the file makes none");
-                    difference.refuse(&format!("workspace {}", workspace.name), &words);
-                }
+            if let Some(known) = known.iter().find(|known| known.eq_ignore_ascii_case(plan)) {
+                (*known).clone_into(plan);
+            } else {
+                let words = format!("there is no plan {plan}, and the file makes none");
+                difference.refuse(&format!("workspace {}", workspace.name), &words);
             }
         }
         difference.workspace(client, workspace, prune).await?;
