@@ -13,12 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLock};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use parking_lot::Mutex;
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::sync::Notify;
 
 use crate::hosts::{Hosts, Reached};
+use crate::pool::{Leaving, Pool};
 use crate::session::Behalf;
 pub(crate) use crate::session::{Read, Write};
 use crate::tls;
@@ -34,11 +35,6 @@ pub(crate) use statement;
 /// The longest that a single call may take.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a connection that was left in the middle of a call may take to show that it can be used again: it must not hold its
-/// place in the pool for longer.
-const RETURN_TIMEOUT: Duration = Duration::from_secs(2);
-/// For so long after a call was left, any connection that comes back may be the one that it was made on.
-const SUSPECT: Duration = Duration::from_secs(5);
 /// Connections for what keeps leases alive. The heartbeat of the server, on which all others depend, shares its own with nobody: a renewal
 /// may wait for a table that somebody keeps locked.
 const KEEPERS: u32 = 2;
@@ -77,8 +73,6 @@ const BEGIN_UNPREPARED: &str = "begin; set local idle_in_transaction_session_tim
 const POOL_WAIT: Duration = Duration::from_secs(10);
 /// Whoever asks a server is told sooner that all of them are in use: a command gives up after ten seconds, and tries again before.
 const REQUESTS_WAIT: Duration = Duration::from_secs(4);
-/// How long a connection may lie unused. Ways between networks forget one that nothing passes on after some minutes, and tell nobody.
-const UNUSED: Duration = Duration::from_mins(2);
 /// Connections that a server opens beside its pools: for what keeps leases alive, for scrapes, for the watch, and for notifications.
 pub const BESIDE_POOLS: u32 = HEART + KEEPERS + SCRAPE + 2;
 
@@ -293,18 +287,6 @@ fn answers() -> bool {
     HEARD_AT.lock().is_some_and(|at| at.elapsed() < HEARD_FOR)
 }
 
-/// When a call of this process was last left before its answer came.
-static LEFT_AT: Mutex<Option<Instant>> = Mutex::new(None);
-
-/// Notes that a call is left, unless it is told otherwise.
-struct Leaving;
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        *LEFT_AT.lock() = Some(Instant::now());
-    }
-}
-
 /// Runs a call, or several of them, with a bound on their time.
 pub async fn within<T, E: Into<Error>>(call: impl Future<Output = Result<T, E>>) -> Result<T, Error> {
     let mut call = std::pin::pin!(tokio::time::timeout(CALL_TIMEOUT, call));
@@ -492,7 +474,7 @@ impl Database {
             ("keepers", self.keepers.get()),
             ("scrape", self.scrape.get()),
         ];
-        if !Arc::ptr_eq(&self.pool.0, &self.requests.0) {
+        if !self.pool.is(&self.requests) {
             pools.push(("requests", self.requests.get()));
         }
         pools
@@ -588,49 +570,4 @@ impl Database {
         }
         Ok(())
     }
-}
-
-/// Connections, which can all be exchanged for new ones. The library asks every connection that is given back for a sign of life, and waits
-/// for it as long as it takes: one that falls silent at that moment keeps its place for ever. So when the database was silent the
-/// places are new ones too.
-#[derive(Debug, Clone)]
-pub(crate) struct Pool(Arc<RwLock<PgPool>>);
-
-impl Pool {
-    fn new(options: &PgConnectOptions, max_connections: u32, wait: Duration) -> Self {
-        let pool = PgPoolOptions::new()
-            .max_connections(max_connections)
-            .acquire_timeout(wait)
-            .idle_timeout(UNUSED)
-            .test_before_acquire(false)
-            .after_release(|connection, _| {
-                let is_suspect = LEFT_AT.lock().is_some_and(|left| left.elapsed() < SUSPECT);
-                Box::pin(async move {
-                    if is_suspect {
-                        let answer = tokio::time::timeout(RETURN_TIMEOUT, connection.ping()).await;
-                        answer.unwrap_or_else(|_| Err(given_up("it does not answer")))?;
-                    }
-                    Ok(true)
-                })
-            });
-        Self(Arc::new(RwLock::new(pool.connect_lazy_with(options.clone()))))
-    }
-
-    /// As it is now.
-    pub(crate) fn get(&self) -> PgPool {
-        self.0.read().clone()
-    }
-
-    /// Nothing from before is used again, and nobody waits for its place.
-    fn renew(&self) {
-        let mut place = self.0.write();
-        let options = PgConnectOptions::clone(&place.connect_options());
-        let fresh = place.options().clone().connect_lazy_with(options);
-        let old = std::mem::replace(&mut *place, fresh);
-        tokio::spawn(async move { tokio::time::timeout(RETURN_TIMEOUT, old.close()).await });
-    }
-}
-
-fn given_up(why: &'static str) -> sqlx::Error {
-    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, why))
 }

@@ -52,6 +52,7 @@ pub mod observe;
 pub mod operations;
 pub mod pages;
 mod pipeline;
+mod pool;
 pub mod presence;
 pub mod retention;
 pub mod retry;

@@ -42,7 +42,7 @@ pub struct AuditQuery {
     #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
     pub workspace_id: Option<Reference>,
-    /// By this actor.
+    /// By this actor, as it is told, or by the token or the server of this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(max_length = 200))]
     pub actor: Option<String>,

@@ -63,7 +63,7 @@ pub use occurrences::{
     NextFires, NextQuery, Occurrence, OccurrenceQuery, OccurrenceStatus, Upcoming,
 };
 pub use operations::{Operation, OperationKind, OperationQuery, OperationStatus};
-pub use overview::{Minute, Numbers, Overview, OverviewQuery};
+pub use overview::{HeldWorkflow, Minute, Numbers, Overview, OverviewQuery};
 pub use page::{Order, Page, PageQuery};
 pub use plans::{Plan, PlanChange, Plans};
 pub use problem::{FieldError, Problem};

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::{Alarm, Execution, FailureGroup, Server, Workspace};
 
@@ -34,12 +35,32 @@ pub struct Overview {
     /// Alarms whose last occurrences failed, at most 20, those with the most in a row first.
     #[serde(default)]
     pub failing: Vec<Alarm>,
+    /// Workflows that are paused while items wait for them, at most 20.
+    #[serde(default)]
+    pub held: Vec<HeldWorkflow>,
     /// The newest executions.
     pub executions: Vec<Execution>,
     /// The servers.
     pub servers: Vec<Server>,
     /// Nobody is asked for a token: whoever reaches this address may do everything.
     pub open: bool,
+}
+
+/// A workflow that is paused while items wait for it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
+pub struct HeldWorkflow {
+    /// Which.
+    pub workflow_definition_id: Uuid,
+    /// Its name.
+    pub workflow: String,
+    /// In which workspace.
+    pub workspace_id: Uuid,
+    /// The name of that.
+    pub workspace: String,
+    /// How many wait that would have been started otherwise, counted up to 10,000, and 10,001 when there are more.
+    pub held: i64,
 }
 
 /// Numbers of now.

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 pub use stationmaster_wire::{
-    BacklogOfWorkflow, Execution, ExpectedStart, Minute, Numbers, QueueItem, SlotHolder, Step, Waiting,
+    BacklogOfWorkflow, Execution, ExpectedStart, HeldWorkflow, Minute, Numbers, QueueItem, SlotHolder, Step, Waiting,
 };
 use uuid::Uuid;
 
@@ -53,6 +53,15 @@ pub async fn overview(database: &Database) -> Result<Numbers, db::Error> {
         .bind(database.among(None))
         .persistent(false);
     query.one(database).await
+}
+
+/// Workflows that are paused while items wait for them.
+pub async fn held(database: &Database, limit: i64) -> Result<Vec<HeldWorkflow>, db::Error> {
+    let query = sqlx::query_as(statement!("inspect/held"))
+        .bind(database.among(None))
+        .bind(limit)
+        .persistent(false);
+    query.all(database).await
 }
 
 /// Executions that are counted for a chart at most.

@@ -24,7 +24,7 @@ pub(crate) struct ListArgs {
     /// Only of this workspace
     #[arg(long, value_name = "NAME", value_parser = reference)]
     workspace: Option<Reference>,
-    /// Only by this actor, as lists show it
+    /// Only by this actor, as lists show it, or by the token or server of this name
     #[arg(long, value_parser = text)]
     actor: Option<String>,
     /// Only of this action, such as `workspace.change`

@@ -37,7 +37,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                 thead { tr { th { "When" } th { "Who" } th { "What" } th { "To which thing" } th { "Where" } th { "More" } } }
                 tbody { @for entry in &page.items { tr data-key=(entry.id) {
                     td { (time(entry.at)) }
-                    td.long { (entry.actor) }
+                    td.long { @if let Some(server) = &entry.server { span title=(entry.actor) { "server " (server) } } @else { (entry.actor) } }
                     td { (entry.action) }
                     td.long { (subject(entry)) }
                     td { @if let Some(id) = entry.workspace_id { (workspace_link(entry.workspace.as_deref(), id)) } }

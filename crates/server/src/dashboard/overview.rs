@@ -131,6 +131,7 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
         && late.is_empty()
         && failing.is_empty()
         && paused.is_empty()
+        && overview.held.is_empty()
         && stuck.is_empty();
     html! {
         h2 { "What needs you" }
@@ -150,6 +151,7 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
             @for alarm in failing.iter().take(3) { (need("warn", &format!("/alarms/{}", alarm.id), &format!("Alarm {} fails", called(alarm)), html! { (many(alarm.failed_in_a_row, "occurrence")) " in a row" @if let Some(error) = &alarm.last_error { ": " (first_line(error)) } })) }
             @for workspace in stuck.iter().take(3) { (need("bad", &format!("/workspaces/{}", segment(&workspace.name)), &format!("{} can run nothing", workspace.name), html! { "its limit is 0, and " (counted(workspace.ready, 10_000)) " wait" })) }
             @for workspace in paused.iter().take(3) { (need("warn", &format!("/workspaces/{}", segment(&workspace.name)), &format!("{} is paused", workspace.name), html! { (counted(workspace.ready, 10_000)) " wait" })) }
+            @for held in overview.held.iter().take(3) { (need("warn", &format!("/workflows/{}", held.workflow_definition_id), &format!("{} of {} is paused", held.workflow, held.workspace), html! { (counted(held.held, 10_000)) " wait for it" })) }
             @if quiet { li.good { span.lamp.good { "All in order" } span.quiet { (many(numbers.servers, "server")) " at work, nothing failed that nobody has looked at" } } }
             @if !full.is_empty() {
                 (need("busy", "/workspaces?state=full", &format!("{} full", many(full.len(), "workspace")),

@@ -18,6 +18,8 @@ const WORKSPACES: i64 = 200;
 const GROUPS: usize = 20;
 /// Alarms shown at most, of those that come and of those that fail.
 const ALARMS: i64 = 20;
+/// Paused workflows shown at most.
+const HELD: i64 = 20;
 /// Executions shown.
 const EXECUTIONS: usize = 15;
 
@@ -49,6 +51,7 @@ async fn show(
         workspaces: catalogue::busiest_workspaces(&database, WORKSPACES).await?,
         coming: alarms::notable(&database, Notable::Coming, ALARMS).await?,
         failing: alarms::notable(&database, Notable::Failing, ALARMS).await?,
+        held: inspect::held(&database, HELD).await?,
         executions: browse::executions(&database, &newest).await?.rows,
         servers: presence::list(&database, false).await?,
         open: state.settings.open,

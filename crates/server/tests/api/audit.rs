@@ -81,6 +81,14 @@ async fn every_change_by_http_is_written_down_under_its_token() {
         .find(|line| line.action == "workspace.change")
         .unwrap();
     assert_eq!(change.detail["max_concurrent"]["to"], 0, "{change:?}");
+    // People know a token by its name.
+    let name = change.actor.split(':').nth(1).unwrap().to_owned();
+    let by_name = AuditQuery {
+        actor: Some(name),
+        ..query.clone()
+    };
+    let found = client.audit(&by_name).await.unwrap().items;
+    assert!(found.iter().any(|line| line.id == change.id), "{found:?}");
     assert_eq!(
         (change.workspace_id, &change.subject),
         (Some(workspace), &workspace.to_string())

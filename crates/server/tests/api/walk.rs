@@ -173,6 +173,30 @@ async fn many_are_asked_for_counted_cancelled_and_retried_by_filter() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_overview_tells_of_paused_workflows_for_which_items_wait() {
+    let scene = Scene::new().await;
+    let client = scene.admin().await;
+    let (workspace, workflow) = make_tenant(&client, 2, ENDLESS).await;
+    let (_, other) = make_tenant(&client, 2, ENDLESS).await;
+    for workflow in [workflow, other] {
+        client.pause_workflow(workflow).await.unwrap();
+    }
+    // What a claim does with those that it finds.
+    let parked = "insert into stationmaster_internal.queue_pending (item_id, seq, rank, workspace_id, workflow_definition_id,
+                      workflow_definition_version_id, stage)
+                  select stationmaster.new_id(), n, 0, $1, $2, $2, 'parked' from generate_series(1, 3) n";
+    sqlx::query(parked)
+        .bind(workspace)
+        .bind(workflow)
+        .execute(&scene.database.pool)
+        .await
+        .unwrap();
+    let held = client.overview(&OverviewQuery::default()).await.unwrap().held;
+    let told: Vec<_> = held.iter().map(|held| (held.workflow_definition_id, held.held)).collect();
+    assert_eq!(told, [(workflow, 3)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_catalogue_is_made_changed_paused_and_deleted() {
     let scene = Scene::new().await;
     let client = scene.admin().await;
