@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 pub use stationmaster_wire::{
-    BacklogOfWorkflow, Execution, ExpectedStart, HeldWorkflow, Minute, Numbers, QueueItem, SlotHolder, Step, Waiting,
+    BacklogOfWorkflow, Execution, ExpectedStart, HeldWorkflow, Minute, Numbers, QueueItem, SlotHolder, Step,
+    Waiting,
 };
 use uuid::Uuid;
 

@@ -192,7 +192,10 @@ async fn the_overview_tells_of_paused_workflows_for_which_items_wait() {
         .await
         .unwrap();
     let held = client.overview(&OverviewQuery::default()).await.unwrap().held;
-    let told: Vec<_> = held.iter().map(|held| (held.workflow_definition_id, held.held)).collect();
+    let told: Vec<_> = held
+        .iter()
+        .map(|held| (held.workflow_definition_id, held.held))
+        .collect();
     assert_eq!(told, [(workflow, 3)]);
 }
 
