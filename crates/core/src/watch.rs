@@ -178,8 +178,9 @@ impl Watch {
         let query = sqlx::query_scalar::<_, bool>("select stationmaster_internal.follow_timeline()");
         let follow = within(query.fetch_one(connection));
         let Ok(moved) = tokio::time::timeout(PATIENCE, follow).await else {
-            // The next round begins with a new connection.
+            // The next round begins with a new connection; and should the way fall silent before, nobody would have noticed.
             self.connection = None;
+            self.is_silent = true;
             return Ok(());
         };
         if moved? {
