@@ -5,7 +5,7 @@
 //! itself, and that decides. It is no way to live with a flaky test: each such name is said at the end, and more than a few of them fail the
 //! run whatever they do alone.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Write};
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context as _, Result};
@@ -23,9 +23,13 @@ pub(crate) enum Verdict {
     Failed(ExitStatus),
 }
 
-/// Runs a suite; what fails in it is run again by what `alone` makes of its name.
-pub(crate) fn judge(command: &mut Command, alone: impl Fn(&str) -> Command) -> Result<Verdict> {
-    let (status, failed) = failures(command)?;
+/// Runs a suite, which is shown as it goes; what fails in it is run again by what `alone` makes of its name.
+pub(crate) fn judge(
+    command: &mut Command,
+    shown: &mut impl Write,
+    alone: impl Fn(&str) -> Command,
+) -> Result<Verdict> {
+    let (status, failed) = failures(command, shown)?;
     if status.success() {
         return Ok(Verdict::Passed);
     }
@@ -43,7 +47,7 @@ pub(crate) fn judge(command: &mut Command, alone: impl Fn(&str) -> Command) -> R
 }
 
 /// Runs a command of tests, shows what it prints as it comes, and answers the names of those that failed.
-fn failures(command: &mut Command) -> Result<(ExitStatus, Vec<String>)> {
+fn failures(command: &mut Command, shown: &mut impl Write) -> Result<(ExitStatus, Vec<String>)> {
     eprintln!("  $ {}", words(command));
     let mut child = command
         .stdout(Stdio::piped())
@@ -53,9 +57,8 @@ fn failures(command: &mut Command) -> Result<(ExitStatus, Vec<String>)> {
     let mut failed = Vec::new();
     for line in BufReader::new(printed).split(b'\n') {
         let line = line?;
-        let mut out = std::io::stdout().lock();
-        out.write_all(&line)?;
-        out.write_all(b"\n")?;
+        shown.write_all(&line)?;
+        shown.write_all(b"\n")?;
         failed.extend(name_of_failure(&String::from_utf8_lossy(&line)).map(str::to_owned));
     }
     Ok((child.wait()?, failed))
@@ -69,6 +72,8 @@ fn name_of_failure(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::sink;
+
     use super::*;
 
     fn shell(script: &str) -> Command {
@@ -94,14 +99,16 @@ mod tests {
 
     #[test]
     fn what_fails_beside_others_is_judged_alone() {
-        let passed = judge(&mut shell("echo 'test a::b ... ok'"), |_| unreachable!()).unwrap();
+        let mut shown = Vec::new();
+        let passed = judge(&mut shell("echo 'test a::b ... ok'"), &mut shown, |_| unreachable!()).unwrap();
+        assert_eq!(shown, b"test a::b ... ok\n");
         assert!(matches!(passed, Verdict::Passed));
         let verdict = judge(&mut shell(ONE_FAILS), |name| {
             shell(&format!("test {name} = a::c"))
         })
         .unwrap();
         assert!(matches!(verdict, Verdict::PassedAlone(names) if names == ["a::c"]));
-        let verdict = judge(&mut shell(ONE_FAILS), |_| shell("exit 101")).unwrap();
+        let verdict = judge(&mut shell(ONE_FAILS), &mut sink(), |_| shell("exit 101")).unwrap();
         assert!(matches!(verdict, Verdict::Failed(status) if status.code() == Some(101)));
     }
 
@@ -109,7 +116,7 @@ mod tests {
     fn many_failures_and_those_without_a_name_fail_at_once() {
         let many = "for n in 1 2 3 4; do echo \"test t$n ... FAILED\"; done; exit 101";
         for script in [many, "exit 101"] {
-            let verdict = judge(&mut shell(script), |_| unreachable!()).unwrap();
+            let verdict = judge(&mut shell(script), &mut sink(), |_| unreachable!()).unwrap();
             assert!(matches!(verdict, Verdict::Failed(_)), "{script}");
         }
     }

@@ -111,7 +111,7 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
             surroundings.given_to(&mut command);
             command
         };
-        match alone::judge(&mut command, by_itself)? {
+        match alone::judge(&mut command, &mut std::io::stdout(), by_itself)? {
             Verdict::Passed => {}
             Verdict::PassedAlone(names) => only_alone.extend(names),
             Verdict::Failed(status) => outcome = code_of(status),

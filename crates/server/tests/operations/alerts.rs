@@ -8,7 +8,6 @@ fn every_alert_fires_when_its_fault_lasts_and_is_over_when_the_fault_is() {
     let promtool = setting("STATIONMASTER_TEST_PROMTOOL");
     for (command, file) in [
         (["check", "config"], "ops/prometheus/prometheus.yml"),
-        (["check", "config"], "ops/prometheus/kubernetes.yml"),
         (["test", "rules"], "ops/prometheus/alerts_test.yml"),
     ] {
         let path = repository_path(file);
