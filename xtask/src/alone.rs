@@ -100,10 +100,15 @@ mod tests {
     #[test]
     fn what_fails_beside_others_is_judged_alone() {
         let mut shown = Vec::new();
-        let passed = judge(&mut shell("echo 'test a::b ... ok'"), &mut shown, |_| unreachable!()).unwrap();
+        let passed = judge(
+            &mut shell("echo 'test a::b ... ok'"),
+            &mut shown,
+            |_| unreachable!(),
+        )
+        .unwrap();
         assert_eq!(shown, b"test a::b ... ok\n");
         assert!(matches!(passed, Verdict::Passed));
-        let verdict = judge(&mut shell(ONE_FAILS), |name| {
+        let verdict = judge(&mut shell(ONE_FAILS), &mut sink(), |name| {
             shell(&format!("test {name} = a::c"))
         })
         .unwrap();
