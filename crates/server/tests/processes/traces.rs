@@ -274,6 +274,10 @@ async fn wakes_and_webhooks_belong_to_a_round_are_linked_to_what_caused_them_and
             && collector.named("webhook:post").len() >= 2
             && !collector.named("flow:tell_of_dispatchers").is_empty()
             && !collector.named("step:settle_alarms").is_empty()
+            && collector
+                .named("request")
+                .iter()
+                .any(|span| !span.links.is_empty())
     })
     .await;
     let spans = collector.0.lock().unwrap().clone();
