@@ -38,7 +38,7 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 /// Connections for what keeps leases alive. The heartbeat of the server, on which all others depend, shares its own with nobody: a renewal
 /// may wait for a table that somebody keeps locked.
 const KEEPERS: u32 = 2;
-const HEART: u32 = 1;
+const HEART: u32 = 2;
 /// Connections for what is told to whoever scrapes. They are made when somebody does.
 const SCRAPE: u32 = 2;
 /// What holds for every session of ours, whatever a role or a database brings along: the bounds on our calls are our own, a
@@ -71,6 +71,9 @@ const BEGIN_UNPREPARED: &str = "begin; set local idle_in_transaction_session_tim
                                 set transaction isolation level read committed read write; deallocate all";
 /// How long a connection of a pool is waited for.
 const POOL_WAIT: Duration = Duration::from_secs(10);
+/// What keeps leases alive is bounded to five seconds by itself, and a heartbeat must not wait for that long.
+const KEEPERS_WAIT: Duration = Duration::from_secs(6);
+const HEART_WAIT: Duration = Duration::from_secs(2);
 /// Whoever asks a server is told sooner that all of them are in use: a command gives up after ten seconds, and tries again before.
 const REQUESTS_WAIT: Duration = Duration::from_secs(4);
 /// Connections that a server opens beside its pools: for what keeps leases alive, for scrapes, for the watch, and for notifications.
@@ -366,9 +369,9 @@ impl Database {
         let pool = Pool::new(&options, max_connections, POOL_WAIT);
         let bound = options.options(KEEPERS_BOUND);
         Ok(Self {
-            heart: Pool::new(&bound, HEART, POOL_WAIT),
-            keepers: Pool::new(&bound, KEEPERS, POOL_WAIT),
-            scrape: Pool::new(&bound, SCRAPE, POOL_WAIT),
+            heart: Pool::of_brief_calls(&bound, HEART, HEART_WAIT),
+            keepers: Pool::of_brief_calls(&bound, KEEPERS, KEEPERS_WAIT),
+            scrape: Pool::of_brief_calls(&bound, SCRAPE, KEEPERS_WAIT),
             requests: pool.clone(),
             pool,
             direct: Arc::clone(&hosts),

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection as _, PgPool};
+use sqlx::{Connection as _, PgPool, Postgres};
 
 /// How long a connection that was left in the middle of a call may take to show that it can be used again: it must not hold its
 /// place in the pool for longer.
@@ -30,12 +31,24 @@ impl Drop for Leaving {
 
 /// Connections, which can all be exchanged for new ones. The library asks every connection that is given back for a sign of life, and waits
 /// for it as long as it takes: one that falls silent at that moment keeps its place for ever. So when the database was silent the
-/// places are new ones too.
+/// places are new ones too; and those of brief calls also when nobody got one for longer than such a call can take.
 #[derive(Debug, Clone)]
-pub(crate) struct Pool(Arc<RwLock<PgPool>>);
+pub(crate) struct Pool {
+    now: Arc<RwLock<PgPool>>,
+    brief: bool,
+}
 
 impl Pool {
     pub(crate) fn new(options: &PgConnectOptions, max_connections: u32, wait: Duration) -> Self {
+        Self::made(options, max_connections, wait, false)
+    }
+
+    /// For calls that are bounded by less than `wait`.
+    pub(crate) fn of_brief_calls(options: &PgConnectOptions, max_connections: u32, wait: Duration) -> Self {
+        Self::made(options, max_connections, wait, true)
+    }
+
+    fn made(options: &PgConnectOptions, max_connections: u32, wait: Duration, brief: bool) -> Self {
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
             .acquire_timeout(wait)
@@ -51,22 +64,34 @@ impl Pool {
                     Ok(true)
                 })
             });
-        Self(Arc::new(RwLock::new(pool.connect_lazy_with(options.clone()))))
+        Self {
+            now: Arc::new(RwLock::new(pool.connect_lazy_with(options.clone()))),
+            brief,
+        }
+    }
+
+    /// A connection, when one is free.
+    pub(crate) async fn acquire(&self) -> Result<PoolConnection<Postgres>, sqlx::Error> {
+        let acquired = self.get().acquire().await;
+        if self.brief && matches!(acquired, Err(sqlx::Error::PoolTimedOut)) {
+            self.renew();
+        }
+        acquired
     }
 
     /// Is it the same one?
     pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.now, &other.now)
     }
 
     /// As it is now.
     pub(crate) fn get(&self) -> PgPool {
-        self.0.read().clone()
+        self.now.read().clone()
     }
 
     /// Nothing from before is used again, and nobody waits for its place.
     pub(crate) fn renew(&self) {
-        let mut place = self.0.write();
+        let mut place = self.now.write();
         let options = PgConnectOptions::clone(&place.connect_options());
         let fresh = place.options().clone().connect_lazy_with(options);
         let old = std::mem::replace(&mut *place, fresh);

@@ -166,7 +166,7 @@ impl Database {
                 let transaction = within(Box::pin(self.begin())).await?;
                 Ok(Session(Held::Transaction(transaction)))
             }
-            None => Ok(Session(Held::Own(within(Box::pin(self.pool().acquire())).await?))),
+            None => Ok(Session(Held::Own(within(Box::pin(self.pool.acquire())).await?))),
             Some(behalf) => Box::pin(self.session_for(behalf)).await,
         }
     }

@@ -107,7 +107,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("database_prepared", Some("true"), Boolean(|c| &mut c.database_way.prepared),
         "Whether prepared statements survive on the way to PostgreSQL. Through PgBouncer in transaction mode they do from version 1.21 on, with `max_prepared_statements` above 0; otherwise say `false`, and everything costs two round trips more"),
     setting("database_pool", Some("16"), Number(2..=500, |c| &mut c.database_pool),
-        "Connections to PostgreSQL for the work at most. Requests have their own (`http.database_pool`), and up to seven keep leases, listen, watch and count"),
+        "Connections to PostgreSQL for the work at most. Requests have their own (`http.database_pool`), and up to eight keep leases, listen, watch and count"),
     setting("migrate_at_start", Some("true"), Boolean(|c| &mut c.migrate_at_start),
         "Apply migrations when a server starts; otherwise run `stationmaster migrate` before"),
     setting("engine", Some("embedded"), Other("embedded or temporal",
