@@ -31,7 +31,7 @@ impl Drop for Leaving {
 
 /// Connections, which can all be exchanged for new ones. The library asks every connection that is given back for a sign of life, and waits
 /// for it as long as it takes: one that falls silent at that moment keeps its place for ever. So when the database was silent the
-/// places are new ones too; and those of brief calls also when nobody got one for longer than such a call can take.
+/// places are new ones too; and those of brief calls also when nobody got one in time.
 #[derive(Debug, Clone)]
 pub(crate) struct Pool {
     now: Arc<RwLock<PgPool>>,
@@ -43,7 +43,7 @@ impl Pool {
         Self::made(options, max_connections, wait, false)
     }
 
-    /// For calls that are bounded by less than `wait`.
+    /// For calls that take a moment: where nobody gets a connection within `wait`, the places are taken to be lost.
     pub(crate) fn of_brief_calls(options: &PgConnectOptions, max_connections: u32, wait: Duration) -> Self {
         Self::made(options, max_connections, wait, true)
     }
