@@ -63,7 +63,7 @@ create table stationmaster_internal.queue_pending (
     workspace_id                   uuid not null,
     workflow_definition_id         uuid not null,
     workflow_definition_version_id uuid not null,
-    stage                          text not null default 'ready',
+    stage                          text collate "C" not null default 'ready',
     run_at                         timestamptz,
     waits_for                      text,
     execution_id                   uuid,
@@ -72,10 +72,11 @@ create table stationmaster_internal.queue_pending (
     last_error                     text
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1,
         vacuum_truncate = off);
-create index queue_pending_ready on stationmaster_internal.queue_pending (workspace_id, rank, seq) where stage = 'ready';
-create index queue_pending_later on stationmaster_internal.queue_pending (run_at) where stage = 'later';
+-- PostgreSQL prepares the condition of a partial index anew in every statement that inserts, and one that calls a function (text equals
+-- text) costs an eighth of the whole insert. So the index of the line has none, and the others ask only whether something is there.
+create index queue_pending_in_line on stationmaster_internal.queue_pending (stage, workspace_id, rank, seq);
+create index queue_pending_later on stationmaster_internal.queue_pending (run_at) where waits_for is not null;
 create index queue_pending_by_execution on stationmaster_internal.queue_pending (execution_id) where execution_id is not null;
-create index queue_pending_parked on stationmaster_internal.queue_pending (workflow_definition_id) where stage = 'parked';
 
 -- Leases are not indexed: recovery reads this table, which holds what runs and no more, at most every second, while every
 -- execution would pay for the index twice, because the update that settles a start changes the lease.

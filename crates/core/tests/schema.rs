@@ -175,16 +175,16 @@ async fn a_part_of_another_version_is_told_and_applied_again() {
 async fn a_part_waits_for_a_table_in_use_without_holding_up_those_behind_it() {
     let testbed = Testbed::new().await;
     let mut busy = testbed.connection().await;
-    sqlx::raw_sql("begin; lock table stationmaster_internal.queue_hints in row exclusive mode")
+    sqlx::raw_sql("begin; lock table stationmaster_internal.queue_door in row exclusive mode")
         .execute(&mut busy)
         .await
         .unwrap();
     testbed
-        .run("update stationmaster_internal.schema_parts set checksum = sha256('other') where name = 'servers/ring'")
+        .run("update stationmaster_internal.schema_parts set checksum = sha256('other') where name = 'executions/functions'")
         .await;
     let server = Database::new(&testbed.url, 1).unwrap();
     let waits = "select count(*) from pg_locks
-                 where not granted and relation = 'stationmaster_internal.queue_hints'::regclass";
+                 where not granted and relation = 'stationmaster_internal.queue_door'::regclass";
     let meanwhile = async {
         common::eventually("the migration waits", async || testbed.number(waits).await > 0).await;
         // Whoever enqueues meanwhile waits for the migration's patience at most, not for the long transaction.
@@ -193,7 +193,7 @@ async fn a_part_waits_for_a_table_in_use_without_holding_up_those_behind_it() {
         sqlx::raw_sql("commit").execute(&mut busy).await.unwrap();
     };
     let (migrated, ()) = tokio::join!(server.migrate(), meanwhile);
-    assert_eq!(migrated.unwrap(), ["servers/ring"]);
+    assert_eq!(migrated.unwrap(), ["executions/functions"]);
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ begin
         values (place, enqueue_execution.workspace_id, -wanted::bigint, place);
     end if;
     if not stationmaster_internal.is_watched() then
-        perform stationmaster_internal.ring_for_hint(place);
+        perform stationmaster_internal.ring_unwatched(place);
     end if;
     return item;
 end

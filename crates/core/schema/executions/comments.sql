@@ -94,14 +94,13 @@ comment on column stationmaster_internal.queue_pending.rank is
     'Minus the priority, so that one ascending index gives priority, then age';
 comment on column stationmaster_internal.queue_pending.stage is
     'ready to be claimed; later, at run_at; parked, because its definition is paused';
-comment on column stationmaster_internal.queue_pending.waits_for is 'Of later items: schedule, backoff or recovery';
+comment on column stationmaster_internal.queue_pending.waits_for is 'Of later items, and of no others: schedule, backoff or recovery';
 comment on column stationmaster_internal.queue_pending.execution_id is
     'Null before the first try, which takes the id of the item; after a retry that of the execution to come; the same in every try';
-comment on index stationmaster_internal.queue_pending_ready is
-    'The heart of a claim: the ready items of a workspace, in the order in which they are taken';
+comment on index stationmaster_internal.queue_pending_in_line is
+    'The heart of a claim: the ready items of a workspace, in the order in which they are taken; and those that are parked, when their definition is resumed';
 comment on index stationmaster_internal.queue_pending_later is 'The next item that becomes due';
 comment on index stationmaster_internal.queue_pending_by_execution is 'An item by its execution, to cancel it';
-comment on index stationmaster_internal.queue_pending_parked is 'The parked items of a definition, when it is resumed';
 
 comment on table stationmaster_internal.executions_active is
 'Executions that hold a slot, one narrow row each.

@@ -42,7 +42,8 @@ create or replace trigger follow_plan after update of max_concurrent, weight on 
 create or replace function stationmaster_internal.unpark() returns trigger language plpgsql as $$
 begin
     with unparked as (
-        update stationmaster_internal.queue_pending set stage = 'ready' where workflow_definition_id = new.id and stage = 'parked'
+        update stationmaster_internal.queue_pending set stage = 'ready'
+        where workspace_id = new.workspace_id and stage = 'parked' and workflow_definition_id = new.id
         returning workspace_id, rank, seq
     )
     insert into stationmaster_internal.queue_hints (workspace_id, rank, seq)
@@ -150,7 +151,7 @@ begin
         returning id
     )
     select min(id) into hinted from hints;
-    if hinted is not null and not stationmaster_internal.is_watched() then
+    if hinted is not null then
         perform stationmaster_internal.ring_for_hint(hinted);
     end if;
     return null;

@@ -1,5 +1,5 @@
 -- How many items are in each status, looking at no more than a bound of each kind, the newest: where it was reached there may be more. Called
--- by people. Locks nothing. Planned anew for each filter. Index: queue_pending_ready, queue_pending_later, queue_pending_parked, executions_active_pkey,
+-- by people. Locks nothing. Planned anew for each filter. Index: queue_pending_in_line, queue_pending_later, executions_active_pkey,
 -- executions_finished_pkey, executions_finished_by_workspace, executions_finished_badly, queue_items_pkey where a time is asked for.
 -- $1 workspaces, $2 definition, $3 enqueued at or after, $4 enqueued before (null: any), $5 the bound, $6 that of what ended well where no workspace narrows it.
 with waiting as (
@@ -20,7 +20,7 @@ with waiting as (
     -- Of these no index knows the workspace: those of all are looked at, and not counted by whose they are not.
     (select p.item_id, p.workspace_id, p.workflow_definition_id
      from stationmaster_internal.queue_pending p
-     where $1 is not null and p.stage = 'later'
+     where $1 is not null and p.stage = 'later' and p.waits_for is not null
      order by p.run_at
      limit $5)
     union all

@@ -1,5 +1,5 @@
 -- Items of a workspace that may be on a page, in the order in which they go: what is ready, by priority and then by age. Called by people.
--- Locks nothing. Index: queue_pending_ready, and queue_items_pkey where a time is asked for.
+-- Locks nothing. Index: queue_pending_in_line, and queue_items_pkey where a time is asked for.
 -- $1 workspace, $2 enqueued at or after, $3 enqueued before (null: any), $4 and $5 beyond this rank and place, $6 how many.
 select p.item_id, p.rank, p.seq
 from stationmaster_internal.queue_pending p

@@ -1,6 +1,6 @@
 -- The safety net under the hints: walks the workspaces that have ready items, one index probe each, and marks those
 -- that no hint speaks for (a rolled-back cancel can leave one). Called by housekeeping.
--- Locks capacity rows, skipping what others hold. Index: queue_pending_ready (loose scan).
+-- Locks capacity rows, skipping what others hold. Index: queue_pending_in_line (loose scan).
 with recursive first_of as (
     (select workspace_id, rank, seq from stationmaster_internal.queue_pending where stage = 'ready' order by workspace_id, rank, seq limit 1)
     union all

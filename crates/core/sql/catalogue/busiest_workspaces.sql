@@ -1,6 +1,6 @@
 -- Workspaces, those first in which work waits and none may run, then the full ones in which work waits, then those with the most slots in use.
 -- Called for the overview. Locks nothing. Reads the narrow row of every workspace in scope, and of those that it tells the rest.
--- Index: workspaces_pkey, queue_pending_ready. $1 only of these (null: all), $2 how many.
+-- Index: workspaces_pkey, queue_pending_in_line. $1 only of these (null: all), $2 how many.
 with chosen as materialized (
     select c.workspace_id, row_number() over (
                order by c.ready and (c.paused or c.max_concurrent = 0) desc, c.ready and c.active >= c.max_concurrent desc, c.active desc, c.workspace_id) as place

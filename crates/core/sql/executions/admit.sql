@@ -1,7 +1,7 @@
 -- Admits items of workspaces whose capacity rows this transaction has locked: takes the first `take` ready items of
 -- each, in priority then age order, makes their executions (STARTING, with holder, token and lease) and moves the
 -- counters. Called by the claim, after lock_eligible and in a later snapshot. Items of a paused definition are parked
--- instead. Locks pending rows, skipping what others hold (a cancel). Index: queue_pending_ready from the remembered
+-- instead. Locks pending rows, skipping what others hold (a cancel). Index: queue_pending_in_line from the remembered
 -- head on. A row that changed since the snapshot is not found again by its ctid and stays; whoever changed it left a hint.
 -- The first execution of an item has the item's own id.
 -- $1 workspaces, $2 how many each may take, $3 holder, $4 lease in seconds, $5 token, $6 engine, $7 which of that name.

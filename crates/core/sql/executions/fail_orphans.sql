@@ -1,11 +1,11 @@
 -- Ends pending items of workspaces that were deleted: FAILED, with the reason. Called by housekeeping.
--- Locks pending rows, skipping what others hold. Index: workspace_capacity_gone, queue_pending_ready.
+-- Locks pending rows, skipping what others hold. Index: workspace_capacity_gone, queue_pending_in_line.
 -- $1 who, $2 how many.
 with orphan as materialized (
     select p.item_id
     from stationmaster_internal.workspace_capacity c
     join stationmaster_internal.queue_pending p using (workspace_id)
-    where c.gone
+    where c.gone and p.stage in ('ready', 'later', 'parked')
     limit $2
     for update of p skip locked
 ), removed as (

@@ -6,6 +6,6 @@ select exists (select from stationmaster_internal.queue_hints) as hinted,
        (select eligible from stationmaster_internal.workspace_capacity
         where eligible and virtual_time >= $1 order by virtual_time, workspace_id limit 1) is not null as eligible,
        (select extract(epoch from min(run_at) - clock_timestamp())::double precision
-        from stationmaster_internal.queue_pending where stage = 'later') as next_due_in,
+        from stationmaster_internal.queue_pending where stage = 'later' and waits_for is not null) as next_due_in,
        pg_snapshot_xmin(pg_current_snapshot())::text::bigint as open_from,
        pg_snapshot_xmax(pg_current_snapshot())::text::bigint as open_to

@@ -3,7 +3,7 @@
 with due as materialized (
     select item_id
     from stationmaster_internal.queue_pending
-    where stage = 'later' and run_at <= now()
+    where stage = 'later' and waits_for is not null and run_at <= now()
     order by run_at
     limit $1
     for update skip locked
@@ -17,6 +17,7 @@ with due as materialized (
     select distinct on (workspace_id) workspace_id, rank, seq
     from promoted
     order by workspace_id, rank, seq
+    returning stationmaster_internal.ring_for_hint(id)
 )
 select count(*) as promoted
 from promoted

@@ -59,6 +59,7 @@ with asked as materialized (
     from waiting
     where stage = 'ready'
     order by workspace_id, rank, seq
+    returning stationmaster_internal.ring_for_hint(id)
 ), wished as (
     -- Its cancel was passed on to a run that is no more: the canceller finds it in the queue.
     insert into stationmaster_internal.cancel_requests (execution_id, actor, reason)

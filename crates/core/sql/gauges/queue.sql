@@ -3,7 +3,7 @@
 -- for among the oldest 20,000 that wait, and only where all of those are scheduled or parked among the heads of all queues. What could be
 -- started at once, but for a server, is at the heads of the queues of eligible workspaces, behind hints that no claim has absorbed yet (the
 -- oldest 1,000 of them are looked at), or scheduled for a time that is over.
--- Index: queue_pending_pkey, queue_pending_ready, queue_pending_later, queue_hints_pkey.
+-- Index: queue_pending_pkey, queue_pending_in_line, queue_pending_later, queue_hints_pkey.
 with oldest as (
     select p.item_id, p.run_at
     from (select item_id, workspace_id, stage, run_at from stationmaster_internal.queue_pending order by item_id limit 20000) p
@@ -38,7 +38,7 @@ with oldest as (
 ), overdue as (
     select p.item_id, p.run_at
     from (select item_id, workspace_id, run_at from stationmaster_internal.queue_pending
-          where stage = 'later' and run_at <= clock_timestamp() order by run_at limit 1000) p
+          where stage = 'later' and waits_for is not null and run_at <= clock_timestamp() order by run_at limit 1000) p
     join stationmaster_internal.workspace_capacity c using (workspace_id)
     where not c.paused and not c.gone and c.active < c.max_concurrent
 ), waiting as (

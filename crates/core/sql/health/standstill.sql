@@ -1,5 +1,5 @@
 -- Workspaces whose first item has been ready for a minute and does not start for another reason than that all slots are taken: paused, no slot
--- at all, or (stuck) there are free ones. Called by the doctor. Locks nothing. Index: queue_pending_ready, queue_items_pkey.
+-- at all, or (stuck) there are free ones. Called by the doctor. Locks nothing. Index: queue_pending_in_line, queue_items_pkey.
 select w.name, case when c.paused then 'paused' when c.max_concurrent = 0 then 'no slots' else 'stuck' end as why,
        extract(epoch from now() - head.since)::bigint as seconds
 from stationmaster_internal.workspace_capacity c

@@ -1,5 +1,5 @@
 -- What waits in a workspace, by workflow: what is ready, up to a bound, and what is held because its workflow is paused. Called by people.
--- Locks nothing. Index: queue_pending_ready, queue_pending_parked, workflow_definitions_by_workspace, queue_items_pkey.
+-- Locks nothing. Index: queue_pending_in_line, workflow_definitions_by_workspace, queue_items_pkey.
 -- $1 workspace, $2 how many are looked at.
 with waiting as (
     (select workflow_definition_id, item_id, false as parked
@@ -12,7 +12,7 @@ with waiting as (
     cross join lateral (
         select workflow_definition_id, item_id
         from stationmaster_internal.queue_pending
-        where workflow_definition_id = d.id and stage = 'parked'
+        where workspace_id = $1 and stage = 'parked' and workflow_definition_id = d.id
         limit $2) p
     where d.workspace_id = $1 and d.paused
 ), counted as (

@@ -27,6 +27,7 @@ with ended as materialized (
     select distinct on (workspace_id) workspace_id, rank, seq
     from waiting
     order by workspace_id, rank, seq
+    returning stationmaster_internal.ring_for_hint(id)
 ), noted as (
     insert into stationmaster_internal.queue_events (item_id, execution_id, workspace_id, event, actor, detail)
     select item_id, execution_id, workspace_id, 'retried', $2, 'a new execution follows'

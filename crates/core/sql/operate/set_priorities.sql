@@ -22,6 +22,7 @@ with chosen as materialized (
     from moved
     where stage = 'ready'
     order by workspace_id, rank, seq
+    returning stationmaster_internal.ring_for_hint(id)
 ), noted as (
     insert into stationmaster_internal.queue_events (item_id, execution_id, workspace_id, event, actor, detail)
     select item_id, execution_id, workspace_id, 'priority_changed', $3, 'priority ' || $2

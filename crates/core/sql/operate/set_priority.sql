@@ -15,6 +15,7 @@ with moved as (
     select workspace_id, rank, seq
     from moved
     where stage = 'ready'
+    returning stationmaster_internal.ring_for_hint(id)
 )
 insert into stationmaster_internal.queue_events (item_id, execution_id, workspace_id, event, actor, detail)
 select item_id, execution_id, workspace_id, 'priority_changed', $3, 'priority ' || $2

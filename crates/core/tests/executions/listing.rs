@@ -209,7 +209,8 @@ async fn pages_follow_each_other_without_gap_or_repeat_in_every_order() {
     }
     testbed
         .run(&format!(
-            "update stationmaster_internal.queue_pending set stage = 'later', run_at = now() + interval '1 day' where item_id = '{later}'"
+            "update stationmaster_internal.queue_pending set stage = 'later', waits_for = 'schedule', run_at = now() + interval '1 day'
+             where item_id = '{later}'"
         ))
         .await;
     expected.sort();

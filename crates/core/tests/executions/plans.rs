@@ -11,9 +11,9 @@ const CROWD: &str = "
         active = case when random() < 0.05 then 1 else max_concurrent end;
     with w as (select id, row_number() over () as n from stationmaster.workspaces limit 2000)
     insert into stationmaster_internal.queue_pending
-        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, stage, run_at)
+        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, stage, run_at, waits_for)
     select gen_random_uuid(), s, -(s % 3), w.id, w.id, w.id, case when s % 50 = 0 then 'later' else 'ready' end,
-           case when s % 50 = 0 then now() + s * interval '1 s' end
+           case when s % 50 = 0 then now() + s * interval '1 s' end, case when s % 50 = 0 then 'schedule' end
     from generate_series(1, 50000) s join w on w.n = s % 2000 + 1;
     insert into stationmaster_internal.executions_active
         (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, state,
@@ -64,7 +64,7 @@ const HOT: &[Hot] = &[
         name: "executions/admit",
         statement: include_str!("../../sql/executions/admit.sql"),
         values: "array[NOBODY]::uuid[], array[5], NOBODY, 30, 1, 'embedded', 1",
-        indexes: &["queue_pending_ready", "workspace_capacity_pkey"],
+        indexes: &["queue_pending_in_line", "workspace_capacity_pkey"],
     },
     Hot {
         name: "executions/finish",
