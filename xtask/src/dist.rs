@@ -46,24 +46,30 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
     std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
     let (binary, symbols) = (out.join("stationmaster"), out.join("stationmaster.debug"));
     objcopy(&["--only-keep-debug"], &built, &symbols)?;
-    objcopy(&["--strip-all"], &built, &binary)?;
+    lay_out(&built, &out)?;
     // The name of the other file is written into the binary, so it is made where that lies.
     let mut link = Command::new("objcopy");
     link.current_dir(&out)
         .args(["--add-gnu-debuglink=stationmaster.debug", "stationmaster"]);
     carry_out(&mut link)?;
-    carry_out(Command::new(&binary).arg("man").arg("--out").arg(out.join("man")))?;
-    let completions = out.join("completions");
-    std::fs::create_dir_all(&completions)?;
-    for (shell, file) in COMPLETIONS {
-        let text = repository::printed(Command::new(&binary).args(["completions", shell]))?;
-        std::fs::write(completions.join(file), text)?;
-    }
     for file in [&binary, &symbols] {
         let megabytes = file.metadata()?.len() / 1_000_000;
         println!("{} ({megabytes} MB)", file.display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Puts what packages hold into a folder: the binary without what only debuggers read, its pages and completions.
+pub(crate) fn lay_out(built: &Path, out: &Path) -> Result<()> {
+    let (binary, completions) = (out.join("stationmaster"), out.join("completions"));
+    std::fs::create_dir_all(&completions)?;
+    objcopy(&["--strip-all"], built, &binary)?;
+    carry_out(Command::new(&binary).arg("man").arg("--out").arg(out.join("man")))?;
+    for (shell, file) in COMPLETIONS {
+        let text = repository::printed(Command::new(&binary).args(["completions", shell]))?;
+        std::fs::write(completions.join(file), text)?;
+    }
+    Ok(())
 }
 
 fn objcopy(options: &[&str], from: &Path, to: &Path) -> Result<()> {

@@ -10,6 +10,7 @@ mod dist;
 mod dst;
 mod examples;
 mod interop;
+mod kustomize;
 mod launch;
 mod mutants;
 mod peer;
@@ -56,6 +57,7 @@ cargo xtask <command>
   dist            the release binary, small, and beside it what debuggers need to read it
   release VERSION everything that is handed out, made and tried: binary, tarball, Debian package, list of parts, checksums, notes;
                   --dry-run of whatever lies in the tree, --offline with what is on the machine
+  rehearse        a Debian package of the binary that the tests have built: made, installed, asked, removed; `check` does so too
   bench [args]    build and run `stationmaster bench` with a private PostgreSQL
   help            this text
 ";
@@ -95,6 +97,7 @@ fn run(command: &str, arguments: &[String]) -> Result<ExitCode> {
         "dev" => launch::dev(&repository, arguments),
         "dist" => dist::run(&repository, arguments),
         "release" => release::run(&repository, arguments),
+        "rehearse" => release::rehearse(&repository),
         "bench" => launch::bench(&repository, arguments),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -12,8 +12,9 @@ use stationmaster_postgres::{Binaries, Server, Settings};
 
 use crate::alone::{self, Verdict};
 use crate::components::{
-    AXE, AXE_SETTING, CHROMIUM, CHROMIUM_SETTING, FAKETIME, FAKETIME_SETTING, PGBOUNCER, PGBOUNCER_SETTING,
-    POSTGRES, PROMETHEUS, PROMETHEUS_SETTING, PROMTOOL, PROMTOOL_SETTING, PSYCOPG, PSYCOPG_SETTING, REDIS,
+    AXE, AXE_SETTING, CHROMIUM, CHROMIUM_SETTING, FAKETIME, FAKETIME_SETTING, KUBERNETES_VALIDATE,
+    KUBERNETES_VALIDATE_SETTING, KUSTOMIZE, KUSTOMIZE_SETTING, PGBOUNCER, PGBOUNCER_SETTING, POSTGRES,
+    PROMETHEUS, PROMETHEUS_SETTING, PROMTOOL, PROMTOOL_SETTING, PSYCOPG, PSYCOPG_SETTING, REDIS,
     REDIS_SETTING, SCHEMATHESIS, SCHEMATHESIS_SETTING, TEMPORAL, TEMPORAL_SETTING,
 };
 use crate::repository::{self, Repository, code_of};
@@ -47,14 +48,14 @@ const PACKAGE_CHOICES: [&str; 2] = ["-p", "--package"];
 /// What the tests find around them. It is gone with this value.
 pub(crate) struct Surroundings {
     server: Server,
-    settings: [(&'static str, PathBuf); 11],
+    settings: Vec<(&'static str, PathBuf)>,
 }
 
 impl Surroundings {
     /// Finds or installs the programs, and starts a PostgreSQL.
     pub(crate) fn provide(repository: &Repository) -> Result<Self> {
         let bin_dir = POSTGRES.provide(repository)?;
-        let settings = [
+        let mut settings = vec![
             ("STATIONMASTER_TEST_POSTGRES_BIN", bin_dir.clone()),
             (TEMPORAL_SETTING, TEMPORAL.provide(repository)?),
             (SCHEMATHESIS_SETTING, SCHEMATHESIS.provide(repository)?),
@@ -64,9 +65,15 @@ impl Surroundings {
             (PSYCOPG_SETTING, PSYCOPG.provide(repository)?),
             (PROMETHEUS_SETTING, PROMETHEUS.provide(repository)?),
             (PROMTOOL_SETTING, PROMTOOL.provide(repository)?),
+            (
+                KUBERNETES_VALIDATE_SETTING,
+                KUBERNETES_VALIDATE.provide(repository)?,
+            ),
             (CHROMIUM_SETTING, CHROMIUM.provide(repository)?),
             (AXE_SETTING, AXE.provide(repository)?),
         ];
+        let kustomize = KUSTOMIZE.find(repository)?;
+        settings.extend(kustomize.map(|program| (KUSTOMIZE_SETTING, program)));
         let binaries = Binaries::find(Some(&bin_dir))?;
         let how = Settings {
             max_connections: MAX_CONNECTIONS,

@@ -60,13 +60,13 @@ create table stationmaster_internal.attention (
 insert into stationmaster_internal.attention (lane)
 values ('executions'), ('alarms');
 
--- A database that was promoted, or brought back from an archive, goes on on another timeline, perhaps from a state before the last
--- commits.
+-- A database that was promoted, or brought back from an archive or a dump, goes on elsewhere, perhaps from a state before the last
+-- commits. Empty until the first server comes, so that copies of a database nobody has used are alike.
 create table stationmaster_internal.timeline (
     one  boolean primary key default true check (one),
     name text not null
 );
-insert into stationmaster_internal.timeline (name) values (substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8));
+insert into stationmaster_internal.timeline (name) values ('');
 
 -- Writers put rows into the inbox inside their own transactions; a reader moves what has been committed into events and numbers
 -- it under the lock of one row. So a number is given after the commit, in an order in which everybody sees it: whoever has read

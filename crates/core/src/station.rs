@@ -21,7 +21,7 @@ use crate::operations::Operator;
 use crate::presence::{Heartbeat, Presence};
 use crate::surroundings::{Surroundings, insist};
 use crate::task::{Bell, Pulse, Tasks, chain};
-use crate::watch::{Outlook, Watch};
+use crate::watch::{self, Outlook, Watch};
 
 /// What a station is made of.
 pub struct Parts {
@@ -104,6 +104,7 @@ impl Station {
         if parts.executions.is_none() {
             around.presence.stop_claiming();
         }
+        insist(|| watch::follow_timeline(&around.database)).await?;
         let name = around.contact.engine.name();
         insist(|| around.presence.beat(&around.database, name, false)).await?;
         // Registered first: whoever changes engines sees this server, or this server sees the change.

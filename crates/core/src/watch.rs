@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sqlx::PgConnection;
 
-use crate::db::{self, Database, within};
+use crate::db::{self, Database, Read as _, within};
 use crate::hosts::Reached;
 use crate::listen::Bells;
 use crate::schema;
@@ -32,6 +32,24 @@ const TABLES_EVERY: Duration = Duration::from_secs(15);
 /// For how long after a sign of life the database is taken to be there. Longer than a round that has to look elsewhere and finds
 /// it slow, so that a slow database is no absent one.
 const TRUSTED: Duration = Duration::from_secs(4);
+
+/// Numbers that must never come twice go far ahead when the database is not where it was.
+const FOLLOW_TIMELINE: &str = "select stationmaster_internal.follow_timeline()";
+
+/// Before a server does anything: the database may have been restored from a backup, and know less than it has given out.
+pub(crate) async fn follow_timeline(database: &Database) -> Result<(), db::Error> {
+    let query = sqlx::query_scalar::<_, bool>(FOLLOW_TIMELINE);
+    tell(query.one(database).await?);
+    Ok(())
+}
+
+fn tell(moved: bool) {
+    if moved {
+        tracing::warn!(
+            "The database goes on elsewhere, or from an earlier state: tokens and epochs go far ahead"
+        );
+    }
+}
 
 /// What was last seen of the database.
 #[derive(Debug, Clone)]
@@ -170,12 +188,12 @@ impl Watch {
         followed
     }
 
-    /// After a failover the database may have lost what it had given out: numbers that must never come twice go far ahead.
+    /// After a failover the database may have lost what it had given out.
     async fn follow_timeline(&mut self) -> Result<(), db::Error> {
         let Some(connection) = &mut self.connection else {
             return Ok(());
         };
-        let query = sqlx::query_scalar::<_, bool>("select stationmaster_internal.follow_timeline()");
+        let query = sqlx::query_scalar::<_, bool>(FOLLOW_TIMELINE);
         let follow = within(query.fetch_one(connection));
         let Ok(moved) = tokio::time::timeout(PATIENCE, follow).await else {
             // The next round begins with a new connection; and should the way fall silent before, nobody would have noticed.
@@ -183,11 +201,7 @@ impl Watch {
             self.is_silent = true;
             return Ok(());
         };
-        if moved? {
-            tracing::warn!(
-                "The database goes on elsewhere, or from an earlier state: tokens and epochs go far ahead"
-            );
-        }
+        tell(moved?);
         Ok(())
     }
 

@@ -8,14 +8,16 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::dist;
 use crate::repository::{self, Repository};
 
-const HANDED_OUT: &str = "target/handed-out";
+/// How a file begins that is made anew for each package.
+const MADE: &str = "made/";
 /// What upgrades leave alone.
 const SETTINGS: &str = "etc/stationmaster/stationmaster.toml";
 /// Where files come from, where they go, and who may run them. Pages for `man` come besides.
 const FILES: [(&str, &str, u32); 8] = [
-    ("target/handed-out/stationmaster", "usr/bin/stationmaster", 0o755),
+    ("made/stationmaster", "usr/bin/stationmaster", 0o755),
     (
         "ops/systemd/stationmaster.service",
         "usr/lib/systemd/system/stationmaster.service",
@@ -23,17 +25,17 @@ const FILES: [(&str, &str, u32); 8] = [
     ),
     ("ops/debian/stationmaster.toml", SETTINGS, 0o644),
     (
-        "target/handed-out/completions/stationmaster.bash",
+        "made/completions/stationmaster.bash",
         "usr/share/bash-completion/completions/stationmaster",
         0o644,
     ),
     (
-        "target/handed-out/completions/_stationmaster",
+        "made/completions/_stationmaster",
         "usr/share/zsh/vendor-completions/_stationmaster",
         0o644,
     ),
     (
-        "target/handed-out/completions/stationmaster.fish",
+        "made/completions/stationmaster.fish",
         "usr/share/fish/vendor_completions.d/stationmaster.fish",
         0o644,
     ),
@@ -52,14 +54,28 @@ const MAN: &str = "usr/share/man/man1";
 const DOCUMENTS: &str = "usr/share/doc/stationmaster";
 const PAGE: &str = "usr/share/man/man1/stationmaster.1.gz";
 
-/// Makes the package.
-pub(super) fn make(repository: &Repository, package: &Path, version: &str) -> Result<()> {
+/// How much it is worth to make a package small.
+#[derive(Clone, Copy)]
+pub(super) enum Size {
+    Small,
+    /// It is only tried.
+    Whatever,
+}
+
+/// Makes the package of what was laid out in a folder.
+pub(super) fn make(
+    repository: &Repository,
+    made: &Path,
+    package: &Path,
+    version: &str,
+    size: Size,
+) -> Result<()> {
     let tree = repository.target.join("debian-tree");
     if tree.exists() {
         fs::remove_dir_all(&tree)?;
     }
-    let from = |place: &str| match place.strip_prefix("target/") {
-        Some(rest) => repository.target.join(rest),
+    let from = |place: &str| match place.strip_prefix(MADE) {
+        Some(rest) => made.join(rest),
         None => repository.root.join(place),
     };
     for (place, goes, mode) in FILES {
@@ -82,7 +98,7 @@ pub(super) fn make(repository: &Repository, package: &Path, version: &str) -> Re
     compress
         .current_dir(&tree)
         .args(["--best", "--no-name", "--recursive", MAN]);
-    for page in fs::read_dir(from(HANDED_OUT).join("man"))? {
+    for page in fs::read_dir(made.join("man"))? {
         let page = page?.path();
         let goes = tree.join(MAN).join(page.file_name().unwrap_or_default());
         put(&page, &goes, 0o644)?;
@@ -93,6 +109,9 @@ pub(super) fn make(repository: &Repository, package: &Path, version: &str) -> Re
     fs::write(control.join("control"), about(version, &from(FILES[0].0))?)?;
     fs::write(control.join("conffiles"), format!("/{SETTINGS}\n"))?;
     let mut build = Command::new("dpkg-deb");
+    if matches!(size, Size::Whatever) {
+        build.arg("-Znone");
+    }
     build
         .args(["--root-owner-group", "--build"])
         .arg(&tree)
@@ -146,6 +165,24 @@ fn newest_glibc(symbols: &str) -> String {
     });
     let newest = versions.max().unwrap_or_else(|| vec![2, 31]);
     newest.iter().map(u32::to_string).collect::<Vec<_>>().join(".")
+}
+
+/// Makes a package of what the tests have built, installs it, asks it, and takes it away: all but the making small.
+pub(super) fn rehearse(repository: &Repository) -> Result<String> {
+    if Command::new("dpkg-deb").arg("--version").output().is_err() {
+        return Ok("LEFT OUT: dpkg-deb is not on this machine".to_owned());
+    }
+    let built = repository.target.join("debug/stationmaster");
+    let folder = repository.target.join("rehearsal");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    dist::lay_out(&built, &folder)?;
+    let (package, version) = (folder.join("stationmaster.deb"), env!("CARGO_PKG_VERSION"));
+    make(repository, &folder, &package, version, Size::Whatever)?;
+    let told = try_out(repository, &package, version)?;
+    fs::remove_dir_all(&folder)?;
+    Ok(told)
 }
 
 /// Installs it where it disturbs nobody, asks the program, and takes it away again.

@@ -5,13 +5,11 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use super::tools;
+use crate::components::{KUBERNETES_VALIDATE, KUSTOMIZE};
+use crate::kustomize;
 use crate::repository::{self, Repository};
 
-const FOLDER: &str = "ops/kubernetes";
-const KUSTOMIZE: &str = "sigs.k8s.io/kustomize/kustomize/v5@v5.4.3";
-/// It brings the schemas along.
-const SCHEMAS: &str = "kubernetes-validate==1.29.1";
+/// Of which the schemas are.
 const VERSION: &str = "1.29.0";
 /// What has to come out, whatever else does.
 const KINDS: [&str; 7] = [
@@ -25,15 +23,12 @@ const KINDS: [&str; 7] = [
 ];
 
 pub(super) fn check(repository: &Repository) -> Result<String> {
-    if Command::new("go").arg("version").output().is_err() {
+    let is_there = KUSTOMIZE.find(repository)?.is_some();
+    if !is_there && Command::new("go").arg("version").output().is_err() {
         return Ok("LEFT OUT: Go, which builds kustomize, is not on this machine".to_owned());
     }
-    let kustomize = tools::go(repository, "kustomize", KUSTOMIZE)?;
-    let rendered = repository::printed(
-        Command::new(kustomize)
-            .current_dir(&repository.root)
-            .args(["build", FOLDER]),
-    )?;
+    let program = KUSTOMIZE.provide(repository)?;
+    let rendered = repository::printed(kustomize::rendering(&program).current_dir(&repository.root))?;
     let missing: Vec<&str> = KINDS
         .into_iter()
         .filter(|kind| !rendered.lines().any(|line| line == format!("kind: {kind}")))
@@ -43,7 +38,7 @@ pub(super) fn check(repository: &Repository) -> Result<String> {
     }
     let file = repository.target.join("kubernetes.yml");
     fs::write(&file, &rendered)?;
-    let validate = tools::python(repository, "kubernetes-validate", SCHEMAS)?;
+    let validate = KUBERNETES_VALIDATE.provide(repository)?;
     let told = repository::printed(
         Command::new(validate)
             .args(["--strict", "-k", VERSION])

@@ -134,6 +134,12 @@ pub(crate) fn check(repository: &Repository) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What `cargo xtask check` does with the binary that the tests have built: a Debian package, installed and removed.
+pub(crate) fn rehearse(repository: &Repository) -> Result<ExitCode> {
+    eprintln!("  the Debian package: {}", deb::rehearse(repository)?);
+    Ok(ExitCode::SUCCESS)
+}
+
 fn git(repository: &Repository, arguments: &[&str]) -> Result<String> {
     repository::printed(Command::new("git").current_dir(&repository.root).args(arguments))
 }
@@ -215,7 +221,8 @@ fn list_parts(desk: &Desk<'_>) -> Result<String> {
 
 fn debian(desk: &Desk<'_>) -> Result<String> {
     let package = desk.named(".deb");
-    deb::make(desk.repository, &package, &desk.release.version)?;
+    let (made, version) = (desk.handed_out(), &desk.release.version);
+    deb::make(desk.repository, &made, &package, version, deb::Size::Small)?;
     deb::try_out(desk.repository, &package, &desk.release.version)
 }
 

@@ -32,7 +32,7 @@ const RULES: [Rule; 12] = [
     alerts::every_alert_has_a_runbook_and_a_test,
     alerts::every_metric_that_is_asked_for_is_documented,
     invariants::named_tests_exist,
-    logs::named_lines_are_said,
+    logs::the_page_tells_every_line_that_is_said_and_no_other,
     twins::edits_fit_and_tests_exist,
 ];
 

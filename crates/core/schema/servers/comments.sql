@@ -36,7 +36,7 @@ comment on column stationmaster_internal.attention.virtual_time is
     'Of executions: how far virtual time has come, so that whoever enters begins there';
 
 comment on table stationmaster_internal.timeline is
-'The timeline of PostgreSQL on which numbers were last given out.
+'Where numbers were last given out: timeline, database and cluster of PostgreSQL.
 Room: servers. Written by: the first server that finds another one.';
 
 comment on table stationmaster_internal.event_inbox is

@@ -17,6 +17,15 @@ create or replace function stationmaster_internal.tell_of_dispatcher(
     returning id;
 $$;
 
+-- The id of the item that a signal becomes: a UUID of version 7 like every other, of when the signal came, and of its key instead of chance. So
+-- it is fixed from the moment at which the signal is committed, and whoever routes it again, on tables that were restored from a backup, means
+-- the run that the engine knows already.
+create or replace function stationmaster_internal.item_of_signal(key text, received_at timestamptz) returns uuid
+language sql stable strict parallel safe as $$
+    select (lpad(to_hex((date_part('epoch', received_at) * 1000)::bigint), 12, '0')
+            || '7' || substr(md5(key), 1, 3) || '8' || substr(md5(key), 4, 15))::uuid
+$$;
+
 -- The first trigger gives a project its workspace; every other one has to be of the same. A project that is there is not inserted
 -- again: whoever may not make one may still give it triggers.
 create or replace function stationmaster_internal.accept_trigger() returns trigger language plpgsql as $$

@@ -19,10 +19,10 @@ with mine as materialized (
     for update of p
 ), items as (
     insert into stationmaster_internal.queue_door
-        (workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, idempotency_key, traceparent,
+        (id, workspace_id, workflow_definition_id, workflow_definition_version_id, input, priority, idempotency_key, traceparent,
          correlation_id, enqueued_by)
-    select b.workspace_id, b.definition_id, d.current_version_id, s.payload, b.priority, 'signal:' || b.seq, s.traceparent,
-           s.correlation_id, $1
+    select stationmaster_internal.item_of_signal(s.key, s.received_at), b.workspace_id, b.definition_id, d.current_version_id,
+           s.payload, b.priority, 'signal:' || b.seq, s.traceparent, s.correlation_id, $1
     from batch b
     join stationmaster_internal.signals_inbox s on s.key = b.signal_key
     join stationmaster.workflow_definitions d on d.id = b.definition_id

@@ -3,7 +3,7 @@
 //! Closed: everything goes. Open: nothing goes; one prober asks the engine, with backoff, for ever. The first answer
 //! closes it again. It starts open: an engine that cannot be reached, or whose settings are wrong, spends nothing.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -23,6 +23,7 @@ struct State {
     probes: u32,
     open: bool,
     reason: String,
+    answered_at: Option<Instant>,
 }
 
 /// See the module.
@@ -69,11 +70,21 @@ impl Breaker {
         state.open.then(|| state.reason.clone())
     }
 
+    /// Has the engine answered nobody for this long?
+    #[must_use]
+    pub fn is_quiet_for(&self, long: Duration) -> bool {
+        let answered_at = self.state.lock().answered_at;
+        answered_at.is_none_or(|at| at.elapsed() >= long)
+    }
+
     /// The engine answered, whatever it said.
     pub fn succeeded(&self) -> Change {
         let mut state = self.state.lock();
         let was_open = state.open;
-        *state = State::default();
+        *state = State {
+            answered_at: Some(Instant::now()),
+            ..State::default()
+        };
         if was_open { Change::Closed } else { Change::None }
     }
 
@@ -126,6 +137,16 @@ mod tests {
             breaker.succeeded();
         }
         assert!(breaker.is_closed());
+    }
+
+    #[test]
+    fn it_is_quiet_until_it_answers() {
+        let breaker = Breaker::default();
+        assert!(breaker.is_quiet_for(Duration::from_secs(60)));
+        breaker.succeeded();
+        breaker.failed("away");
+        assert!(!breaker.is_quiet_for(Duration::from_secs(60)));
+        assert!(breaker.is_quiet_for(Duration::ZERO));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Whether this server's engine answers: one breaker, told by everybody who speaks to the engine, and the one prober that asks an
-//! engine which was away whether it is back.
+//! engine which was away whether it is back, and one that nobody had to ask for a while whether it is still there.
 //!
 //! Whoever opens or closes the breaker says so, rings the claim loop, and lets the heartbeat tell the other servers. It stays open
 //! until the engine is known to be the one on record, so nothing is claimed for another one.
@@ -18,6 +18,10 @@ use crate::task::{Next, Pass};
 
 /// How often the prober looks at a breaker that is closed.
 const LOOK: Duration = Duration::from_millis(200);
+/// How long nobody may have heard from an engine that others share: without work nobody asks it, and a server would call itself ready.
+const QUIET: Duration = Duration::from_secs(10);
+/// How soon one is asked again that did not answer then.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Which engine it is, before that is known.
 const UNKNOWN: i32 = 0;
 
@@ -144,7 +148,7 @@ impl Contact {
     }
 }
 
-/// Asks an engine that was away whether it is back.
+/// Asks an engine that was away whether it is back, and a quiet one whether it is there.
 pub(crate) struct Prober {
     contact: Contact,
     database: Database,
@@ -184,7 +188,13 @@ impl Pass for Prober {
     async fn run_once(&mut self) -> Result<Next, db::Error> {
         let contact = &self.contact;
         if contact.breaker.is_closed() {
-            return Ok(Next::After(LOOK));
+            let is_shared = contact.engine.reach() == Reach::Shared;
+            if !is_shared || !contact.breaker.is_quiet_for(QUIET) {
+                return Ok(Next::After(LOOK));
+            }
+            let answer = contact.engine.check().await;
+            contact.heard(&answer);
+            return Ok(Next::After(if answer.is_ok() { LOOK } else { AGAIN }));
         }
         let is_first = !std::mem::replace(&mut self.asked, true);
         match self.ask().await? {

@@ -128,7 +128,7 @@ fn refused(context: &ExecutionsContext, claim: &Claim, message: String) -> Verdi
         "Failed to start Temporal workflow"
     );
     if attempt >= claim.max_attempts {
-        tracing::error!(item = %claim.item_id, error = %message, attempt, "Error processing queue item");
+        tracing::error!(item = %claim.item_id, workspace = %claim.workspace_id, error = %message, attempt, "Error processing queue item");
         Verdict::Failed {
             reason: EndReason::Refused,
             message,

@@ -234,13 +234,11 @@ impl<S> Filter<S> for Repeats {
         true
     }
 
-    /// What may be counted has to be asked about each time; everything else is cheap.
-    fn callsite_enabled(&self, about: &'static Metadata<'static>) -> Interest {
-        if may_be_counted(about) {
-            Interest::sometimes()
-        } else {
-            Interest::always()
-        }
+    /// Everything is asked about each time. What may be counted has to be. The rest must be, because of whoever only asks whether a line would
+    /// be written, as the driver does for every statement: the answers of the filters stay behind on that thread until somebody asks again,
+    /// and whoever did not need to ask would take them for its own. Then a request had no span, or a line was not written.
+    fn callsite_enabled(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -289,6 +287,7 @@ impl<S> Filter<S> for Repeats {
 #[cfg(test)]
 mod tests {
     use tracing_subscriber::Layer as _;
+    use tracing_subscriber::filter::filter_fn;
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
@@ -357,6 +356,35 @@ mod tests {
         assert!(said[5].starts_with("It broke … 37 more in the last "), "{said:?}");
         assert_eq!((said.len(), &lines[5]["more"]), (6, &serde_json::json!(37)));
         assert_eq!(lines[5]["level"], "WARN");
+    }
+
+    /// Counts the spans that it is shown.
+    #[derive(Clone, Default)]
+    struct Spans(Arc<Mutex<usize>>);
+
+    impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Spans {
+        fn on_new_span(&self, _: &tracing::span::Attributes<'_>, _: &tracing::span::Id, _: Context<'_, S>) {
+            *self.0.lock().unwrap() += 1;
+        }
+    }
+
+    #[test]
+    fn whoever_only_asks_whether_a_line_would_be_written_takes_no_span_away() {
+        let spans = Spans::default();
+        let lines = Lines::to(std::io::sink(), LogFormat::Json).unwrap();
+        let repeats = Repeats::start(lines.clone(), LONG).unwrap();
+        let written = tracing_subscriber::fmt::layer()
+            .with_writer(lines)
+            .with_filter(repeats);
+        let exported = spans.clone().with_filter(filter_fn(Metadata::is_span));
+        let subscriber = tracing_subscriber::registry().with(written).with(exported);
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..10 {
+                assert!(tracing::enabled!(target: "sqlx::query", Level::WARN));
+                drop(tracing::info_span!("request"));
+            }
+        });
+        assert_eq!(*spans.0.lock().unwrap(), 10);
     }
 
     #[test]

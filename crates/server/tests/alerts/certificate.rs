@@ -32,10 +32,7 @@ async fn a_certificate_near_its_end_is_noticed_until_it_is_replaced() {
     let watch = Watch::with(&[&address], Duration::from_secs(1), true).await;
     let mut trial = watch.begin(&["CertificateEnds"]).await;
     let file = text(&shown.certificate).to_owned();
-    let place = Place {
-        server: &address,
-        names: &[("FILE", file)],
-    };
+    let place = Place::at(&address).knowing(&[("FILE", &file)]);
     trial.fire(&place).await;
     authority
         .sign_for("127.0.0.1", Duration::from_hours(60 * 24))

@@ -105,10 +105,7 @@ async fn a_clock_that_is_off_and_zone_data_that_is_old_are_noticed() {
         .await;
     set_clock(&clock, 10);
     front.lie(true);
-    let place = Place {
-        server: servers[1],
-        names: &[],
-    };
+    let place = Place::at(servers[1]);
     trial.fire(&place).await;
     set_clock(&clock, 0);
     front.lie(false);

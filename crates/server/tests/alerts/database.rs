@@ -75,7 +75,7 @@ async fn silence(watch: &Watch, proxy: &Proxy, server: &str) {
         ])
         .await;
     proxy.vanish();
-    trial.fire(&Place { server, names: &[] }).await;
+    trial.fire(&Place::at(server)).await;
     proxy.door(Door::Open);
     trial.clear().await;
     drop(asking);
@@ -100,10 +100,7 @@ async fn kill(watch: &Watch, database: &TestDatabase, launches: &[Launch; 2], se
     let row = format!("select from stationmaster_internal.servers where id = '{holder}' for update");
     sqlx::query(AssertSqlSafe(row)).execute(&mut *lock).await.unwrap();
     let server = servers[1 - place].address().unwrap();
-    let others = Place {
-        server: &server,
-        names: &[],
-    };
+    let others = Place::at(&server);
     trial.fire(&others).await;
     lock.rollback().await.unwrap();
     servers[place] = launches[place].start_ready().await;

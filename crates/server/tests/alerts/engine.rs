@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use sqlx::AssertSqlSafe;
 use temporalio_client::tonic::IntoRequest as _;
 use temporalio_common::protos::temporal::api::common::v1::{Memo, Payload, WorkflowType};
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowIdConflictPolicy;
@@ -34,8 +35,9 @@ fn launch(database: &TestDatabase, address: &str, namespace: &str) -> Launch {
         .with("DISPATCHERS__SLA", "15s")
 }
 
-async fn run(database: &TestDatabase, statement: &'static str) {
-    sqlx::query(statement).execute(&database.pool).await.unwrap();
+async fn run(database: &TestDatabase, statement: &str) {
+    let statement = sqlx::query(AssertSqlSafe(statement.to_owned()));
+    statement.execute(&database.pool).await.unwrap();
 }
 
 /// A start of a former owner, which ends what runs.
@@ -104,10 +106,7 @@ async fn what_goes_wrong_with_temporal_is_noticed() {
         .await;
     let servers = [owner.address().unwrap(), standby.address().unwrap()];
     let watch = Watch::on(&[&servers[0], &servers[1]], Duration::from_secs(1)).await;
-    let look = Place {
-        server: &servers[1],
-        names: &[],
-    };
+    let look = Place::at(&servers[1]);
     tokio::join!(
         no_workers(&watch, &database, &temporal, &look),
         older_runs(&watch, &temporal, &look),
@@ -115,16 +114,24 @@ async fn what_goes_wrong_with_temporal_is_noticed() {
     away(&watch, &database, &proxy, owner, &look).await;
 }
 
-async fn no_workers(watch: &Watch, database: &TestDatabase, temporal: &Temporal, look: &Place<'_>) {
+async fn no_workers(watch: &Watch, database: &TestDatabase, temporal: &Temporal, look: &Place) {
     let mut trial = watch.begin(&["NoWorkers"]).await;
     let workflow = database.workflow(1, ENDLESS).await;
+    let mistyped = format!(
+        "update stationmaster.workflow_definitions set task_queue = 'mistyped' where id = '{}'",
+        workflow.1
+    );
+    run(database, &mistyped).await;
     database.enqueue(workflow, 1).await;
-    trial.fire(look).await;
+    let look = look.knowing(&[("WORKFLOW", &workflow.1), ("POLLED", &temporal.namespace)]);
+    trial.fire(&look).await;
     let _worker = Worker::start(temporal, Work::CompleteAfter(Duration::ZERO));
+    trial.mend(&look).await;
+    database.until_count("COMPLETED", 1).await;
     trial.clear().await;
 }
 
-async fn older_runs(watch: &Watch, temporal: &Temporal, look: &Place<'_>) {
+async fn older_runs(watch: &Watch, temporal: &Temporal, look: &Place) {
     let other = Temporal::named(&temporal.address, &temporal.namespace).await;
     let mut trial = watch.begin(&["DispatcherDuplicate", "DispatcherStale"]).await;
     let haunt = haunt(other);
@@ -134,7 +141,7 @@ async fn older_runs(watch: &Watch, temporal: &Temporal, look: &Place<'_>) {
 }
 
 /// The standby is the one for which Temporal goes, at the moment when the owner hands over.
-async fn away(watch: &Watch, database: &TestDatabase, proxy: &Proxy, mut owner: Process, look: &Place<'_>) {
+async fn away(watch: &Watch, database: &TestDatabase, proxy: &Proxy, mut owner: Process, look: &Place) {
     let mut retries = watch.begin(&["TakeoverRetries"]).await;
     let mut trial = watch
         .begin(&["EngineAway", "SupervisorFails", "SignalsWait"])

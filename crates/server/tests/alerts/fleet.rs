@@ -53,10 +53,7 @@ async fn late_writes_and_a_dispatcher_that_nobody_may_own_are_noticed() {
         .start_ready()
         .await;
     let servers = [address.as_str(), &other.address().unwrap()];
-    let look = Place {
-        server: servers[1],
-        names: &[],
-    };
+    let look = Place::at(servers[1]);
     let watch = Watch::on(&servers, Duration::from_secs(1)).await;
     let mut trial = watch.begin(&["StaleWrites"]).await;
     first.stop();

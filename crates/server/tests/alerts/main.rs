@@ -12,10 +12,12 @@ mod support;
 
 mod certificate;
 mod clocks;
+mod commands;
 mod database;
 mod engine;
 mod fleet;
 mod hurry;
+mod quiet;
 mod runbook;
 mod trial;
 mod work;
@@ -23,7 +25,7 @@ mod work;
 use std::collections::BTreeSet;
 
 /// Every alert, without the name that all of them begin with, and the fault by which it is tried. The table of the runbooks says the same.
-const FAULTS: [(&str, &str); 33] = [
+const FAULTS: [(&str, &str); 34] = [
     ("Down", "a server is killed (-9)"),
     ("NotReady", "the host of the database falls silent"),
     (
@@ -77,6 +79,7 @@ const FAULTS: [(&str, &str); 33] = [
     ),
     ("AlarmsLate", "somebody's transaction keeps a due alarm locked"),
     ("AlarmsExhausted", "a target refuses a wake"),
+    ("WakesFail", "a target answers 500"),
     ("TargetOpen", "nobody listens at a target"),
     (
         "DispatcherUnattended",

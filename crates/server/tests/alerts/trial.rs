@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::FAULTS;
 use crate::hurry::hurried;
-use crate::runbook::{Place, follow};
+use crate::runbook::{Place, follow, mend};
+use crate::support::eventually;
 use crate::support::prometheus::{Prometheus, Scrapes};
 
 /// Longer than any alert takes to fire or to clear, on a busy machine.
@@ -57,6 +58,23 @@ impl Watch {
         }
     }
 
+    /// Nothing fires for so long, apart from what others may be the cause of.
+    pub(crate) async fn stays_quiet(&self, long: Duration, others: &[&str]) {
+        // Until the first server was scraped there is none, by the rules.
+        eventually("a server was seen, and that was noticed", async || {
+            let ready = self.0.ask("stationmaster_ready == 1").await;
+            ready.is_ok_and(|servers| servers > 0) && !self.0.firing().await.contains("NoServer")
+        })
+        .await;
+        let begun = Instant::now();
+        while begun.elapsed() < long {
+            let mut firing = self.0.firing().await;
+            firing.retain(|alert| !others.contains(&alert.as_str()));
+            assert!(firing.is_empty(), "after {:.0?}: {firing:?}", begun.elapsed());
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
     /// When each of the alerts was first so.
     async fn until(
         &self,
@@ -93,11 +111,18 @@ impl Watch {
 
 impl Trial<'_> {
     /// Waits until all of them have fired, and looks as their runbooks say.
-    pub(crate) async fn fire(&mut self, place: &Place<'_>) {
+    pub(crate) async fn fire(&mut self, place: &Place) {
         let fired = self.watch.until(self.alerts, "fires", BTreeSet::contains).await;
         self.fired_after = fired.iter().map(|at| *at - self.caused_at).collect();
         for alert in self.alerts {
             follow(alert, place).await;
+        }
+    }
+
+    /// Mends them by the commands that their runbooks print, and by nothing else.
+    pub(crate) async fn mend(&self, place: &Place) {
+        for alert in self.alerts {
+            mend(alert, place).await;
         }
     }
 

@@ -14,22 +14,27 @@ const FAILING: &str = r#"{"nodes": [{"id": "a", "type": "fail", "message": "as a
 /// A node that only Temporal could run.
 const UNKNOWN: &str = r#"{"nodes": [{"id": "a", "type": "unheard_of"}]}"#;
 
-/// Somebody's transaction, on a connection of its own.
-struct Open(PgConnection);
+/// Somebody's transaction, on a connection of its own, until it is ended as a runbook says.
+struct Open {
+    _connection: PgConnection,
+    /// As PostgreSQL names it.
+    pid: i32,
+}
 
 impl Open {
     async fn with(database: &TestDatabase, statement: &str) -> Self {
         let mut connection = PgConnection::connect(&database.url).await.unwrap();
+        let pid = sqlx::query_scalar("select pg_backend_pid()");
+        let pid = pid.fetch_one(&mut connection).await.unwrap();
         let statement = format!("begin; {statement}");
         sqlx::raw_sql(AssertSqlSafe(statement))
             .execute(&mut connection)
             .await
             .unwrap();
-        Self(connection)
-    }
-
-    async fn end(self) {
-        self.0.close().await.unwrap();
+        Self {
+            _connection: connection,
+            pid,
+        }
     }
 }
 
@@ -52,16 +57,14 @@ async fn what_goes_wrong_with_work_is_noticed() {
     let address = server.address().unwrap();
     let watch = Watch::on(&[&address], Duration::from_secs(1)).await;
     let database = &alarms.database;
-    let look = &Place {
-        server: &address,
-        names: &[("DATABASE", database.url.clone())],
-    };
+    let look = &Place::at(&address).knowing(&[("DATABASE", &database.url)]);
     tokio::join!(
         stalled_and_full(&watch, database, look),
         failures(&watch, database, look),
         overshoot(&watch, database, look),
         alarms_late(&watch, &alarms, look),
         wakes(&watch, &alarms, look),
+        broken_target(&watch, &alarms, look),
         dead_letters(&watch, database, look),
         old_transaction(&watch, database, look),
     );
@@ -70,7 +73,7 @@ async fn what_goes_wrong_with_work_is_noticed() {
 }
 
 /// The item that is kept waiting is also an old one, so these two are over together.
-async fn stalled_and_full(watch: &Watch, database: &TestDatabase, look: &Place<'_>) {
+async fn stalled_and_full(watch: &Watch, database: &TestDatabase, look: &Place) {
     let (kept, full) = (
         database.workflow(5, SHORT).await,
         database.workflow(1, ENDLESS).await,
@@ -93,27 +96,18 @@ async fn stalled_and_full(watch: &Watch, database: &TestDatabase, look: &Place<'
     database.enqueue(kept, 1).await;
     let item = sqlx::query_scalar::<_, Uuid>(waits).bind(kept.0);
     let item = item.fetch_one(&database.pool).await.unwrap();
-    let names = [
-        ("ITEM", item.to_string()),
-        ("WAITING", waiting[0].to_string()),
-        ("FULL", full.0.to_string()),
-        ("DATABASE", database.url.clone()),
-    ];
-    let look = Place {
-        server: look.server,
-        names: &names,
-    };
+    let look = look.knowing(&[
+        ("ITEM", &item),
+        ("WAITING", &waiting[0]),
+        ("FULL", &full.0),
+        ("PID", &held.pid),
+    ]);
     trial.fire(&look).await;
-    held.end().await;
-    let more = format!(
-        "update stationmaster.workspaces set max_concurrent = 2 where id = '{}'",
-        full.0
-    );
-    run(database, &more).await;
+    trial.mend(&look).await;
     trial.clear().await;
 }
 
-async fn failures(watch: &Watch, database: &TestDatabase, look: &Place<'_>) {
+async fn failures(watch: &Watch, database: &TestDatabase, look: &Place) {
     let refused = database.workflow(20, SHORT).await;
     // It was accepted when it was made, by way of an engine that was left behind.
     let swap = format!(
@@ -127,12 +121,13 @@ async fn failures(watch: &Watch, database: &TestDatabase, look: &Place<'_>) {
     let mut trial = watch.begin(&["ItemsFailed", "FailuresRising"]).await;
     database.enqueue(refused, 2).await;
     database.enqueue(failing, 20).await;
-    trial.fire(look).await;
-    // No more of them come, which is all that can be done here.
+    let look = look.knowing(&[("FAILING", &failing.1)]);
+    trial.fire(&look).await;
+    trial.mend(&look).await;
     trial.clear().await;
 }
 
-async fn overshoot(watch: &Watch, database: &TestDatabase, look: &Place<'_>) {
+async fn overshoot(watch: &Watch, database: &TestDatabase, look: &Place) {
     let (workspace, definition) = database.workflow(4, ENDLESS).await;
     database.enqueue((workspace, definition), 2).await;
     let active = "select active from stationmaster_internal.workspace_capacity where workspace_id = $1";
@@ -153,48 +148,68 @@ async fn overshoot(watch: &Watch, database: &TestDatabase, look: &Place<'_>) {
     trial.clear().await;
 }
 
-async fn alarms_late(watch: &Watch, alarms: &Alarms, look: &Place<'_>) {
+async fn alarms_late(watch: &Watch, alarms: &Alarms, look: &Place) {
     let alarm: Uuid = alarms.set("/late", "delay => '3s'").await;
     let statement =
         format!("select from stationmaster_internal.alarm_standings where alarm_id = '{alarm}' for update");
     let mut trial = watch.begin(&["AlarmsLate"]).await;
     let held = Open::with(&alarms.database, &statement).await;
-    trial.fire(look).await;
-    held.end().await;
+    let look = look.knowing(&[("PID", &held.pid)]);
+    trial.fire(&look).await;
+    trial.mend(&look).await;
     alarms.until(alarm, "fired").await;
     trial.clear().await;
 }
 
-async fn wakes(watch: &Watch, alarms: &Alarms, look: &Place<'_>) {
+async fn wakes(watch: &Watch, alarms: &Alarms, look: &Place) {
     alarms.receiver.always("/refuses", Reply::status(400));
     let port = free_port();
     let target = format!("http://127.0.0.1:{port}/nobody");
     let mut trial = watch.begin(&["AlarmsExhausted", "TargetOpen"]).await;
-    alarms.now("/refuses").await;
+    let refused = alarms.now("/refuses").await;
     // One that goes on failing, so that somebody asks the target now and then.
     let series = alarms.set_at(&target, "cron_expr => '* * * * * *'").await;
-    trial.fire(look).await;
+    let look = look.knowing(&[("ALARM", &series)]);
+    trial.fire(&look).await;
+    // The targets are mended; what was to come there has to be asked for again.
+    alarms.receiver.always("/refuses", Reply::status(200));
     let _receiver = Receiver::start_at(&format!("127.0.0.1:{port}")).await;
-    alarms
-        .run(&format!(
-            "update stationmaster.alarms set status = 'active' where id = '{series}' and status = 'paused'"
-        ))
-        .await;
+    trial.mend(&look).await;
+    alarms.until(refused, "fired").await;
     trial.clear().await;
 }
 
-async fn dead_letters(watch: &Watch, database: &TestDatabase, look: &Place<'_>) {
+async fn broken_target(watch: &Watch, alarms: &Alarms, look: &Place) {
+    alarms.receiver.always("/broken", Reply::status(500));
+    let mut trial = watch.begin(&["WakesFail"]).await;
+    let series = alarms.set("/broken", "cron_expr => '* * * * * *'").await;
+    let look = look.knowing(&[("ALARM", &series)]);
+    trial.fire(&look).await;
+    alarms.receiver.always("/broken", Reply::status(200));
+    trial.mend(&look).await;
+    trial.clear().await;
+}
+
+async fn dead_letters(watch: &Watch, database: &TestDatabase, look: &Place) {
     let mut trial = watch.begin(&["DeadLetters"]).await;
     run(
         database,
         "insert into stationmaster.signals (project, name) values ('shop', 'unheard-of')",
     )
     .await;
-    trial.fire(look).await;
+    let (_, workflow) = database.workflow(1, SHORT).await;
+    let look = look.knowing(&[("WORKFLOW", &workflow)]);
+    trial.fire(&look).await;
+    trial.mend(&look).await;
+    let routed = "select count(*) from stationmaster.signals where name = 'unheard-of' and status = 'ROUTED'";
+    eventually("the signal is routed", async || {
+        database.number(routed).await == 1
+    })
+    .await;
     trial.clear().await;
 }
 
-async fn old_transaction(watch: &Watch, database: &TestDatabase, look: &Place<'_>) {
+async fn old_transaction(watch: &Watch, database: &TestDatabase, look: &Place) {
     let mut trial = watch.begin(&["OldTransaction"]).await;
     // It has written, and rests: it holds no snapshot.
     let open = Open::with(
@@ -202,13 +217,14 @@ async fn old_transaction(watch: &Watch, database: &TestDatabase, look: &Place<'_
         "create table somebodys (n integer); insert into somebodys values (1)",
     )
     .await;
-    trial.fire(look).await;
-    open.end().await;
+    let look = look.knowing(&[("PID", &open.pid)]);
+    trial.fire(&look).await;
+    trial.mend(&look).await;
     trial.clear().await;
 }
 
-async fn connections_and_locks(watch: &Watch, database: &TestDatabase, look: &Place<'_>) {
-    let ask = async || post(look.server, "/v1/locks/nightly", r#"{"at_most": 0.1}"#).await;
+async fn connections_and_locks(watch: &Watch, database: &TestDatabase, look: &Place) {
+    let ask = async || post(look.server(), "/v1/locks/nightly", r#"{"at_most": 0.1}"#).await;
     let mut trial = watch.begin(&["ConnectionsUsedUp"]).await;
     let held = Open::with(database, "lock table shedlock in access exclusive mode").await;
     let busy = futures::future::join_all((0..16).map(|_| async {
@@ -220,14 +236,15 @@ async fn connections_and_locks(watch: &Watch, database: &TestDatabase, look: &Pl
         _ = busy => {}
         () = trial.fire(look) => {}
     }
-    held.end().await;
+    let known = look.knowing(&[("PID", &held.pid)]);
+    trial.mend(&known).await;
     trial.clear().await;
 
     let mut trial = watch.begin(&["LockErrors"]).await;
     run(database, "alter table shedlock rename to somewhere_else").await;
     assert!(ask().await >= Some(500));
     trial.fire(look).await;
-    run(database, "alter table somewhere_else rename to shedlock").await;
+    trial.mend(look).await;
     assert_eq!(ask().await, Some(201));
     trial.clear().await;
 }

@@ -5,10 +5,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::scene::{Scene, request};
-use crate::support::{Alarms, Launch, PATIENCE, eventually};
+use crate::support::receiver::{Receiver, Reply};
+use crate::support::{Alarms, Launch, PATIENCE, eventually, free_port};
 
 /// Level, how the line begins, and the fields that it must have.
-const EVENTS: [(&str, &str, &[&str]); 23] = [
+type Event = (&'static str, &'static str, &'static [&'static str]);
+
+/// Those of executions, of dispatchers and of alarms. What only Temporal leads to is asked for where dispatchers run there.
+const EVENTS: [Event; 33] = [
     ("DEBUG", "Processing ", &["items"]),
     ("INFO", "Workspace at capacity", &["workspace", "active", "limit"]),
     (
@@ -59,6 +63,22 @@ const EVENTS: [(&str, &str, &[&str]); 23] = [
         &["dispatcher", "servers"],
     ),
     ("INFO", "Handed a dispatcher over", &["dispatcher"]),
+    ("DEBUG", "Routed signals", &["dispatcher", "routed", "dead"]),
+    (
+        "WARN",
+        "Lost a dispatcher: its lease had run out",
+        &["dispatcher", "epoch"],
+    ),
+    (
+        "ERROR",
+        "The supervisor could not clean up; it tries again",
+        &["dispatcher", "act", "error"],
+    ),
+    (
+        "INFO",
+        "Removed a heartbeat that was left behind",
+        &["dispatcher", "epoch", "server"],
+    ),
     ("DEBUG", "Firing ", &["occurrences"]),
     ("INFO", "Alarm fired", &["alarm", "scheduled_for", "attempt"]),
     (
@@ -71,6 +91,24 @@ const EVENTS: [(&str, &str, &[&str]); 23] = [
         "Alarm not accepted; it will be tried again",
         &["alarm", "scheduled_for", "attempt", "error", "retry_in"],
     ),
+    (
+        "WARN",
+        "Occurrence missed",
+        &["alarm", "scheduled_for", "occurrences", "reason"],
+    ),
+    ("INFO", "Recovered ", &["occurrences"]),
+    (
+        "ERROR",
+        "Alarm paused: its occurrences keep failing, or its target is gone",
+        &["alarm"],
+    ),
+    ("ERROR", "Alarm cannot fire any more", &["alarm", "error"]),
+    (
+        "ERROR",
+        "A wake target does not answer; its wakes are held back",
+        &["target_origin", "error"],
+    ),
+    ("INFO", "A wake target answers again", &["target_origin"]),
     ("WARN", "The driver of PostgreSQL warns", &["library", "said"]),
 ];
 
@@ -91,10 +129,11 @@ fn quick(alarms: &Alarms) -> Launch {
         .with("DISPATCHERS__SCAN_INTERVAL", "1s")
         .with("DISPATCHERS__SECOND_LOOK", "500ms")
         .with("DISPATCHERS__CHECK_INTERVAL", "1s")
+        .with("DISPATCHERS__CLEANUP_TIMEOUT", "1s")
         .with("DISPATCHERS__SLA", "15s")
 }
 
-/// A server that owns a dispatcher and runs something, and is lost while another stands by.
+/// A server that owns a dispatcher, runs something and sends a wake, and is lost while another stands by.
 async fn lose_a_server(alarms: Alarms) -> Scene {
     let launch = quick(&alarms);
     let mut lost = launch.start_ready().await;
@@ -106,6 +145,9 @@ async fn lose_a_server(alarms: Alarms) -> Scene {
     let started = "Dispatcher started";
     eventually("it owns a dispatcher", async || lost.said(started) == 1).await;
     alarms.database.until_count("RUNNING", 2).await;
+    alarms.receiver.next("/slow", [Reply::held()]);
+    alarms.now("/slow").await;
+    alarms.until_arrived(1).await;
     let scene = Scene::on(alarms, &launch).await;
     eventually("the other one stands by", async || {
         let query = "select count(*) from stationmaster_internal.dispatcher_servers";
@@ -114,6 +156,81 @@ async fn lose_a_server(alarms: Alarms) -> Scene {
     .await;
     lost.kill();
     scene
+}
+
+/// Alarms that were missed, that are paused because their target is gone, and that can never fire, as nobody could have set them.
+async fn trouble_alarms(alarms: &Alarms) {
+    let missed = alarms.set("/missed", "cron_expr => '* * * * *'").await;
+    let broken = alarms.set("/broken", "cron_expr => '* * * * *'").await;
+    let unplanned = "select count(*) from stationmaster.alarms where kind = 'cron' and next_fire_at is null";
+    eventually("they are planned", async || {
+        alarms.database.number(unplanned).await == 0
+    })
+    .await;
+    alarms
+        .run(&format!(
+            "update stationmaster_internal.alarm_definitions set timezone = 'Nowhere/Land' where id = '{broken}'"
+        ))
+        .await;
+    alarms
+        .run(&format!(
+            "update stationmaster_internal.alarm_standings set next_due_at = date_trunc('minute', now() - interval '5 minutes'),
+                 next_fire_at = date_trunc('minute', now() - interval '5 minutes')
+             where alarm_id in ('{missed}', '{broken}')"
+        ))
+        .await;
+    alarms.receiver.always("/gone", Reply::status(410));
+    alarms.set("/gone", "cron_expr => '* * * * * *'").await;
+}
+
+/// A target at which nobody listens for a while.
+async fn trouble_a_target(scene: &Scene) {
+    let port = free_port();
+    let target = format!("http://127.0.0.1:{port}/nobody");
+    let series = scene.alarms.set_at(&target, "cron_expr => '* * * * * *'").await;
+    eventually("it is held back", async || {
+        scene.server.said("its wakes are held back") > 0
+    })
+    .await;
+    let _receiver = Receiver::start_at(&format!("127.0.0.1:{port}")).await;
+    scene
+        .alarms
+        .run(&format!(
+            "update stationmaster.alarms set status = 'active' where id = '{series}' and status = 'paused'"
+        ))
+        .await;
+    eventually("it answers again", async || {
+        scene.server.said("A wake target answers again") > 0
+    })
+    .await;
+}
+
+/// What somebody who is gone has left behind cannot be removed at once; and a dispatcher goes to somebody else.
+async fn trouble_dispatchers(scene: &Scene) {
+    scene
+        .alarms
+        .run(
+            "with ghost as (
+                 insert into stationmaster.dispatchers (id, project, task_queue, owner, epoch, engine, lease_until, resting_since)
+                 values (stationmaster.dispatcher_id('ghost', 'default'), 'ghost', 'default', gen_random_uuid(), 1, 'embedded',
+                         now() - interval '1 hour', now())
+                 returning id, owner
+             )
+             insert into stationmaster_internal.dispatcher_heartbeats (dispatcher_id, project, task_queue, server_id, epoch, beat_at)
+             select id, 'ghost', 'default', owner, 1, now() - interval '1 hour' from ghost",
+        )
+        .await;
+    let row = "select from stationmaster.dispatchers where project = 'ghost' for update";
+    let held = scene.database().lock(row).await;
+    eventually("it could not be removed", async || {
+        scene.server.said("The supervisor could not clean up") > 0
+    })
+    .await;
+    held.rollback().await.unwrap();
+    scene
+        .alarms
+        .run("update stationmaster.dispatchers set epoch = epoch + 1 where project = 'mill'")
+        .await;
 }
 
 /// Holds what every server needs for longer than a driver finds right.
@@ -127,7 +244,7 @@ async fn hold_up_the_database(scene: &Scene) {
     transaction.rollback().await.unwrap();
 }
 
-fn is(line: &Value, (level, words, fields): (&str, &str, &[&str])) -> bool {
+fn is(line: &Value, (level, words, fields): Event) -> bool {
     line["level"] == level
         && line["message"]
             .as_str()
@@ -148,6 +265,9 @@ async fn the_log_tells_every_event_at_its_level_and_nothing_that_was_carried() {
     scene.run_executions().await;
     scene.send_signals().await;
     scene.fire_alarms().await;
+    trouble_alarms(&scene.alarms).await;
+    trouble_dispatchers(&scene).await;
+    trouble_a_target(&scene).await;
     hold_up_the_database(&scene).await;
     let nothing = format!("/v1/queue/{}/retry", uuid::Uuid::nil());
     let (status, _, answer) = request(&scene.address, "POST", &nothing, "", &[]).await;
@@ -165,11 +285,11 @@ async fn the_log_tells_every_event_at_its_level_and_nothing_that_was_carried() {
         let parsed = log.lines().filter_map(|line| serde_json::from_str(line).ok());
         parsed.collect()
     };
-    let missing = || -> Vec<&str> {
+    let missing = || -> Vec<&Event> {
         let said = lines(scene.server.log());
         let running = EVENTS.iter().filter(|event| !LAST.contains(&event.1));
         let missing = running.filter(|event| !said.iter().any(|line| is(line, **event)));
-        missing.map(|event| event.1).collect()
+        missing.collect()
     };
     let begun = Instant::now();
     while !missing().is_empty() {

@@ -14,6 +14,7 @@ mod exemplars;
 mod logs;
 mod metrics;
 mod migrations;
+mod packages;
 mod prometheus;
 mod scene;
 mod service;

@@ -5,11 +5,8 @@ use std::process::Command;
 use std::time::Instant;
 
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
-use url::Url;
-use uuid::Uuid;
 
-use crate::backup::tool;
+use crate::backup::{Restored, dump};
 use crate::scene::repository_path;
 use crate::support::{Alarms, Launch, Process, SHORT, TestDatabase, eventually, setting};
 
@@ -101,26 +98,15 @@ async fn dump_of_now(file: &Path) {
     alarms
         .run("insert into stationmaster.signals (project, name) values ('shop', 'paid')")
         .await;
-    let file = format!("--file={}", file.display());
-    tool("pg_dump", &["--no-owner", &file, &alarms.database.url]);
+    dump(&alarms.database, file);
 }
 
 /// A dump becomes a database, is migrated, and servers go on with what it held.
 async fn goes_on(dump: &Path) {
-    let admin: Url = setting("STATIONMASTER_TEST_DATABASE_URL").parse().unwrap();
-    let name = format!("dumped_{}", Uuid::now_v7().simple());
-    let mut connection = PgConnection::connect(admin.as_str()).await.unwrap();
-    sqlx::query(AssertSqlSafe(format!("create database {name}")))
-        .execute(&mut connection)
-        .await
-        .unwrap();
-    let mut url = admin.clone();
-    url.set_path(&name);
-    let file = format!("--file={}", dump.display());
-    tool("psql", &["--quiet", "--set=ON_ERROR_STOP=1", &file, url.as_str()]);
+    let restored = Restored::from(dump).await;
     {
         // This migrates it.
-        let database = TestDatabase::at(url.as_str()).await;
+        let database = TestDatabase::at(&restored.url).await;
         let alarms = Alarms::on(database).await;
         let router = alarms.receiver.url("");
         let move_on =
@@ -136,11 +122,7 @@ async fn goes_on(dump: &Path) {
         server.kill();
         alarms.database.pool.close().await;
     }
-    eventually("the database can go", async || {
-        let drop = AssertSqlSafe(format!("drop database if exists {name} with (force)"));
-        sqlx::query(drop).execute(&mut connection).await.is_ok()
-    })
-    .await;
+    restored.remove().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

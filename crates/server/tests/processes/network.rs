@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::silence::asked_all_the_time;
 use crate::support::{
-    Direction, Door, ENDLESS, Gate, Launch, LimitWatch, Proxy, Temporal, TestDatabase, Work, Worker,
+    Direction, Door, ENDLESS, Gate, Launch, LimitWatch, Process, Proxy, Temporal, TestDatabase, Work, Worker,
     eventually,
 };
 
@@ -245,4 +245,26 @@ async fn with_temporal_behind_a_narrow_line_everything_completes_and_no_attempt_
         .await;
     assert_eq!(database.attempts().await, 0);
     server.assert_alive();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_have_nothing_to_ask_the_engine_notice_too_that_it_is_gone_and_that_it_is_back() {
+    let (database, temporal) = (TestDatabase::new().await, Temporal::shared().await);
+    let proxy = Proxy::before(&temporal.address).await;
+    let launch = Launch::on(&database).temporal(&proxy.address, &temporal.namespace);
+    // Whoever was first asks for all; the others have no reason to.
+    let servers = [launch.start_ready().await, launch.start_ready().await];
+    let until_all_say = async |status: u16| {
+        eventually(&format!("all say {status}"), async || {
+            let said = futures::future::join_all(servers.iter().map(Process::readiness)).await;
+            said.iter().all(|(said, _)| *said == status)
+        })
+        .await
+    };
+    proxy.door(Door::Refusing);
+    proxy.cut();
+    let took = until_all_say(503).await;
+    println!("all had noticed after {took:?}");
+    proxy.door(Door::Open);
+    until_all_say(200).await;
 }

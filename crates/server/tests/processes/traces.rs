@@ -323,3 +323,28 @@ async fn wakes_and_webhooks_belong_to_a_round_are_linked_to_what_caused_them_and
     assert_eq!(requests.len(), 1);
     assert_eq!(links(requests[0]), [TRACEPARENT]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_request_of_a_caller_who_is_traced_has_its_span_with_a_link() {
+    const REQUESTS: usize = 100;
+    let database = TestDatabase::new().await;
+    let (collector, endpoint) = Collector::start();
+    let launch = Launch::on(&database)
+        .with("TRACES__OTLP_ENDPOINT", &endpoint)
+        .with("HTTP__OPEN", "true");
+    let mut server = launch.start_ready().await;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let url = format!("http://{}/v1/workspaces", server.address().unwrap());
+    for _ in 0..REQUESTS {
+        // Each on a connection of its own, so that they come to all threads of the server, between statements of everybody else.
+        let list = reqwest::Client::new()
+            .get(&url)
+            .header("traceparent", TRACEPARENT);
+        assert!(list.send().await.unwrap().status().is_success());
+    }
+    server.signal(nix::sys::signal::Signal::SIGTERM);
+    server.ended().await;
+    let requests = collector.named("request");
+    let linked = requests.iter().filter(|span| links(span) == [TRACEPARENT]);
+    assert_eq!(linked.count(), REQUESTS, "{}", server.log());
+}

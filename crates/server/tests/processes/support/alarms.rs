@@ -39,7 +39,12 @@ impl Alarms {
     }
 
     pub(crate) fn launch(&self) -> Launch {
-        Launch::on(&self.database)
+        self.launch_on(&self.database)
+    }
+
+    /// The same receiver for servers on another database.
+    pub(crate) fn launch_on(&self, database: &TestDatabase) -> Launch {
+        Launch::on(database)
             .with("ALARMS__ROUTER_URL", &self.receiver.url(""))
             .with("ALARMS__ALLOW_TARGETS", "127.0.0.1")
             .with("ALARMS__SIGNING_SECRET", SECRET)
