@@ -130,6 +130,7 @@ create table stationmaster_internal.signals_inbox (
 );
 create unique index signals_inbox_seq on stationmaster_internal.signals_inbox (seq);
 create index signals_inbox_by_project on stationmaster_internal.signals_inbox (project, seq);
+create index signals_inbox_at on stationmaster_internal.signals_inbox using brin (received_at) with (autosummarize = on);
 
 create table stationmaster_internal.signals_pending (
     signal_key    text collate "C" primary key,

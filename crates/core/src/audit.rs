@@ -28,6 +28,8 @@ pub async fn list(
         .bind(database.among(workspace))
         .bind(before.unwrap_or(i64::MAX))
         .bind(window.candidates())
+        .bind(query.after.map(jiff_sqlx::Timestamp::from))
+        .bind(query.before.map(jiff_sqlx::Timestamp::from))
         .persistent(false);
     let candidates: Vec<i64> = within(candidates.fetch_all(&mut *session)).await?;
     let rows = sqlx::query_as(statement!("audit/list"))

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use sqlx::types::Json;
+use sqlx::{ConnectOptions as _, Connection as _};
 
-use crate::db::{self, Database, Read as _, statement};
+use crate::db::{self, Database, Read as _, statement, within};
 
 /// The database server and its settings.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -113,11 +114,14 @@ pub struct Clock {
     pub uncertain: Duration,
 }
 
-/// The database server and its settings.
+/// The database server and its settings, as a session finds them that sets none for itself, unlike ours.
 pub async fn server(database: &Database) -> Result<Server, db::Error> {
-    sqlx::query_as(statement!("health/server"))
-        .one(&database.own())
-        .await
+    let mut connection = within(database.plain_options().connect()).await?;
+    let query = sqlx::query_as(statement!("health/server")).fetch_one(&mut connection);
+    let server = within(query).await;
+    // It was for this question alone.
+    let _ = connection.close().await;
+    server
 }
 
 /// Who holds the oldest snapshot; nobody when there is none but ours.

@@ -21,7 +21,7 @@
 //! * outside: [`engine`], [`wake`]; [`tls`] (what a failed handshake means)
 //! * who comes in: [`access`] (tokens), [`session`] (on whose behalf), [`audit`], [`events`] (what is told to listeners)
 //! * the rest: [`catalogue`], [`names`] (which thing is meant), [`pages`] (of long lists), [`db`], [`schema`] (versions and parts), [`health`] (what
-//!   can be seen of the database), [`retention`], [`observe`], and [`station`], which puts the lanes together on what it lends them,
+//!   can be seen of the database), [`pooler`] (is one in between), [`retention`], [`observe`], and [`station`], which puts the lanes together on what it lends them,
 //!   `surroundings`
 
 pub mod access;
@@ -53,6 +53,7 @@ pub mod operations;
 pub mod pages;
 mod pipeline;
 mod pool;
+pub mod pooler;
 pub mod presence;
 pub mod retention;
 pub mod retry;

@@ -267,12 +267,9 @@ fn of_expression(BadExpression { text, error }: &BadExpression) -> Report<'stati
 const AWAY: &str =
     "Is PostgreSQL running, and does the setting database_url name it? See: stationmaster config show";
 
-/// A parameter that only PostgreSQL itself takes, or a prepared statement of somebody else: a session that is not one.
-fn is_of_a_pooler(error: &dyn sqlx::error::DatabaseError) -> bool {
-    let code = error.code();
-    code.is_some_and(|code| ["42P05", "26000"].contains(&code.as_ref()))
-        || error.message().starts_with("unsupported startup parameter")
-}
+/// What to set where a pooler lies between that hands out transactions.
+pub(crate) const BEHIND_A_POOLER: &str = "A pooler lies between that hands out transactions: set database_direct_url to an address that leads past it, \
+     and database_prepared to false unless it keeps prepared statements (PgBouncer from 1.21 on, with max_prepared_statements)";
 
 fn of_database(error: &db::Error) -> Report<'static> {
     use db::Error;
@@ -300,10 +297,7 @@ fn of_database(error: &db::Error) -> Report<'static> {
             let message = format!("the database could not be reached: {cause}");
             return Report::new(Kind::Unavailable, message, Some(AWAY));
         }
-        Error::Sql(sqlx::Error::Database(cause)) if is_of_a_pooler(cause.as_ref()) => (
-            Kind::Usage,
-            "A pooler lies between that hands out transactions: set database_direct_url, and database_prepared to false",
-        ),
+        _ if error.is_of_a_pooler() => (Kind::Usage, BEHIND_A_POOLER),
         _ if error.is_away() => (Kind::Unavailable, AWAY),
         _ => (Kind::Failed, "The database refused; its own log may tell more"),
     };

@@ -20,7 +20,7 @@ pub struct Dispatcher {
     pub state: DispatcherState,
     /// Who owns it, now or last.
     pub owner: Option<Uuid>,
-    /// What the owner is called.
+    /// What the owner is or was called.
     pub owner_name: Option<String>,
     /// Grows with every owner.
     pub epoch: i64,
@@ -129,6 +129,9 @@ pub struct DispatcherEvent {
     pub run_id: Option<String>,
     /// Who did it: a server, or a token.
     pub actor: String,
+    /// The name of that server, when it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// More.
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::Object"))]
     pub detail: serde_json::Map<String, serde_json::Value>,

@@ -55,6 +55,9 @@ pub struct FailureGroup {
     pub workflow: Option<String>,
     /// The alarm, when occurrences failed.
     pub alarm_id: Option<Uuid>,
+    /// The name of the alarm, when it was given one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alarm: Option<String>,
     /// How many there are; counted up to 10,000, and 10,001 when there are more.
     pub count: i64,
     /// When the first ended.
@@ -108,6 +111,9 @@ pub struct Failure {
     pub execution_id: Option<Uuid>,
     /// The alarm, when it is an occurrence.
     pub alarm_id: Option<Uuid>,
+    /// The name of the alarm, when it was given one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alarm: Option<String>,
     /// The nominal instant, when it is an occurrence.
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub scheduled_for: Option<Timestamp>,

@@ -210,6 +210,12 @@ pub struct SignalQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(inline))]
     pub status: Option<SignalStatus>,
+    /// Received at this time or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_after: Option<Timestamp>,
+    /// Received before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_before: Option<Timestamp>,
     /// How many at most; 50 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 500))]

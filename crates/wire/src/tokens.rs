@@ -33,6 +33,9 @@ pub struct Token {
     /// Where; absent: in all workspaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspaces: Option<Vec<Uuid>>,
+    /// What those are called, in the same order; null where one is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_names: Option<Vec<Option<String>>>,
     /// When it was made.
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub created_at: Timestamp,

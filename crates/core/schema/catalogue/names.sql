@@ -13,6 +13,13 @@ create or replace function stationmaster_internal.is_id(name text) returns boole
     select name ~* '^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$'
 $$;
 
+-- What workspaces are called, in the order of their ids as given; null where one is gone. Index: workspaces_pkey.
+create or replace function stationmaster_internal.workspaces_called(ids uuid[]) returns text[] language sql stable as $$
+    select array_agg(w.name order by given.place)
+    from unnest(ids) with ordinality as given (id, place)
+    left join stationmaster.workspaces w on w.id = given.id
+$$;
+
 -- The name that is kept of what was given; refused, with words, when nothing is left of it or it looks like an id.
 create or replace function stationmaster_internal.given_name(name text) returns text language plpgsql immutable strict parallel safe as $$
 declare

@@ -41,5 +41,7 @@ comment on column stationmaster.failure_groups.last_at is 'When the last ended';
 comment on column stationmaster.failure_groups.message is 'What went wrong with the last';
 comment on column stationmaster.failures.workspace is 'The name of the workspace; null: it is gone, or there is none';
 comment on column stationmaster.failures.workflow is 'The name of the workflow; null: it is gone, or there is none';
+comment on column stationmaster.failures.alarm is 'What the alarm is called; null: it is no occurrence, or it was given no name';
 comment on column stationmaster.failure_groups.workspace is 'The name of the workspace; null: it is gone, or there is none';
 comment on column stationmaster.failure_groups.workflow is 'The name of the workflow; null: it is gone, or there is none';
+comment on column stationmaster.failure_groups.alarm is 'What the alarm is called; null: they are no occurrences, or it was given no name';

@@ -26,6 +26,14 @@ begin
 end
 $$;
 
+-- What a server is called whose id stands where histories say who did something, also one that is gone. Null: it was somebody else, or a
+-- server that was forgotten. Index: server_names_pkey.
+create or replace function stationmaster_internal.server_behind(actor text) returns text language sql stable as $$
+    select n.name
+    from stationmaster_internal.server_names n
+    where n.id = case when actor ~ '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$' then actor::uuid end
+$$;
+
 -- What has happened that somebody should see to: wakes in the hands of servers that are gone, wishes to cancel, executions that hold a
 -- slot. Called by the heartbeat, so it waits for no table that somebody has locked whole (a rebuild, an ALTER TABLE): then there may be something.
 -- Index: occurrences_open_held, cancel_requests_pkey.

@@ -104,6 +104,7 @@ Room: signals. Written by: whoever sends; pruned by housekeeping.';
 comment on column stationmaster_internal.signals_inbox.key is 'What it is known by within: its id and its project';
 comment on index stationmaster_internal.signals_inbox_seq is 'The order of arrival, for lists';
 comment on index stationmaster_internal.signals_inbox_by_project is 'The same within a project, for lists of some projects';
+comment on index stationmaster_internal.signals_inbox_at is 'Lists by time';
 
 comment on table stationmaster_internal.signals_pending is
 'Signals that wait to be routed, one narrow row each.

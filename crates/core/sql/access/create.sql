@@ -3,4 +3,5 @@
 insert into stationmaster_internal.tokens (name, hash, hint, role, workspaces, expires_at, created_by)
 select $1, $2, $3, $4, $5, $6, $7
 where $6::timestamptz is null or $6 > now()
-returning id, name, hint, role, workspaces, created_at, created_by, expires_at, revoked_at, last_used_at, true as active
+returning id, name, hint, role, workspaces, stationmaster_internal.workspaces_called(workspaces) as workspace_names,
+          created_at, created_by, expires_at, revoked_at, last_used_at, true as active

@@ -3,4 +3,5 @@
 update stationmaster_internal.tokens
 set revoked_at = coalesce(revoked_at, now()), revoked_by = coalesce(revoked_by, $3)
 where id = $1 or (name = $2 and revoked_at is null)
-returning id, name, hint, role, workspaces, created_at, created_by, expires_at, revoked_at, last_used_at, false as active
+returning id, name, hint, role, workspaces, stationmaster_internal.workspaces_called(workspaces) as workspace_names,
+          created_at, created_by, expires_at, revoked_at, last_used_at, false as active

@@ -1,8 +1,7 @@
 -- The lines of a page of the audit, from its candidates, for people. Locks nothing. Index: audit_pkey.
 -- $1 candidates, $2 actor: as it is on record, or the name of a token or a server; $3 action, $4 subject (null: any), $5 how many.
 select id, at, actor,
-       (select n.name from stationmaster_internal.server_names n
-        where n.id = case when actor ~ '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$' then actor::uuid end) as server,
+       stationmaster_internal.server_behind(actor) as server,
        action, workspace_id, (select w.name from stationmaster.workspaces w where w.id = workspace_id) as workspace, subject, detail
 from stationmaster.audit
 where id = any ($1)

@@ -1,6 +1,6 @@
 -- Groups of failures that need a person, the one with the newest failure first. Called by people. Locks nothing. Planned anew for each
 -- scope. Steps from one workspace to the next and from one group to the next by the index, whatever their failures number, and then
--- looks at the ends of each. Index: failures_open.
+-- looks at the ends of each. Index: failures_open, alarm_definitions_pkey.
 -- $1 workspaces (null: all), $2 kind, $3 definition, $4 at or after, $5 before, $6 pattern in the message (null: any), $7 groups that
 -- are looked at at most, $8 failures of a group that are counted at most, $9 only this group (null: any).
 with recursive spaces (workspace_id) as (
@@ -46,7 +46,8 @@ with recursive spaces (workspace_id) as (
 )
 select lpad(to_hex(g.group_id), 15, '0') as id, newest.kind, nullif(g.workspace_id, '00000000-0000-0000-0000-000000000000') as workspace_id,
        (select w.name from stationmaster.workspaces w where w.id = g.workspace_id) as workspace, newest.workflow_definition_id,
-       (select d.name from stationmaster.workflow_definitions d where d.id = newest.workflow_definition_id) as workflow, newest.alarm_id, counted.count, oldest.at as first_at, newest.at as last_at, newest.message,
+       (select d.name from stationmaster.workflow_definitions d where d.id = newest.workflow_definition_id) as workflow, newest.alarm_id,
+       (select a.name from stationmaster_internal.alarm_definitions a where a.id = newest.alarm_id) as alarm, counted.count, oldest.at as first_at, newest.at as last_at, newest.message,
        newest.item_id as queue_item_id, newest.execution_id, newest.scheduled_for, newest.signal_id
 from groups g
 cross join lateral (

@@ -32,6 +32,8 @@ pub async fn list(
         .bind(database.among(None))
         .bind(before.unwrap_or(i64::MAX))
         .bind(window.candidates())
+        .bind(query.received_after.map(jiff_sqlx::Timestamp::from))
+        .bind(query.received_before.map(jiff_sqlx::Timestamp::from))
         .persistent(false);
     let places = within(candidates.fetch_all(&mut *session)).await?;
     let rows = rows(database, &mut session, &places, query, window.rows()).await?;

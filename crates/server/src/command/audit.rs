@@ -2,13 +2,16 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{AuditEntry, AuditQuery, Reference};
 
 use super::Context;
 use super::arguments::text;
+use super::inspection::by;
 use super::names::{self, reference};
 use super::pages::Newest;
+use super::times::past;
 use crate::output::{Column, Described, cell, column, maybe, time, told};
 
 /// What to do with the audit.
@@ -33,6 +36,12 @@ pub(crate) struct ListArgs {
     /// Only about this thing: an id, or a name
     #[arg(long, value_parser = text)]
     subject: Option<String>,
+    /// Only what was done at this time or later
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
+    since: Option<Timestamp>,
+    /// Only what was done before this time
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
+    until: Option<Timestamp>,
     #[command(flatten)]
     part: Newest<10_000>,
 }
@@ -46,6 +55,8 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         actor: args.actor,
         action: args.action,
         subject: args.subject,
+        after: args.since,
+        before: args.until,
         ..AuditQuery::default()
     };
     context.list(&client, args.part, query, Client::audit).await
@@ -54,10 +65,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
 impl Described for AuditEntry {
     const COLUMNS: &'static [Column<Self>] = &[
         time("AT", |line| Some(line.at)),
-        column("BY", |line| {
-            let server = line.server.as_ref().map(|name| format!("server {name}"));
-            cell(server.unwrap_or_else(|| line.actor.clone()))
-        }),
+        column("BY", |line| cell(by(line.server.as_deref(), &line.actor))),
         column("ACTION", |line| cell(&line.action)),
         column("SUBJECT", |line| cell(&line.subject)),
         column("WORKSPACE", |line| {

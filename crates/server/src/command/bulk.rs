@@ -9,8 +9,8 @@ use serde_json::json;
 use stationmaster_client::Client;
 use stationmaster_client::wire::{BulkAnswer, Operation, OperationKind};
 
-use super::Context;
 use super::arguments::{Caution, distinct};
+use super::{Context, typed};
 use crate::output::counted;
 
 /// Walks over everything at most: what changed hands while it was walked past is met by the next one.
@@ -147,8 +147,8 @@ async fn detach(
     }
     context.print(&begun, |begun| {
         let ids: Vec<String> = begun.iter().map(|one| one.id.to_string()).collect();
-        let ids = ids.join(" ");
-        format!("On record, and the servers do it. Wait for the end: stationmaster operations wait {ids}")
+        let wait = typed::beside(&format!("operations wait {}", ids.join(" ")));
+        format!("On record, and the servers do it. Wait for the end: {wait}")
     })
 }
 

@@ -55,16 +55,21 @@ enum Thing {
 
 pub(crate) async fn run(args: &CompleteArgs) -> Result<()> {
     let typed = Typed::read(&args.words);
-    let Some(thing) = typed.thing else {
-        return Err(PassedOn(1).into());
+    let names = match typed.wanted {
+        Some(Wanted::Name(thing)) => {
+            let asked = tokio::time::timeout(PATIENCE, names(thing, &typed)).await;
+            asked.ok().and_then(Result::ok)
+        }
+        Some(Wanted::Word(ref words)) => Some(words.clone()),
+        None => None,
     };
-    let Ok(Ok(names)) = tokio::time::timeout(PATIENCE, names(thing, &typed)).await else {
+    let Some(names) = names else {
         // A shell that is told of an error shows it in the middle of the line.
         return Err(PassedOn(1).into());
     };
     let mut out = std::io::stdout().lock();
-    for name in names.iter().filter(|name| name.starts_with(&typed.begun)) {
-        writeln!(out, "{}", printable(name))?;
+    for name in names.iter().filter(|name| typed.may_be(name)) {
+        writeln!(out, "{}", printable(&format!("{}{name}", typed.before)))?;
     }
     Ok(())
 }
@@ -197,13 +202,24 @@ async fn listed(thing: Thing, workspace_id: Option<Reference>, client: &Client) 
     })
 }
 
+/// What belongs where the cursor is.
+#[derive(Debug, PartialEq, Eq)]
+enum Wanted {
+    /// The name of such a thing.
+    Name(Thing),
+    /// One of these. Shells know them too, and take only the first of several with commas for one.
+    Word(Vec<String>),
+}
+
 /// A line that is being typed.
 #[derive(Debug, PartialEq, Eq)]
 struct Typed {
     /// Flags with their values.
     flags: Vec<(String, String)>,
-    /// What belongs where the cursor is, when it has a name.
-    thing: Option<Thing>,
+    /// What belongs where the cursor is, when that is known here.
+    wanted: Option<Wanted>,
+    /// The values before it in the same word, where one takes several: up to and with the last comma.
+    before: String,
     /// What is there of it.
     begun: String,
 }
@@ -245,11 +261,23 @@ impl Typed {
             (None, _) if begun.starts_with('-') => (None, begun),
             (None, _) => (command.get_positionals().nth(positional), begun),
         };
+        let several = argument.and_then(Arg::get_value_delimiter);
+        let last = several.and_then(|comma| begun.rfind(comma));
+        let (before, begun) = begun.split_at(last.map_or(0, |comma| comma + 1));
+        let words = argument.filter(|_| !before.is_empty()).map(words_of);
+        let words = words.filter(|words| !words.is_empty()).map(Wanted::Word);
+        let name = argument.and_then(|argument| thing(&path, argument));
         Self {
-            thing: argument.and_then(|argument| thing(&path, argument)),
+            wanted: name.map(Wanted::Name).or(words),
             flags,
+            before: before.to_owned(),
             begun: begun.to_owned(),
         }
+    }
+
+    /// Does it go on like this, and does it not stand there already?
+    fn may_be(&self, name: &str) -> bool {
+        name.starts_with(&self.begun) && !self.before.split(',').any(|given| given == name)
     }
 
     fn flag(&self, name: &str) -> Option<String> {
@@ -287,6 +315,12 @@ fn found<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
             .into_iter()
             .find(|flag| flag.get_short() == name.chars().nth(1)),
     }
+}
+
+/// The words that an argument takes, if it takes no others.
+fn words_of(argument: &Arg) -> Vec<String> {
+    let words = argument.get_possible_values().into_iter();
+    words.map(|word| word.get_name().to_owned()).collect()
 }
 
 /// What an argument names.
@@ -346,18 +380,35 @@ mod tests {
             ("-o wide queue show 01", Some(Thing::Item), "01"),
             ("contexts use ", Some(Thing::Context), ""),
             ("--context pr", Some(Thing::Context), "pr"),
+            ("queue list --workspace shop,no", Some(Thing::Workspace), "no"),
+            ("queue list --workspace=shop,", Some(Thing::Workspace), ""),
+            ("workspaces pause shop,no", Some(Thing::Workspace), "shop,no"),
+            ("queue list --status fai", None, "fai"),
             ("queue list --li", None, "--li"),
             ("que", None, "que"),
             ("", None, ""),
         ] {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             let typed = Typed::read(&words);
-            assert_eq!((typed.thing, typed.begun.as_str()), (thing, begun), "{line}");
+            let thing = thing.map(Wanted::Name);
+            assert_eq!((typed.wanted, typed.begun.as_str()), (thing, begun), "{line}");
         }
         let line = "queue list --url http://here --workspace "
             .split(' ')
             .map(str::to_owned);
         let typed = Typed::read(&line.collect::<Vec<_>>());
         assert_eq!(typed.flag("url").as_deref(), Some("http://here"));
+    }
+
+    #[test]
+    fn behind_a_comma_the_next_of_several_values_is_completed_and_none_comes_twice() {
+        let words = "executions list --status failed,".split(' ').map(str::to_owned);
+        let typed = Typed::read(&words.collect::<Vec<_>>());
+        let Some(Wanted::Word(words)) = &typed.wanted else {
+            panic!("{typed:?}");
+        };
+        assert!(words.contains(&"timed_out".to_owned()), "{words:?}");
+        assert_eq!(typed.before, "failed,");
+        assert!(typed.may_be("timed_out") && !typed.may_be("failed"));
     }
 }

@@ -21,12 +21,13 @@ use crate::{http, wiring};
 const CONNECTIONS: u32 = 3;
 /// People wait for the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// And rather hear soon that nobody is there.
+/// And rather hear soon that nobody is there: what was refused at once is tried again, and not what was waited for in vain. A server waits some
+/// seconds itself for a database that is away.
 const RETRIES: Retries = Retries {
     tries: 3,
     base: Duration::from_millis(200),
     cap: Duration::from_secs(2),
-    deadline: PATIENCE,
+    deadline: Duration::from_secs(3),
 };
 
 /// What a command has at hand.
@@ -92,7 +93,15 @@ impl Context {
 
     /// A client of that server.
     pub(crate) fn client_of(server: &Stored) -> anyhow::Result<Client> {
-        let mut builder = builder();
+        Self::built(builder(), server)
+    }
+
+    /// The same for whoever wants to hear what is wrong: it asks once.
+    pub(super) fn client_that_asks_once(server: &Stored) -> anyhow::Result<Client> {
+        Self::built(builder().retries(Retries::none()), server)
+    }
+
+    fn built(mut builder: ClientBuilder, server: &Stored) -> anyhow::Result<Client> {
         if let Some(token) = &server.token {
             builder = builder.token(token);
         }

@@ -17,6 +17,7 @@ use stationmaster_core::id::DispatcherId;
 
 use super::Context;
 use super::arguments::{Caution, text};
+use super::inspection::by;
 use super::pages::Sorting;
 use crate::config::Target;
 use crate::output::{
@@ -114,7 +115,7 @@ impl Described for DispatcherEvent {
         time("AT", |event| Some(event.at)),
         column("EVENT", |event| cell(&event.event)),
         column("EPOCH", |event| maybe(event.epoch)),
-        column("BY", |event| cell(&event.actor)),
+        column("BY", |event| cell(by(event.server.as_deref(), &event.actor))),
         long_json("DETAIL", |event| Some(json!(event.detail).to_string())),
     ];
 }

@@ -29,7 +29,7 @@ pub(crate) struct DoctorArgs {
 
 pub(crate) async fn run(args: &DoctorArgs, context: &Context) -> Result<()> {
     let mut report = match context.target()? {
-        Target::Api(api) => through(&Context::client_of(&api.server)?).await,
+        Target::Api(api) => through(&Context::client_that_asks_once(&api.server)?).await,
         Target::Database => examine(&Arc::new(context.settings()?.config), &Context::actor()).await,
     };
     if args.quiet {
@@ -53,8 +53,10 @@ async fn through(client: &Client) -> Examination {
     let mut findings = readiness(client).await;
     let reached = findings.iter().all(|finding| finding.id != REACHABLE);
     if reached {
-        findings.push(token(client).await);
-        match client.doctor().await {
+        // A server without its database keeps whoever asks waiting for some seconds, and once is enough.
+        let (token, seen) = tokio::join!(token(client), client.doctor());
+        findings.push(token);
+        match seen {
             Ok(seen) => findings.extend(seen.findings),
             Err(error) => findings.push(refused(&error)),
         }

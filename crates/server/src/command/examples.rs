@@ -240,13 +240,17 @@ const EXAMPLES: &[Examples] = &[
         ],
     ),
     ("tokens list", &["tokens list --sort last-used"]),
+    ("tokens show", &["tokens show ci"]),
     (
         "tokens revoke",
         &["tokens revoke ci --dry-run", "tokens revoke ci --yes"],
     ),
     (
         "audit list",
-        &["audit list --workspace shop --action workspace.change"],
+        &[
+            "audit list --workspace shop --action workspace.change",
+            "audit list --actor ops --since 'yesterday 14:00' --until now",
+        ],
     ),
     (
         "servers list",
@@ -269,7 +273,7 @@ const EXAMPLES: &[Examples] = &[
     ),
     (
         "signals list",
-        &["signals list --project shop --status pending,dead"],
+        &["signals list --project shop --status pending,dead --since 1h"],
     ),
     ("signals show", &["signals show order-17"]),
     ("signals dead", &["signals dead --project shop"]),

@@ -9,13 +9,13 @@ use stationmaster_client::wire::{
     BulkFailures, Failure, FailureGroup, FailureKind, FailureQuery, OperationKind, PageQuery, Reference,
 };
 
-use super::Context;
 use super::arguments::{explained, text, word_of};
 use super::bulk::{self, How, Words, each};
 use super::names::{self, Place, reference};
 use super::pages::{Asked, Newest, Part};
 use super::queue::CANCELS;
 use super::times::past;
+use super::{Context, typed};
 use crate::output::{
     Column, Described, cell, column, details, fields, in_details, in_table, long, maybe, minor, rows, time,
     word,
@@ -211,10 +211,9 @@ async fn show(group: &str, context: &Context) -> Result<()> {
     };
     let failures = client.failures_of(&group.id, &query).await?.items;
     context.print(&Shown { group, failures }, |Shown { group, failures }| {
-        let advice = format!(
-            "Try them again: stationmaster failures retry {0}\nSet them aside:  stationmaster failures set-aside {0}",
-            group.id
-        );
+        let [retry, set_aside] =
+            ["retry", "set-aside"].map(|verb| typed::beside(&format!("failures {verb} {}", group.id)));
+        let advice = format!("Try them again: {retry}\nSet them aside:  {set_aside}");
         format!("{}\n\n{}\n\n{advice}", fields(details(group)), rows(failures))
     })
 }
@@ -339,7 +338,11 @@ impl Described for FailureGroup {
                     .or(group.workflow_definition_id.map(|id| id.to_string())),
             )
         }),
-        in_details(column("ALARM", |group| maybe(group.alarm_id))),
+        column("ALARM", |group| {
+            let id = group.alarm_id.map(|id| id.to_string());
+            maybe(group.alarm.clone().or(id))
+        }),
+        in_details(column("ALARM ID", |group| maybe(group.alarm_id))),
         minor(time("FIRST", |group| Some(group.first_at))),
         time("LAST", |group| Some(group.last_at)),
         long("MESSAGE", |group| Some(&group.message)),
@@ -353,7 +356,11 @@ impl Described for Failure {
         column("WHAT", |failure| {
             match (&failure.queue_item_id, &failure.scheduled_for, &failure.signal_id) {
                 (Some(item), ..) => cell(format!("item {item}")),
-                (_, Some(at), _) => cell(format!("due {at}")),
+                (_, Some(at), _) => {
+                    let alarm = failure.alarm.clone();
+                    let alarm = alarm.or_else(|| Some(failure.alarm_id?.to_string()));
+                    cell(format!("alarm {}, due {at}", alarm.unwrap_or_default()))
+                }
                 (.., Some(signal)) => cell(format!("signal {signal}")),
                 _ => cell("-"),
             }

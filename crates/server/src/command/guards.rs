@@ -127,6 +127,7 @@ const VERBS: &[(&str, Weight)] = &[
     ),
     ("tokens create", Changes("`tokens revoke`")),
     ("tokens list", Looks),
+    ("tokens show", Looks),
     ("tokens revoke", Asks("the token: it opens no door any more")),
     ("audit list", Looks),
     ("servers list", Looks),

@@ -30,12 +30,14 @@ impl Described for Step {
     const COLUMNS: &'static [Column<Self>] = &[
         time("AT", |step| Some(step.at)),
         column("EVENT", |step| cell(&step.event)),
-        column("BY", |step| {
-            let server = step.server.as_ref().map(|name| format!("server {name}"));
-            cell(server.unwrap_or_else(|| step.actor.clone()))
-        }),
+        column("BY", |step| cell(by(step.server.as_deref(), &step.actor))),
         long("DETAIL", |step| step.detail.as_deref()),
     ];
+}
+
+/// Who did it: a server by its name, anybody else as on record.
+pub(super) fn by(server: Option<&str>, actor: &str) -> String {
+    server.map_or_else(|| actor.to_owned(), |name| format!("server {name}"))
 }
 
 /// A life, step by step.

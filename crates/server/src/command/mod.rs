@@ -56,6 +56,7 @@ mod times;
 pub(crate) mod tokens;
 pub(crate) mod top;
 pub(crate) mod triggers;
+mod typed;
 mod watch;
 pub(crate) mod workflows;
 pub(crate) mod workspaces;
@@ -81,7 +82,7 @@ async fn in_its_own_words(error: anyhow::Error, context: &Context) -> anyhow::Er
     let Ok(Target::Api(api)) = context.target() else {
         return error;
     };
-    let Ok(client) = Context::client_of(&api.server) else {
+    let Ok(client) = Context::client_that_asks_once(&api.server) else {
         return error;
     };
     let asked = tokio::time::timeout(PATIENCE, client.readiness()).await;
@@ -93,7 +94,10 @@ async fn in_its_own_words(error: anyhow::Error, context: &Context) -> anyhow::Er
         return error;
     };
     let message = format!("the server at {} is not ready: {reason}", api.server.url);
-    let advice = "It goes on by itself as soon as this is mended; what else it sees: stationmaster doctor";
+    let advice = format!(
+        "It goes on by itself as soon as this is mended; what else it sees: {}",
+        typed::beside("doctor")
+    );
     Refusal::new(Kind::Unavailable, message, advice).into()
 }
 

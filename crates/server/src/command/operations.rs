@@ -8,9 +8,9 @@ use stationmaster_client::Client;
 use stationmaster_client::wire::{Operation, OperationKind, OperationQuery, OperationStatus};
 use tokio::time::sleep;
 
-use super::Context;
 use super::arguments::{text, word_of};
 use super::pages::{Asked, Newest};
+use super::{Context, typed};
 use crate::failure::{Kind, Refusal};
 use crate::output::{
     Column, Described, cell, column, counted, id, in_details, in_wide, long, maybe, minor, status, time,
@@ -111,7 +111,8 @@ async fn wait(ids: &[String], client: &Client, context: &Context) -> Result<()> 
         None => Ok(()),
         Some(one) => {
             let message = format!("operation {} is {}", one.id, word(&one.status));
-            let advice = format!("See why: stationmaster operations show {}", one.id);
+            let show = typed::beside(&format!("operations show {}", one.id));
+            let advice = format!("See why: {show}");
             Err(Refusal::new(Kind::Failed, message, advice).into())
         }
     }

@@ -12,8 +12,8 @@ use serde_json::json;
 use stationmaster_client::wire::Page;
 use stationmaster_client::{Client, Paged};
 
-use super::Context;
 use super::names::Place;
+use super::{Context, typed};
 use crate::failure::{Refusal, say};
 use crate::output::{Described, Format, details, fields, rows_fitted, sort, word};
 
@@ -149,11 +149,13 @@ impl Part {
         }
     }
 
-    /// Says how to read on, beside the list: to people by the flag that takes it, to programs by name.
+    /// Says how to read on, beside the list: to people by the command that does, to programs by name.
     pub(super) fn say_where_it_ends(&self, next: Option<&str>, format: Format) {
         match (next, format) {
             (None, _) => {}
-            (Some(next), Format::People) => say(format_args!("There is more: {} {next}", self.flag)),
+            (Some(next), Format::People) => {
+                say(format_args!("There is more: {}", typed::again(self.flag, next)));
+            }
             (Some(next), Format::Json) => say(json!({ "next_cursor": next })),
         }
     }

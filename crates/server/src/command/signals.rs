@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use serde_json::json;
 use stationmaster_client::Client;
 use stationmaster_client::wire::words::UnknownWord;
@@ -13,6 +14,7 @@ use super::arguments::{json_given, text, word_of};
 use super::bulk::{self, How, Words};
 use super::inspection::json_cell;
 use super::pages::{Asked, Newest};
+use super::times::past;
 use crate::output::{
     Column, Described, cell, column, in_details, in_table, long, maybe, minor, moment, status, time, word,
 };
@@ -76,6 +78,12 @@ pub(crate) struct Page {
     /// Only with this name
     #[arg(long, value_parser = text)]
     name: Option<String>,
+    /// Only what came in at this time or later
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
+    since: Option<Timestamp>,
+    /// Only what came in before this time
+    #[arg(long, value_name = "TIME", value_parser = past, allow_hyphen_values = true)]
+    until: Option<Timestamp>,
     #[command(flatten)]
     part: Newest,
 }
@@ -159,6 +167,8 @@ async fn list(page: Page, statuses: &[SignalStatus], context: &Context) -> Resul
         project: page.project,
         task_queue: page.task_queue,
         name: page.name,
+        received_after: page.since,
+        received_before: page.until,
         ..SignalQuery::default()
     };
     let client = context.client().await?;

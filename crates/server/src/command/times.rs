@@ -1,5 +1,7 @@
 //! Times as people write them, read in one place: how far away, a day and an hour, or exactly.
 
+use std::sync::LazyLock;
+
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, ToSpan as _, Zoned};
@@ -18,12 +20,18 @@ enum Toward {
 
 /// A time to look back from: `1h` is an hour ago.
 pub(super) fn past(text: &str) -> Result<Timestamp, String> {
-    read(text, Toward::Past, &Zoned::now())
+    read(text, Toward::Past, now())
 }
 
 /// A time to come: `1h` is in an hour.
 pub(super) fn future(text: &str) -> Result<Timestamp, String> {
-    read(text, Toward::Future, &Zoned::now())
+    read(text, Toward::Future, now())
+}
+
+/// One moment for all times of a command: what is read again means the same.
+fn now() -> &'static Zoned {
+    static NOW: LazyLock<Zoned> = LazyLock::new(Zoned::now);
+    &NOW
 }
 
 fn read(text: &str, toward: Toward, now: &Zoned) -> Result<Timestamp, String> {

@@ -12,7 +12,9 @@ use super::Context;
 use super::arguments::{Caution, duration, text, word_of};
 use super::names::{self, reference};
 use super::pages::Sorting;
-use crate::output::{Column, Described, cell, column, id, minor, printable, status, time, word};
+use crate::output::{
+    Column, Described, cell, column, id, in_details, minor, printable, status, time, told, word,
+};
 
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
@@ -21,6 +23,12 @@ pub(crate) enum Command {
     Create(CreateArgs),
     /// The tokens there are, without their secrets
     List(Sorting),
+    /// One token, without its secret
+    Show {
+        /// The token
+        #[arg(value_parser = reference)]
+        token: Reference,
+    },
     /// Let a token open no door any more; every server knows within five seconds
     #[command(mut_arg("dry_run", |flag| flag.help("Only say what would be revoked")))]
     Revoke {
@@ -76,10 +84,9 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             let tokens: Vec<Token> = client.all_tokens().try_collect().await?;
             context.show_all(tokens, &sorting)
         }
+        Command::Show { token } => context.show(&find(&token, &client).await?),
         Command::Revoke { token, caution } => {
-            let found = client
-                .token(names::one(&client, Noun::Token, None, &token).await?)
-                .await?;
+            let found = find(&token, &client).await?;
             let name = printable(&found.name);
             let question =
                 format!("Revoke the token {name}? Whoever uses it is refused within five seconds, for good.");
@@ -92,6 +99,11 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             context.say(&revoked, format!("Token {name} opens no door any more."))
         }
     }
+}
+
+async fn find(token: &Reference, client: &Client) -> Result<Token> {
+    let id = names::one(client, Noun::Token, None, token).await?;
+    Ok(client.token(id).await?)
 }
 
 async fn revoke(found: Token, client: &Client) -> Result<Token> {
@@ -112,15 +124,26 @@ impl Described for Token {
         column("NAME", |token| cell(&token.name)),
         column("STATE", |token| status(state(token))),
         column("ROLE", |token| cell(word(&token.role))),
-        column("WORKSPACES", |token| {
-            let workspaces = token.workspaces.as_ref();
-            workspaces.map_or_else(|| cell("all"), |ids| cell(ids.len()))
-        }),
+        told("WORKSPACES", |token| Some(workspaces(token))),
         minor(column("ENDS WITH", |token| cell(format!("…{}", token.hint)))),
         time("CREATED", |token| Some(token.created_at)),
+        in_details(column("BY", |token| cell(&token.created_by))),
         time("EXPIRES", |token| token.expires_at),
+        in_details(time("REVOKED", |token| token.revoked_at)),
         time("LAST USED", |token| token.last_used_at),
     ];
+}
+
+/// Where it may be used, by name; what is gone has its id left.
+fn workspaces(token: &Token) -> String {
+    let Some(ids) = &token.workspaces else {
+        return "all".to_owned();
+    };
+    let names = token.workspace_names.iter().flatten().map(Option::as_ref);
+    let names = names.chain(std::iter::repeat(None));
+    let called = ids.iter().zip(names);
+    let called = called.map(|(id, name)| name.map_or_else(|| id.to_string(), String::clone));
+    called.collect::<Vec<_>>().join(", ")
 }
 
 fn state(token: &Token) -> &'static str {

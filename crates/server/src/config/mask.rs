@@ -25,7 +25,8 @@ pub(super) fn shown(text: &str, secrecy: Secrecy) -> String {
     }
 }
 
-fn without_password(text: &str) -> String {
+/// A URL without its password.
+pub(crate) fn without_password(text: &str) -> String {
     let hosts = hosts::each(text);
     if hosts.len() > 1 {
         return hosts::with_hosts_of(&without_password(&hosts[0]), text);

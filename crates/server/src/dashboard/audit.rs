@@ -20,6 +20,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         subject: fields.owned("subject"),
         limit: Some(100),
         cursor: fields.owned("cursor"),
+        ..AuditQuery::default()
     };
     let page = visitor.client.audit(&query).await?;
     let body = html! {

@@ -2,7 +2,7 @@
 
 use axum::extract::Path;
 use maud::{Markup, html};
-use stationmaster_client::wire::{DispatcherQuery, DispatcherState, PageQuery};
+use stationmaster_client::wire::{Dispatcher, DispatcherQuery, DispatcherState, PageQuery};
 
 use super::Answer;
 use super::fields::{Fields, segment};
@@ -38,7 +38,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                 tbody { @for dispatcher in &page.items { tr data-key=(dispatcher.id) {
                     td { a href=(format!("/dispatchers/{}", segment(&dispatcher.id))) { (dispatcher.project) " · " (dispatcher.task_queue) } }
                     td { (state_lamp(dispatcher.state)) }
-                    td { (dispatcher.owner_name.as_deref().unwrap_or("nobody")) }
+                    td { (owner(dispatcher).unwrap_or("nobody")) }
                     td.number { (dispatcher.epoch) }
                     td { (maybe_time(dispatcher.lease_until)) }
                     td { (maybe_time(dispatcher.heartbeat_at)) }
@@ -52,6 +52,12 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     Ok(Page::new("Dispatchers", body))
 }
 
+/// What the owner is called, while its lease holds.
+fn owner(dispatcher: &Dispatcher) -> Option<&str> {
+    let owned = dispatcher.state == DispatcherState::Owned;
+    dispatcher.owner_name.as_deref().filter(|_| owned)
+}
+
 pub(super) async fn show(visitor: Visitor, Path(id): Path<String>) -> Answer {
     let dispatcher = visitor.client.dispatcher(&id).await?;
     let query = PageQuery {
@@ -62,7 +68,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>) -> Answer {
     let body = html! {
         header.page { h1 { (dispatcher.project) " · " (dispatcher.task_queue) } }
         section #dispatcher data-live {
-            p { (state_lamp(dispatcher.state)) @if let Some(owner) = &dispatcher.owner_name { " by " strong { (owner) } } ", epoch " (dispatcher.epoch) ", " (counted(dispatcher.waiting, 999)) " waiting" }
+            p { (state_lamp(dispatcher.state)) @if let Some(owner) = owner(&dispatcher) { " by " strong { (owner) } } ", epoch " (dispatcher.epoch) ", " (counted(dispatcher.waiting, 999)) " waiting" }
             dl.facts {
                 dt { "Id" } dd { code { (dispatcher.id) } }
                 dt { "Taken" } dd { (maybe_time(dispatcher.taken_at)) }
@@ -76,7 +82,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>) -> Answer {
         }
         section #history data-live {
             h2 { "What happened" }
-            ol.timeline { @for event in &history.items { li.busy { div { strong { (event.event) } " " (time(event.at)) } div.quiet { (event.actor) @if let Some(epoch) = event.epoch { " · epoch " (epoch) } @if !event.detail.is_empty() { " · " (serde_json::to_string(&event.detail).unwrap_or_default()) } } } } }
+            ol.timeline { @for event in &history.items { li.busy { div { strong { (event.event) } " " (time(event.at)) } div.quiet { @if let Some(server) = &event.server { span title=(event.actor) { "server " (server) } } @else { (event.actor) } @if let Some(epoch) = event.epoch { " · epoch " (epoch) } @if !event.detail.is_empty() { " · " (serde_json::to_string(&event.detail).unwrap_or_default()) } } } } }
         }
     };
     Ok(Page::new(dispatcher.id.clone(), body))

@@ -98,7 +98,7 @@ fn place(group: &FailureGroup) -> Markup {
     html! {
         @if let Some(id) = group.workspace_id { (workspace_link(group.workspace.as_deref(), id)) }
         @if let Some(id) = group.workflow_definition_id { " · " (workflow_link(group.workflow.as_deref(), id)) }
-        @if let Some(id) = group.alarm_id { " · " a href=(format!("/alarms/{id}")) { "alarm" } }
+        @if let Some(id) = group.alarm_id { " · " a href=(format!("/alarms/{id}")) { "alarm" @if let Some(name) = &group.alarm { " " (name) } } }
     }
 }
 

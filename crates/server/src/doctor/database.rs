@@ -12,10 +12,11 @@ use stationmaster_core::session::Wall;
 use stationmaster_core::task::chain;
 
 use super::{
-    Check, Deadline, Finding, REACH, all, note, ok, owners, problem, servers, tables, timeout, warning,
-    within, work,
+    Check, Deadline, Finding, REACH, all, note, ok, owners, pooler, problem, servers, tables, timeout,
+    warning, within, work,
 };
 use crate::config::{Config, Heartbeats};
+use crate::failure::BEHIND_A_POOLER;
 use crate::{http, wiring};
 
 /// The oldest PostgreSQL that has what we need.
@@ -33,6 +34,9 @@ pub(super) async fn look(config: &Arc<Config>, actor: &str, deadline: Deadline) 
         Ok(Ok(database)) => database,
         Ok(Err(error)) => {
             let seen = chain(error.as_ref());
+            if error.downcast_ref().is_some_and(Error::is_of_a_pooler) {
+                return unreachable(seen, BEHIND_A_POOLER);
+            }
             let advice = unreachable_advice(&seen);
             return unreachable(seen, advice);
         }
@@ -49,8 +53,9 @@ pub(super) async fn look(config: &Arc<Config>, actor: &str, deadline: Deadline) 
         }
     };
     let database = &database;
-    let mut findings = vec![ok(ID, "it answers"), pooler(config)];
+    let mut findings = vec![ok(ID, "it answers")];
     let mut checks: Vec<Check<'_>> = vec![
+        within(deadline, pooler::ID, pooler::look(database, config)),
         within(
             deadline,
             "database.version",
@@ -88,27 +93,6 @@ async fn reach(config: &Config) -> anyhow::Result<Database> {
     let database = config.database(url, CONNECTIONS)?;
     wiring::reach(&database).await?;
     Ok(database)
-}
-
-/// Behind a pooler in transaction mode notifications need a way of their own.
-fn pooler(config: &Config) -> Finding {
-    const ID: &str = "database.pooler";
-    match (&config.database_way.direct_url, config.database_way.prepared) {
-        (Some(_), true) => ok(ID, "through a pooler, with a direct way for notifications"),
-        (Some(_), false) => ok(
-            ID,
-            "through a pooler that keeps no prepared statements, with a direct way for notifications",
-        ),
-        (None, true) => ok(ID, "none is configured"),
-        (None, false) => {
-            let advice = "Where a pooler in transaction mode lies between, set database_direct_url too: without it notifications do not arrive, and work starts by the poll alone";
-            warning(
-                ID,
-                "database_prepared is false, and there is no direct way",
-                advice,
-            )
-        }
-    }
 }
 
 /// When a heartbeat is old; those in Redis are not seen here.

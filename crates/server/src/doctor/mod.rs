@@ -18,6 +18,7 @@ use crate::config::Config;
 mod database;
 mod outside;
 mod owners;
+mod pooler;
 mod servers;
 mod tables;
 mod work;

@@ -22,8 +22,8 @@ use stationmaster_core::session::Scope;
 use stationmaster_core::task::Bell;
 use uuid::Uuid;
 
-use super::State;
 use super::problem::{Kind, Problem};
+use super::{State, doctor};
 
 /// How long what was read of a token is believed.
 const BELIEVED: Duration = Duration::from_secs(3);
@@ -204,7 +204,7 @@ impl Access {
     }
 
     /// Who was let in with this secret not long ago. For what must be answered while the database cannot be asked.
-    pub(super) fn met_before(&self, secret: &Secret) -> Option<Caller> {
+    fn met_before(&self, secret: &Secret) -> Option<Caller> {
         let known = self.lock();
         let known = known.get(&secret.hash())?;
         known
@@ -270,6 +270,10 @@ async fn identify(state: &State, request: &request::Parts) -> Result<Caller, Pro
             only_this_host(request)?;
             Ok(Caller::anybody())
         }
+        // While the database is away, who knows why must be found.
+        Ok(Some(secret)) if request.uri.path() == doctor::PATH => {
+            state.who_by_memory_too(peer, &secret).await
+        }
         Ok(Some(secret)) => state.who(peer, &secret).await,
         Ok(None) => {
             let words = "send a token: Authorization: Bearer smt_…; `stationmaster tokens create NAME --role ROLE` makes one";
@@ -280,6 +284,18 @@ async fn identify(state: &State, request: &request::Parts) -> Result<Caller, Pro
 }
 
 impl State {
+    /// Who holds this secret, or was let in with it not long ago, where the database cannot be asked: for what tells of that.
+    pub(super) async fn who_by_memory_too(
+        &self,
+        peer: Option<IpAddr>,
+        secret: &Secret,
+    ) -> Result<Caller, Problem> {
+        match self.who(peer, secret).await {
+            Err(problem) if problem.is(Kind::Unavailable) => self.access.met_before(secret).ok_or(problem),
+            other => other,
+        }
+    }
+
     /// Who holds this secret. Whoever comes with too many that open no door is refused before the database is asked.
     pub(super) async fn who(&self, peer: Option<IpAddr>, secret: &Secret) -> Result<Caller, Problem> {
         if !self.access.has_met(secret) {

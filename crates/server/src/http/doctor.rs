@@ -9,6 +9,9 @@ use super::problem::Reply;
 use super::routes::{Routes, long};
 use crate::doctor;
 
+/// Where it is asked for.
+pub(super) const PATH: &str = "/v1/doctor";
+
 pub(super) fn routes() -> Routes {
     Routes::of("examination").operator(long(routes!(examine)))
 }

@@ -1,6 +1,8 @@
 //! What a shell completes while somebody types: commands and flags by itself, names by asking.
 
-use std::process::Command;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
 
 use crate::served::Served;
 use crate::support::{GRAPH, run};
@@ -86,6 +88,21 @@ fn bash_completes_names_by_asking_and_everything_else_by_itself() {
         ("stationmaster queue show 0", &[item.as_str()]),
         ("stationmaster queue can", &["cancel", "cancel-all"]),
         ("stationmaster queue list --wat", &["--watch"]),
+        // Behind a comma the next of several values, and none of them twice.
+        ("stationmaster queue list --workspace north,", &["north,south"]),
+        (
+            "stationmaster executions list --status failed,ti",
+            &["failed,timed_out"],
+        ),
+        (
+            "stationmaster queue list --status pending,claimed,",
+            &[
+                "pending,claimed,cancelled",
+                "pending,claimed,dispatched",
+                "pending,claimed,failed",
+            ],
+        ),
+        ("stationmaster queue list --status disp", &["dispatched"]),
     ] {
         let mut found = offered(line, &there);
         found.sort_unstable();
@@ -104,6 +121,109 @@ fn bash_completes_names_by_asking_and_everything_else_by_itself() {
         (asked.code, asked.stdout.as_str(), asked.stderr.as_str()),
         (1, "", "")
     );
+}
+
+/// A bash at a terminal, and somebody who types.
+struct Terminal {
+    bash: Child,
+    screen: File,
+    keys: File,
+    /// What is on the screen, and was not looked at yet.
+    shown: String,
+}
+
+impl Terminal {
+    fn new(environment: &[(&str, &str)]) -> Self {
+        // Wide enough for every line of these tests: a narrow one is shown in parts.
+        let size = nix::pty::Winsize {
+            ws_row: 50,
+            ws_col: 200,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let pair = nix::pty::openpty(Some(&size), None).unwrap();
+        let end = || Stdio::from(pair.slave.try_clone().unwrap());
+        let binary = std::path::Path::new(env!("CARGO_BIN_EXE_stationmaster"));
+        let path = format!("{}:/usr/bin:/bin", binary.parent().unwrap().display());
+        // What never comes is not waited for: the screen goes dark.
+        let bash = Command::new("timeout")
+            .args([
+                "--signal",
+                "KILL",
+                "60",
+                "setsid",
+                "bash",
+                "--norc",
+                "--noprofile",
+                "-i",
+            ])
+            .env_clear()
+            .envs([
+                ("PATH", path.as_str()),
+                ("TERM", "dumb"),
+                ("INPUTRC", "/dev/null"),
+            ])
+            .envs(environment.iter().copied())
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .unwrap();
+        Self {
+            bash,
+            screen: pair.master.try_clone().unwrap().into(),
+            keys: pair.master.into(),
+            shown: String::new(),
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Looks at the screen until this is on it.
+    #[track_caller]
+    fn until(&mut self, words: &str) {
+        let mut bytes = [0; 1024];
+        while !self.shown.contains(words) {
+            let count = self.screen.read(&mut bytes).unwrap_or_default();
+            assert!(count > 0, "no {words:?} in {:?}", self.shown);
+            self.shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        let seen = self.shown.find(words).unwrap_or_default() + words.len();
+        self.shown.drain(..seen);
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.bash.kill();
+        let _ = self.bash.wait();
+    }
+}
+
+#[test]
+fn at_a_terminal_bash_completes_the_next_of_several_values() {
+    let served = Served::start();
+    for name in ["north", "south"] {
+        served.done(&["workspaces", "create", name]);
+    }
+    let there = [
+        ("STATIONMASTER_URL", served.url.as_str()),
+        ("STATIONMASTER_TOKEN", served.token.as_str()),
+    ];
+    let mut terminal = Terminal::new(&there);
+    terminal.press("source <(stationmaster completions bash); echo re''ady\n");
+    terminal.until("\nready");
+    for (typed, line) in [
+        ("--workspace north,so", "--workspace north,south "),
+        ("--status pending,disp", "--status pending,dispatched "),
+    ] {
+        // The tabulator asks; then the whole line is thrown away.
+        terminal.press(&format!("stationmaster queue list {typed}\t"));
+        terminal.until(line);
+        terminal.press("\u{15}");
+    }
 }
 
 #[test]

@@ -203,6 +203,31 @@ fn whoever_does_not_answer_holds_nobody_up() {
 }
 
 #[test]
+fn the_settings_of_the_database_are_told_and_not_those_of_our_own_sessions() {
+    let database = TestDatabase::migrated();
+    let seen = |report: &Value| -> String {
+        let findings = report["findings"].as_array().unwrap();
+        let id = "database.idle_in_transaction";
+        let one = findings.iter().find(|finding| finding["id"] == id);
+        one.unwrap()["seen"].as_str().unwrap().to_owned()
+    };
+    let forever = examine(&database, &[]);
+    assert_eq!(
+        severity(&forever, "database.idle_in_transaction"),
+        "note",
+        "{forever:#}"
+    );
+    let name = database.url().rsplit('/').next().unwrap().to_owned();
+    let name = name.split('?').next().unwrap();
+    database.execute(&format!(
+        "alter database {name} set idle_in_transaction_session_timeout = '7min'"
+    ));
+    let bounded = examine(&database, &[]);
+    assert_eq!(severity(&bounded, "database.idle_in_transaction"), "ok");
+    assert!(seen(&bounded).contains("420 s"), "{}", seen(&bounded));
+}
+
+#[test]
 fn a_transaction_that_is_held_open_is_found() {
     let database = TestDatabase::migrated();
     let runtime = tokio::runtime::Runtime::new().unwrap();

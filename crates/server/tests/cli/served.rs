@@ -4,6 +4,8 @@ use std::fs::File;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
@@ -51,6 +53,21 @@ impl Served {
             url,
             token: text(&made, "secret"),
             database,
+        }
+    }
+
+    /// Ends the server in good order. Its database stays.
+    pub(crate) fn stop(&self) {
+        let id = Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"));
+        kill(id, Signal::SIGTERM).expect("it is there");
+        let began = Instant::now();
+        while !self
+            .database
+            .json(&["servers", "list"])
+            .as_array()
+            .is_some_and(Vec::is_empty)
+        {
+            assert!(began.elapsed() < Duration::from_mins(1), "it does not leave");
         }
     }
 

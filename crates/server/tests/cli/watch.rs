@@ -119,3 +119,29 @@ fn an_execution_is_followed_to_its_end() {
         assert!(steps.len() >= 3, "{}", ended.stdout);
     }
 }
+
+#[test]
+fn an_item_that_waits_is_watched_before_it_has_an_execution() {
+    let served = Served::start();
+    let (workspace, workflow) = served.database.workflow(GRAPH);
+    served.database.done(&["workspaces", "pause", &workspace]);
+    let [runs, never] = [(); 2].map(|()| served.database.enqueue(&workspace, &workflow));
+    let environment = [
+        ("STATIONMASTER_URL", served.url.as_str()),
+        ("STATIONMASTER_TOKEN", &served.token),
+    ];
+    let mut watching = Watching::start(&["executions", "watch", &runs], &environment);
+    watching.until(|line| line.contains("enqueued"));
+    let mut other = Watching::start(&["executions", "watch", &never], &environment);
+    other.until(|line| line.contains("enqueued"));
+    served.done(&["queue", "cancel", &never, "--yes"]);
+    other.until(|line| line.contains("cancelled"));
+    assert_eq!(
+        other.child.wait().unwrap().code(),
+        Some(1),
+        "it was never started"
+    );
+    served.done(&["workspaces", "resume", &workspace]);
+    watching.until(|line| line.contains("claimed"));
+    assert_eq!(watching.child.wait().unwrap().code(), Some(0));
+}

@@ -9,6 +9,7 @@
 mod alarm_kills;
 mod alarm_outages;
 mod alarm_zombies;
+mod away;
 mod cancels;
 mod crowds;
 mod dev;

@@ -26,6 +26,18 @@ struct Pooler {
 
 impl Pooler {
     fn before(database: &TestDatabase) -> Self {
+        Self::with(database, "")
+    }
+
+    /// One that does not mind parameters of sessions, and does not pass them on.
+    fn that_ignores_parameters(database: &TestDatabase) -> Self {
+        Self::with(
+            database,
+            "ignore_startup_parameters = extra_float_digits,options\n",
+        )
+    }
+
+    fn with(database: &TestDatabase, more: &str) -> Self {
         let direct: Url = database.url.parse().unwrap();
         let name = direct.path().trim_start_matches('/');
         let port = free_port();
@@ -36,7 +48,7 @@ impl Pooler {
              [pgbouncer]\n\
              listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
              auth_type = any\npool_mode = transaction\n\
-             default_pool_size = {POOL}\nmax_client_conn = 500\n",
+             default_pool_size = {POOL}\nmax_client_conn = 500\n{more}",
             direct.port().unwrap(),
             direct.username(),
             direct.password().unwrap_or_default(),
@@ -195,4 +207,98 @@ async fn alarms_signals_and_locks_work_through_a_pooler() {
     assert_ne!(listed, json!([]));
     server.assert_alive();
     assert_eq!(server.said("prepared statement"), 0, "{}", server.log());
+}
+
+/// What the doctor says of this, on a database by these settings: how bad it is, what it saw, and what to do.
+async fn found(id: &str, settings: &[(&str, &str)]) -> (String, String, String) {
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_stationmaster"));
+    doctor.args(["doctor", "--json"]).env_clear();
+    for (name, value) in settings {
+        doctor.env(format!("STATIONMASTER_{name}"), value);
+    }
+    let output = tokio::task::spawn_blocking(move || doctor.output().unwrap());
+    let report: serde_json::Value = serde_json::from_slice(&output.await.unwrap().stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let one = findings.iter().find(|finding| finding["id"] == id);
+    let one = one.unwrap_or_else(|| panic!("no {id} in {report:#}"));
+    let word = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
+    (word("severity"), word("seen"), word("advice"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_doctor_finds_a_pooler_that_hands_out_transactions_and_says_what_to_set() {
+    let database = TestDatabase::new().await;
+    let direct = database.url.as_str();
+    let (strict, lax) = (
+        Pooler::before(&database),
+        Pooler::that_ignores_parameters(&database),
+    );
+    // It lets nobody in who brings parameters, and the doctor knows by whom it was refused.
+    let (severity, seen, advice) = found("database.reachable", &[("DATABASE_URL", &strict.url)]).await;
+    assert_eq!(severity, "problem", "{seen}");
+    assert!(seen.contains("unsupported startup parameter"), "{seen}");
+    for setting in ["database_direct_url", "database_prepared"] {
+        assert!(advice.contains(setting), "{advice}");
+    }
+    let lax = ("DATABASE_URL", lax.url.as_str());
+    let unprepared = ("DATABASE_PREPARED", "false");
+    for (settings, severity, words, to_do) in [
+        (
+            &[lax][..],
+            "problem",
+            "prepared statements do not survive",
+            "database_prepared",
+        ),
+        (
+            &[lax, ("DATABASE_DIRECT_URL", direct)],
+            "problem",
+            "prepared statements do not survive",
+            "database_prepared",
+        ),
+        (
+            &[lax, unprepared],
+            "warning",
+            "there is no direct way",
+            "database_direct_url",
+        ),
+        (
+            &[lax, unprepared, ("DATABASE_DIRECT_URL", lax.1)],
+            "problem",
+            "leads through a pooler",
+            "PostgreSQL itself",
+        ),
+        (
+            &[
+                lax,
+                unprepared,
+                ("DATABASE_DIRECT_URL", "postgres://127.0.0.1:1/x"),
+            ],
+            "problem",
+            "the direct way does not lead to the database",
+            "database_direct_url",
+        ),
+        (
+            &[lax, unprepared, ("DATABASE_DIRECT_URL", direct)],
+            "ok",
+            "through a pooler that does not keep prepared statements",
+            "",
+        ),
+        (
+            &[("DATABASE_URL", direct)],
+            "ok",
+            "none that hands out transactions",
+            "",
+        ),
+        (
+            &[("DATABASE_URL", direct), unprepared],
+            "warning",
+            "no pooler is in the way",
+            "Leave it out",
+        ),
+    ] {
+        let (found, seen, advice) = found("database.pooler", settings).await;
+        assert_eq!(found, severity, "{settings:?}: {seen}");
+        assert!(seen.contains(words), "{settings:?}: {seen}");
+        assert!(advice.contains(to_do), "{settings:?}: {advice}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Every command that README, the guides and the runbooks of what is done by hand print, run as it is printed against a fresh `dev`, at a terminal where somebody says yes; and
+//! Every command and every piece of SQL that README, the guides and the runbooks of what is done by hand print, run as it is printed against a fresh `dev`, at a terminal where somebody says yes; and
 //! the answers that they print, compared by their shape.
 //!
 //! A guide is one session of a shell. Marks, which readers do not see, stand before a block:
@@ -10,6 +10,8 @@
 //! - `<!-- answer -->`: the block is what the one before it answers; of a `console` block that is what follows a `$` line
 //! - `<!-- shows: text -->`: the answer holds this
 //! - `<!-- dev says -->`: `dev` itself prints this
+//!
+//! Blocks of SQL are run as well, by `psql` in the database of that `dev`, and stop at the first error; in marks, `sql` runs what is piped into it.
 //!
 //! An answer has the same shape when each of its lines is among those that came, once numbers, ids and times are taken out of both.
 
@@ -47,7 +49,9 @@ const BEGIN_WITHOUT_ADDRESS: [&str; 4] = [
 /// What they say of where the binary is.
 const OWN_PATH: &str = "PATH=\"$PWD/target/trial:$PATH\"";
 /// Blocks that cannot be run: a change of this number is a change of what is proved.
-const NOT_RUN: usize = 8;
+const NOT_RUN: usize = 10;
+/// How SQL is run, in the database and by the program that the environment of the script names.
+const SQL: &str = "sql() { \"$PSQL\" --no-psqlrc --quiet --set ON_ERROR_STOP=1 \"$DATABASE\"; }\n";
 /// No guide takes as long, on a slow machine.
 const PATIENCE: Duration = Duration::from_mins(3);
 
@@ -64,8 +68,35 @@ impl Block {
         found.map(|(_, value)| value.as_str())
     }
 
-    fn is_shell(&self) -> bool {
-        ["sh", "console"].contains(&self.language.as_str())
+    /// Is it something to run? A file is only written.
+    fn is_run(&self) -> bool {
+        ["sh", "console", "sql"].contains(&self.language.as_str()) && self.mark("file").is_none()
+    }
+
+    /// What the guide prints for something that a reader has, each with the variable that holds what is meant.
+    fn stand_ins(&self) -> Vec<(&str, String)> {
+        let words = self.marks.iter().filter(|(mark, _)| mark == "stands for");
+        let words = words.map(|(_, value)| value.split(" = ").next().unwrap_or_default());
+        let named = |(place, word)| (word, format!("stands_for_{place}"));
+        words.enumerate().map(named).collect()
+    }
+
+    /// A line of a shell, with what is meant.
+    fn meant(&self, line: &str) -> String {
+        let stand_ins = self.stand_ins();
+        stand_ins.iter().fold(line.to_owned(), |line, (word, variable)| {
+            line.replace(&format!(" {word}"), &format!(" \"${variable}\""))
+        })
+    }
+
+    /// The block of SQL as lines of a shell, with what is meant.
+    fn as_script(&self) -> String {
+        let mut script = format!("text=$(cat <<'END OF SQL'\n{}END OF SQL\n)\n", self.text);
+        for (word, variable) in self.stand_ins() {
+            let _ = writeln!(script, "text=${{text//'{word}'/\"${variable}\"}}");
+        }
+        script.push_str("sql <<< \"$text\"\n");
+        script
     }
 }
 
@@ -162,7 +193,7 @@ struct Session {
 
 fn session(guide: &str, blocks: &[Block]) -> Session {
     let mut session = Session {
-        script: "set -eu -o pipefail\n".to_owned(),
+        script: format!("set -eu -o pipefail\n{SQL}"),
         expected: Vec::new(),
         shows: Vec::new(),
         run: 0,
@@ -174,16 +205,18 @@ fn session(guide: &str, blocks: &[Block]) -> Session {
         let place = format!("{guide}:{}", block.line);
         if let Some(why) = block.mark("not run") {
             assert!(why.len() > 10, "{place}: say why");
-            session.not_run += usize::from(block.is_shell());
+            session.not_run += usize::from(block.is_run());
             continue;
         }
+        let mut stand_ins = block.stand_ins().into_iter();
         for (mark, value) in &block.marks {
             let added = match mark.as_str() {
                 "before" => format!("{value}\n"),
                 "file" => format!("cat > {value} <<'END OF FILE'\n{}END OF FILE\n", block.text),
                 "stands for" => {
-                    let (word, command) = value.split_once(" = ").expect("word = command");
-                    format!("stands_for_{word}=$({command})\n")
+                    let (_, command) = value.split_once(" = ").expect("word = command");
+                    let (_, variable) = stand_ins.next().expect("one for each");
+                    format!("{variable}=$({command})\n")
                 }
                 _ => continue,
             };
@@ -195,37 +228,29 @@ fn session(guide: &str, blocks: &[Block]) -> Session {
         if block.mark("dev says").is_some() {
             session.of_dev.push(block.text.clone());
         }
-        if !block.is_shell() {
+        if !block.is_run() {
             continue;
         }
         session.run += 1;
-        let stands: Vec<&str> = block
-            .marks
-            .iter()
-            .filter(|(mark, _)| mark == "stands for")
-            .map(|(_, value)| value.as_str())
-            .collect();
-        let meant = |line: &str| {
-            stands.iter().fold(line.to_owned(), |line, value| {
-                let word = value.split(" = ").next().unwrap_or_default();
-                line.replace(&format!(" {word}"), &format!(" \"$stands_for_{word}\""))
-            })
-        };
         last.clone_from(&place);
         let _ = writeln!(session.script, "echo '@@ {place}'");
         let shows = block.marks.iter().filter(|(mark, _)| mark == "shows");
         session
             .shows
             .extend(shows.map(|(_, text)| (place.clone(), text.clone())));
-        if block.language == "sh" {
-            session.script.push_str(&meant(&block.text));
+        if block.language != "console" {
+            let script = match block.language.as_str() {
+                "sql" => block.as_script(),
+                _ => block.meant(&block.text),
+            };
+            session.script.push_str(&script);
             continue;
         }
         let mut part = place.clone();
         for (number, line) in block.text.lines().enumerate() {
             if let Some(command) = line.strip_prefix("$ ") {
                 part = format!("{place} {number}");
-                let _ = write!(session.script, "echo '@@ {part}'\n{}\n", meant(command));
+                let _ = write!(session.script, "echo '@@ {part}'\n{}\n", block.meant(command));
             } else {
                 session.expected.push((part.clone(), line.to_owned()));
             }
@@ -338,6 +363,11 @@ async fn what_readme_and_the_guides_print_is_what_happens() {
         ("TERM", "xterm".to_owned()),
         ("NO_COLOR", "1".to_owned()),
         ("STATIONMASTER_URL", format!("http://{address}")),
+        (
+            "PSQL",
+            format!("{}/psql", setting("STATIONMASTER_TEST_POSTGRES_BIN")),
+        ),
+        ("DATABASE", database.clone()),
     ];
     // What `dev` tells people to type is the first of the guides.
     eventually(
@@ -425,6 +455,17 @@ async fn what_readme_and_the_guides_print_is_what_happens() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert_eq!(not_run, NOT_RUN, "blocks that cannot be run");
     assert!(run >= 20, "{run}");
+}
+
+#[test]
+fn a_block_of_sql_is_run_with_what_its_words_stand_for() {
+    let guide = "<!-- stands for: $1 = echo 7 -->\n\n```sql\nselect $1;\n```\n\n```json\n{}\n```\n";
+    let session = session("here", &blocks(guide, "here"));
+    assert_eq!((session.run, session.not_run), (1, 0));
+    let echo = session.script.replace(SQL, "sql() { cat; }\n");
+    let said = Command::new("bash").args(["-c", &echo]).output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    assert_eq!(said, "@@ here:3\nselect 7;\n@@ end\n");
 }
 
 #[test]

@@ -13,13 +13,13 @@ use stationmaster_client::wire::{
 };
 use uuid::Uuid;
 
-use super::Context;
 use super::arguments::word_of;
 use super::inspection::{Page, json_cell};
 use super::names::{self, reference};
 use super::pages::Asked;
 use super::times::past;
 use super::watch::WatchArgs;
+use super::{Context, typed};
 use crate::output::{
     Column, Described, cell, column, id, in_details, in_table, in_wide, long, maybe, minor, moment, named,
     status, time, word,
@@ -183,7 +183,7 @@ async fn tell_failed_runs(
         let workflow = workflow.map(|name| format!(" --workflow {name}"));
         let filters = workspaces.chain(workflow).collect::<String>();
         let [runs, causes] = ["executions list --status failed", "failures"]
-            .map(|command| format!("stationmaster {command}{filters}"));
+            .map(|command| typed::beside(&format!("{command}{filters}")));
         context.hint(&format!(
             "Runs have failed too: an item that was started stays DISPATCHED, and its outcome is that of its run.\n\
              See them: {runs}\nBy their causes: {causes}"

@@ -1,0 +1,89 @@
+//! Does a pooler lie between that hands out transactions, or has each connection a session of its own? Nobody tells; but whoever is asked twice,
+//! on two connections, answers from the same backend or not. For whoever looks after the database; it reads only, and locks nothing.
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
+
+use crate::db::{self, Database, within};
+
+/// Times that each of two connections is asked. A pooler gives out whoever is free, so once is nearly always enough.
+const ASKED: usize = 3;
+
+/// What a connection leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sessions {
+    /// A session that is nobody else's for as long as the connection lasts.
+    Own,
+    /// Another session for each transaction.
+    Shared {
+        /// Is what was prepared in one transaction there in the next?
+        prepared: bool,
+    },
+}
+
+/// What the connections lead to by which the work is done.
+pub async fn sessions_of_work(database: &Database) -> Result<Sessions, db::Error> {
+    let options = database.pool().connect_options();
+    // What a session keeps is what is asked about, so it is told to keep something.
+    look((*options).clone().statement_cache_capacity(10)).await
+}
+
+/// What the connections lead to that need a session of their own: notifications, the watch, migrations.
+pub async fn sessions_of_the_direct_way(database: &Database) -> Result<Sessions, db::Error> {
+    look(database.options()).await
+}
+
+async fn look(options: PgConnectOptions) -> Result<Sessions, db::Error> {
+    let (mut one, mut other) = within(async {
+        let one = options.connect().await?;
+        Ok::<_, sqlx::Error>((one, options.connect().await?))
+    })
+    .await?;
+    let found = within(async { compare(&mut one, &mut other).await }).await;
+    // What they were opened for is answered.
+    let _ = (one.close().await, other.close().await);
+    found
+}
+
+async fn compare(one: &mut PgConnection, other: &mut PgConnection) -> Result<Sessions, sqlx::Error> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..ASKED {
+        ours.push(backend(one).await?);
+        theirs.push(backend(other).await?);
+    }
+    let moved = |seen: &[i32]| seen.iter().any(|backend| *backend != seen[0]);
+    let shared = moved(&ours) || moved(&theirs) || ours.iter().any(|backend| theirs.contains(backend));
+    if !shared {
+        return Ok(Sessions::Own);
+    }
+    for _ in 0..ASKED {
+        for connection in [&mut *one, &mut *other] {
+            if !keeps_prepared(connection).await? {
+                return Ok(Sessions::Shared { prepared: false });
+            }
+        }
+    }
+    Ok(Sessions::Shared { prepared: true })
+}
+
+/// Who answers, asked without anything being prepared.
+async fn backend(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
+    use sqlx::{Executor as _, Row as _};
+    let row = connection
+        .fetch_one(sqlx::raw_sql("select pg_backend_pid()"))
+        .await?;
+    row.try_get(0)
+}
+
+/// Prepares a statement under a name, the first time, and asks for it by that name from then on. Where sessions change it is not there, or somebody
+/// else has one of this name.
+async fn keeps_prepared(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let asked = sqlx::query_scalar::<_, i32>("select $1::integer")
+        .bind(1)
+        .fetch_one(connection)
+        .await;
+    match asked {
+        Err(error) if db::is_of_a_pooler(&error) => Ok(false),
+        asked => asked.map(|_| true),
+    }
+}
