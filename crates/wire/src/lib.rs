@@ -60,8 +60,9 @@ pub use locks::{
 };
 pub use names::{NameFound, NameQuery, NamesFound, Noun, Reference, asked};
 pub use occurrences::{
-    AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, BackfillItem, Backfilled, FiredByHand,
-    NextFires, NextQuery, Occurrence, OccurrenceQuery, OccurrenceStatus, Upcoming,
+    AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, BackfillItem, Backfilled, Calendar,
+    CalendarAlarm, CalendarNote, CalendarQuery, CalendarStep, FiredByHand, NextFires, NextQuery, Occurrence,
+    OccurrenceQuery, OccurrenceStatus, Upcoming,
 };
 pub use operations::{Operation, OperationKind, OperationQuery, OperationStatus};
 pub use overview::{HeldWorkflow, Minute, Numbers, Overview, OverviewQuery};
@@ -73,15 +74,15 @@ pub use queue::{
     ItemCount, ItemCounts, ItemStatus, QueueCountQuery, QueueItem, QueueItemChange, QueueItemDetails,
     QueueOrder, QueueQuery, RetriableStatus, StatusOf, Step,
 };
-pub use servers::{Drain, Server, ServerEnd, ServerQuery, Servers};
+pub use servers::{Drain, OpenBreaker, Server, ServerEnd, ServerQuery, Servers};
 pub use signals::{
     BulkReplay, BulkSend, BulkSent, NewSignal, Signal, SignalPlace, SignalQuery, SignalSent, SignalStatus,
     Trigger, TriggerChange, TriggerPlace, TriggerQuery,
 };
 pub use tokens::{NewToken, Role, Token, TokenMade};
 pub use views::{NewView, View, Views};
-pub use workflows::{
 pub use waiting::{ExpectedStart, ItemWait, SlotHolder, Waiting, WaitingReason, Waits, WaitsQuery};
+pub use workflows::{
     GraphChecked, NewVersion, Version, VersionMade, Workflow, WorkflowChange, WorkflowQuery,
 };
 pub use workspaces::{Backlog, BacklogOfWorkflow, Workspace, WorkspaceChange};
