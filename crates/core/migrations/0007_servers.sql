@@ -11,8 +11,17 @@ create table stationmaster_internal.servers (
     started_at  timestamptz not null default now(),
     seen_at     timestamptz not null default now(),
     lease_until timestamptz not null,
-    wish        text check (wish in ('drain', 'exit'))
+    wish        text check (wish in ('drain', 'exit')),
+    engine_away_at timestamptz
 ) with (fillfactor = 50);
+
+-- Who does not answer, as each server sees it. A server that is gone says nothing any more.
+create table stationmaster_internal.target_breakers (
+    server_id uuid not null references stationmaster_internal.servers on delete cascade,
+    target    text not null,
+    opened_at timestamptz not null,
+    primary key (server_id, target)
+);
 
 -- Every server that ever was, for as long as histories may name it.
 create table stationmaster_internal.server_names (

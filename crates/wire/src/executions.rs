@@ -195,6 +195,48 @@ pub struct Execution {
     pub obstacle: Option<Obstacle>,
 }
 
+words! {
+    /// Where a node of a run stands.
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum NodeState {
+        /// It is done.
+        Finished = "finished",
+        /// It is the one that the run is at.
+        UnderWay = "under_way",
+        /// The run failed there.
+        Failed = "failed",
+        /// The run has not come to it.
+        Ahead = "ahead",
+    }
+}
+
+/// The graph that an execution runs, and where each node stands.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ExecutionNodes {
+    /// The graph; none when its version is gone.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub graph: Option<Box<RawValue>>,
+    /// Its nodes, in the order in which they run.
+    pub nodes: Vec<NodeStanding>,
+}
+
+/// Where a node of a run stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NodeStanding {
+    /// Its id within the graph.
+    pub id: String,
+    /// What kind of step it is.
+    pub kind: String,
+    /// Where it stands; absent where that is not known: other engines than the embedded one do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<NodeState>,
+    /// Until when it waits, when it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
 /// An output that stayed with the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

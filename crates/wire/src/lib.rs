@@ -35,6 +35,7 @@ mod servers;
 mod signals;
 mod tokens;
 mod views;
+mod waiting;
 mod workflows;
 mod workspaces;
 
@@ -49,8 +50,8 @@ pub use doctor::{Examination, Finding, Severity};
 pub use events::{Event, EventQuery, Hello, Reset};
 pub use executions::{
     BulkEnqueue, BulkEnqueued, Complete, CompleteStatus, Enqueue, Enqueued, Execution, ExecutionCount,
-    ExecutionCountQuery, ExecutionCounts, ExecutionQuery, ExecutionStatus, Obstacle, OmittedOutput,
-    Terminate,
+    ExecutionCountQuery, ExecutionCounts, ExecutionNodes, ExecutionQuery, ExecutionStatus, NodeStanding,
+    NodeState, Obstacle, OmittedOutput, Terminate,
 };
 pub use failures::{BulkFailures, Failure, FailureGroup, FailureKind, FailureOrder, FailureQuery};
 pub use history::{HistoryChart, HistoryPoint, HistoryQuery, Spread};
@@ -59,8 +60,9 @@ pub use locks::{
 };
 pub use names::{NameFound, NameQuery, NamesFound, Noun, Reference, asked};
 pub use occurrences::{
-    AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, BackfillItem, Backfilled, FiredByHand,
-    NextFires, NextQuery, Occurrence, OccurrenceQuery, OccurrenceStatus, Upcoming,
+    AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, BackfillItem, Backfilled, Calendar,
+    CalendarAlarm, CalendarNote, CalendarQuery, CalendarStep, FiredByHand, NextFires, NextQuery, Occurrence,
+    OccurrenceQuery, OccurrenceStatus, Upcoming,
 };
 pub use operations::{Operation, OperationKind, OperationQuery, OperationStatus};
 pub use overview::{HeldWorkflow, Minute, Numbers, Overview, OverviewQuery};
@@ -68,18 +70,18 @@ pub use page::{Order, Page, PageQuery};
 pub use plans::{Plan, PlanChange, Plans};
 pub use problem::{FieldError, Problem};
 pub use queue::{
-    BulkCancel, BulkPriority, BulkRetry, Cancel, CancellableStatus, Cancelled, CancelledHow, ExpectedStart,
-    History, ItemCount, ItemCounts, ItemStatus, QueueCountQuery, QueueItem, QueueItemChange,
-    QueueItemDetails, QueueOrder, QueueQuery, RetriableStatus, SlotHolder, StatusOf, Step, Waiting,
-    WaitingReason,
+    BulkCancel, BulkPriority, BulkRetry, Cancel, CancellableStatus, Cancelled, CancelledHow, History,
+    ItemCount, ItemCounts, ItemStatus, QueueCountQuery, QueueItem, QueueItemChange, QueueItemDetails,
+    QueueOrder, QueueQuery, RetriableStatus, StatusOf, Step,
 };
-pub use servers::{Drain, Server, ServerEnd, ServerQuery, Servers};
+pub use servers::{Drain, OpenBreaker, Server, ServerEnd, ServerQuery, Servers};
 pub use signals::{
     BulkReplay, BulkSend, BulkSent, NewSignal, Signal, SignalPlace, SignalQuery, SignalSent, SignalStatus,
     Trigger, TriggerChange, TriggerPlace, TriggerQuery,
 };
 pub use tokens::{NewToken, Role, Token, TokenMade};
 pub use views::{NewView, View, Views};
+pub use waiting::{ExpectedStart, ItemWait, SlotHolder, Waiting, WaitingReason, Waits, WaitsQuery};
 pub use workflows::{
     GraphChecked, NewVersion, Version, VersionMade, Workflow, WorkflowChange, WorkflowQuery,
 };

@@ -55,6 +55,91 @@ pub struct AlarmMade {
     pub duplicate: bool,
 }
 
+/// Of which time a calendar is asked for.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct CalendarQuery {
+    /// Of this workspace.
+    #[serde(default, alias = "workspace", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>))]
+    pub workspace_id: Option<Reference>,
+    /// How many hours ahead; 24 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 168))]
+    pub hours: Option<u32>,
+}
+
+/// The coming fires of all alarms; of them, what the token may see.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Calendar {
+    /// From the beginning of this hour; what is late is counted there.
+    pub from: Timestamp,
+    /// Up to this instant.
+    pub to: Timestamp,
+    /// How long a step is: an hour, or three where it is more than two days.
+    pub step_seconds: i64,
+    /// How many fires come in each step.
+    pub steps: Vec<CalendarStep>,
+    /// How many come in all.
+    pub fires: i64,
+    /// The alarms that fire next, at most 20, the soonest first.
+    pub alarms: Vec<CalendarAlarm>,
+    /// How many alarms fire so often that they are not counted in the steps.
+    pub frequent: i64,
+    /// Fires that moving clocks have to do with, at most 50.
+    pub notes: Vec<CalendarNote>,
+    /// There are more alarms than were looked at.
+    pub more: bool,
+}
+
+/// How many fires come in a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CalendarStep {
+    /// Its beginning.
+    pub at: Timestamp,
+    /// How many.
+    pub fires: i64,
+}
+
+/// An alarm that fires within the time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CalendarAlarm {
+    /// Its id.
+    pub id: Uuid,
+    /// Whose it is.
+    pub workspace_id: Uuid,
+    /// Its name.
+    pub workspace: Option<String>,
+    /// The name of the alarm, if it was given one.
+    pub name: Option<String>,
+    /// What people call it.
+    pub label: String,
+    /// When it fires, at most 200 of it.
+    pub fires: Vec<Timestamp>,
+    /// It fires more often than that.
+    pub more: bool,
+}
+
+/// What moving clocks do to a fire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CalendarNote {
+    /// The alarm.
+    pub alarm_id: Uuid,
+    /// What people call it.
+    pub alarm: String,
+    /// When it fires.
+    pub at: Timestamp,
+    /// What its clocks show then.
+    pub local: String,
+    /// What they do to it.
+    pub note: String,
+}
+
 /// Which alarms; every field that is given must match.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,7 +157,7 @@ pub struct AlarmQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(inline))]
     pub kind: Option<AlarmKind>,
-    /// With this text in the label or in the last error, in whatever case.
+    /// With this text in the label, in the target or in the last error, in whatever case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(min_length = 1, max_length = 200))]
     pub search: Option<String>,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Alarm, Execution, FailureGroup, Server, Workspace};
+use super::{Alarm, Execution, FailureGroup, OpenBreaker, Server, Workspace};
 
 /// How far back.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -38,6 +38,10 @@ pub struct Overview {
     /// Workflows that are paused while items wait for them, at most 20.
     #[serde(default)]
     pub held: Vec<HeldWorkflow>,
+    /// Targets of wakes that do not answer a server, at most 20, the one that has been silent longest first; for a token that is not for all
+    /// workspaces, those of its own alarms.
+    #[serde(default)]
+    pub breakers: Vec<OpenBreaker>,
     /// The newest executions.
     pub executions: Vec<Execution>,
     /// The servers.

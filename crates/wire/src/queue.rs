@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::{ExecutionStatus, Obstacle, Reference};
+use super::{ExecutionStatus, ExpectedStart, Obstacle, Reference, SlotHolder, Waiting, WaitingReason};
 
 words! {
     /// Where an item stands.
@@ -103,104 +103,6 @@ pub struct QueueItemDetails {
     /// What keeps its run from going on, when it runs and its engine knows; see the execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<Obstacle>,
-}
-
-/// An execution that holds a slot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
-pub struct SlotHolder {
-    /// The execution.
-    pub execution_id: Uuid,
-    /// Its item.
-    pub queue_item_id: Uuid,
-    /// What it runs.
-    pub workflow_definition_id: Uuid,
-    /// The name of the workflow; none when it is gone.
-    pub workflow: Option<String>,
-    /// The server that took the slot for it.
-    pub server_id: Uuid,
-    /// Its name, also when it has left; none when it was forgotten.
-    pub server: Option<String>,
-    /// Since when it holds the slot.
-    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
-    pub since: Timestamp,
-}
-
-/// When an item is expected to start, if nothing changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ExpectedStart {
-    /// About then.
-    pub at: Timestamp,
-    /// How that was found, in words.
-    pub how: String,
-}
-
-words! {
-    /// What an item waits for.
-    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-    pub enum WaitingReason {
-        /// Its time.
-        Scheduled = "scheduled",
-        /// Another try.
-        BackingOff = "backing_off",
-        /// Its workspace, which is paused.
-        WorkspacePaused = "workspace_paused",
-        /// Its workflow, which is paused.
-        DefinitionPaused = "definition_paused",
-        /// A server that takes work.
-        NoServer = "no_server",
-        /// The engine, which is away.
-        EngineDown = "engine_down",
-        /// A slot.
-        Limit = "limit",
-        /// Its turn.
-        Queued = "queued",
-    }
-}
-
-/// Why an item waits: an obstacle on its way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "reason", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum Waiting {
-    /// Its time has not come.
-    Scheduled {
-        /// When it comes.
-        until: Option<Timestamp>,
-    },
-    /// The engine refused, or a server was lost; another try follows.
-    BackingOff {
-        /// When.
-        until: Option<Timestamp>,
-        /// What went wrong.
-        error: Option<String>,
-    },
-    /// The workspace is paused.
-    WorkspacePaused,
-    /// The workflow is paused.
-    DefinitionPaused,
-    /// No server takes new work.
-    NoServer,
-    /// The engine is away.
-    EngineDown,
-    /// Every slot is taken.
-    Limit {
-        /// The limit.
-        limit: i32,
-        /// Slots in use.
-        active: i32,
-        /// The executions that hold them, at most twenty.
-        holders: Vec<Uuid>,
-        /// Its place in the workspace's queue, from 1; counted up to 10,001.
-        position: i64,
-    },
-    /// It stands in line: others go first, or, in the first place, it is about to be claimed.
-    Queued {
-        /// Its place in the workspace's queue, from 1; counted up to 10,001.
-        position: i64,
-    },
 }
 
 /// Which items; every field that is given must match.

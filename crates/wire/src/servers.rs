@@ -38,6 +38,10 @@ pub struct Server {
     pub engine: String,
     /// Does the engine answer it?
     pub engine_up: bool,
+    /// Since when the engine has not answered it; none while it does.
+    #[serde(default)]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
+    pub engine_away_at: Option<Timestamp>,
     /// Does it take new work?
     pub claiming: bool,
     /// When it started.
@@ -67,6 +71,22 @@ pub struct Server {
     /// The name of the server that did so last.
     #[serde(default)]
     pub recovered_by: Option<String>,
+}
+
+/// A target of wakes that does not answer a server, which holds back what would go there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "rows", derive(sqlx::FromRow))]
+pub struct OpenBreaker {
+    /// Scheme, host and port of the target, or the word `router`.
+    pub target: String,
+    /// The server.
+    pub server_id: Uuid,
+    /// Its name.
+    pub server: String,
+    /// Since when.
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
+    pub opened_at: Timestamp,
 }
 
 /// Which servers.

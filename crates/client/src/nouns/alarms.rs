@@ -6,8 +6,9 @@ use serde::Serialize;
 use crate::Client;
 use crate::error::Result;
 use crate::wire::{
-    Alarm, AlarmChange, AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, Backfilled, FiredByHand,
-    NewAlarm, NextFires, NextQuery, Occurrence, OccurrenceQuery, Page, PageQuery, Reference,
+    Alarm, AlarmChange, AlarmDetails, AlarmEvent, AlarmMade, AlarmQuery, Backfill, Backfilled, Calendar,
+    CalendarQuery, FiredByHand, NewAlarm, NextFires, NextQuery, Occurrence, OccurrenceQuery, Page, PageQuery,
+    Reference,
 };
 
 impl Client {
@@ -96,6 +97,11 @@ impl Client {
     pub async fn backfill(&self, which: impl Into<Reference>, range: &Backfill) -> Result<Backfilled> {
         self.ask(&["alarms", &which.into().to_string(), "backfill"], range)
             .await
+    }
+
+    /// The coming fires of all alarms.
+    pub async fn alarm_calendar(&self, query: &CalendarQuery) -> Result<Calendar> {
+        self.read(&["alarms", "calendar"], query).await
     }
 
     /// When an expression would fire.

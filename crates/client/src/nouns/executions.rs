@@ -8,9 +8,9 @@ use crate::Client;
 use crate::error::Result;
 use crate::wire::{
     BulkAnswer, BulkCancel, BulkEnqueue, BulkEnqueued, BulkPriority, BulkRetry, Cancel, Cancelled, Complete,
-    Enqueue, Enqueued, Execution, ExecutionCount, ExecutionCountQuery, ExecutionCounts, ExecutionQuery,
-    History, ItemCount, ItemCounts, Page, QueueCountQuery, QueueItem, QueueItemChange, QueueItemDetails,
-    QueueQuery, Terminate,
+    Enqueue, Enqueued, Execution, ExecutionCount, ExecutionCountQuery, ExecutionCounts, ExecutionNodes,
+    ExecutionQuery, History, ItemCount, ItemCounts, Page, QueueCountQuery, QueueItem, QueueItemChange,
+    QueueItemDetails, QueueQuery, Terminate, Waits, WaitsQuery,
 };
 
 impl Client {
@@ -49,6 +49,11 @@ impl Client {
         self.get(&["executions", &id.to_string()]).send().await
     }
 
+    /// Where each node of an execution's graph stands.
+    pub async fn execution_nodes(&self, id: Uuid) -> Result<ExecutionNodes> {
+        self.get(&["executions", &id.to_string(), "nodes"]).send().await
+    }
+
     /// The life of an execution's item.
     pub async fn execution_history(&self, id: Uuid) -> Result<History> {
         self.get(&["executions", &id.to_string(), "history"]).send().await
@@ -84,6 +89,13 @@ impl Client {
     /// One item, and why it waits.
     pub async fn queue_item(&self, id: Uuid) -> Result<QueueItemDetails> {
         self.get(&["queue", &id.to_string()]).send().await
+    }
+
+    /// Why several items wait: those of them that do.
+    pub async fn waits(&self, items: &[Uuid]) -> Result<Waits> {
+        let ids: Vec<String> = items.iter().map(Uuid::to_string).collect();
+        let query = WaitsQuery { ids: ids.join(",") };
+        self.read(&["queue", "waits"], &query).await
     }
 
     /// The life of an item.

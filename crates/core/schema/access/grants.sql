@@ -33,7 +33,7 @@ begin
     grant select, insert on stationmaster_internal.queue_events, stationmaster_internal.alarm_events, stationmaster.audit to stationmaster_api;
     grant select on stationmaster_internal.occurrence_tries, stationmaster_internal.dispatcher_servers, stationmaster_internal.dispatcher_heartbeats,
         stationmaster.dispatcher_events, stationmaster_internal.events, stationmaster_internal.event_inbox, stationmaster_internal.history_minutes,
-        stationmaster_internal.history_servers to stationmaster_api;
+        stationmaster_internal.history_servers, stationmaster_internal.target_breakers to stationmaster_api;
     -- Without a policy, and nothing of a tenant in them: who serves and how much, who looks, and how far events are numbered.
     grant select on stationmaster_internal.servers, stationmaster_internal.server_names, stationmaster_internal.duties, stationmaster_internal.attention, stationmaster_internal.event_sequence
         to stationmaster_api;

@@ -45,6 +45,8 @@ begin
     perform stationmaster_internal.protect('stationmaster_internal.operations', 'workspaces <@ (select stationmaster_internal.workspaces_in_scope())::uuid[]');
     -- What a server did it did for all of them.
     perform stationmaster_internal.protect('stationmaster_internal.history_servers', 'false');
+    -- Whose alarms go to a target is told by those alone: core asks for it in its own name.
+    perform stationmaster_internal.protect('stationmaster_internal.target_breakers', 'false');
     for behind in
         select *
         from (values

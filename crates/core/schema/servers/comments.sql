@@ -14,6 +14,14 @@ comment on table stationmaster_internal.servers is
 'One row for each server process. lease_until is its heartbeat: past it, what the server holds may be taken over.
 Room: servers. Written by: each server (its own row); dead ones are buried by the others.';
 
+comment on column stationmaster_internal.servers.engine_away_at is 'Since when its engine has not answered it; null: it does';
+
+comment on table stationmaster_internal.target_breakers is
+'Targets of wakes that do not answer a server, so that it holds back what would go there.
+Room: servers. Written by: each server (its own rows).';
+comment on column stationmaster_internal.target_breakers.target is 'Scheme, host and port, or the word router';
+comment on column stationmaster_internal.target_breakers.opened_at is 'Since when it has not answered';
+
 comment on table stationmaster_internal.duties is
 'Work that one server at a time does for all: a lease with a token.
 Room: servers. Written by: whoever takes a duty.';

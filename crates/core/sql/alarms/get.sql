@@ -1,6 +1,6 @@
 -- The rows of a page of alarms, from its candidates; or one of them alone. Called for people. Locks nothing. Planned anew for each
 -- filter. Index: alarm_definitions_pkey, alarm_standings_pkey.
--- $1 candidates, $2 status, $3 kind (null: any), $4 only of these workspaces, $5 a text in the label or the last error (null: any),
+-- $1 candidates, $2 status, $3 kind (null: any), $4 only of these workspaces, $5 a text in the label, the target or the last error (null: any),
 -- $6 how many.
 select id, workspace_id, (select w.name from stationmaster.workspaces w where w.id = workspace_id) as workspace, name, label, kind, cron_expr, timezone, to_char(civil_at, 'YYYY-MM-DD"T"HH24:MI:SS') as civil_at, fire_at,
        next_fire_at, status, failure_count, failed_in_a_row, last_error, last_fired_at, dst, misfire, catch_up,
@@ -16,7 +16,8 @@ cross join lateral (
       and ($2::text is null or a.status = $2)
       and ($3::text is null or a.kind = $3)
       and ($4::uuid[] is null or a.workspace_id = any ($4))
-      and ($5::text is null or position(lower($5) in lower(a.label)) > 0 or position(lower($5) in lower(a.last_error)) > 0)
+      and ($5::text is null or position(lower($5) in lower(a.label)) > 0 or position(lower($5) in lower(a.last_error)) > 0
+           or position(lower($5) in lower(a.target_url)) > 0)
     offset 0) found
 order by id desc
 limit $6

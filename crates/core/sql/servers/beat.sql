@@ -9,12 +9,13 @@
 -- $1 id, $2 name, $3 version, $4 engine, $5 engine answers, $6 claims, $7 lease in seconds, $8 the id that it had before, if any, $9 what was
 -- wished of it then.
 with beaten as (
-    insert into stationmaster_internal.servers (id, name, version, engine, engine_up, claiming, lease_until, wish)
+    insert into stationmaster_internal.servers (id, name, version, engine, engine_up, claiming, lease_until, wish, engine_away_at)
     values ($1, case when exists (select from stationmaster_internal.servers s where s.id = $1) then $2
                      else stationmaster_internal.register_server($1, $2, $3, $4, $8) end,
-            $3, $4, $5, $6, now() + make_interval(secs => $7), $9)
+            $3, $4, $5, $6, now() + make_interval(secs => $7), $9, case when not $5 then now() end)
     on conflict (id) do update
-        set seen_at = now(), lease_until = excluded.lease_until, engine_up = excluded.engine_up, claiming = excluded.claiming
+        set seen_at = now(), lease_until = excluded.lease_until, engine_up = excluded.engine_up, claiming = excluded.claiming,
+            engine_away_at = case when not excluded.engine_up then coalesce(servers.engine_away_at, now()) end
         where servers.lease_until > clock_timestamp()
     returning id, xmax = 0 as made, wish
 )

@@ -10,6 +10,7 @@ with held as (
 )
 select coalesce(s.id, n.id) as id, coalesce(s.name, n.name) as name, coalesce(s.version, n.version) as version,
        coalesce(s.engine, n.engine) as engine, coalesce(s.engine_up, false) as engine_up, coalesce(s.claiming, false) as claiming,
+       s.engine_away_at,
        coalesce(s.started_at, n.since) as started_at, coalesce(s.seen_at, n.left_at, n.since) as seen_at,
        coalesce(s.lease_until > now(), false) as alive, coalesce(s.wish is not null and s.lease_until > now(), false) as draining,
        coalesce(h.executions, 0) as in_hand, n.left_at, n.ended, case when $4::uuid[] is null then coalesce(n.recovered, 0) else 0 end as recovered,

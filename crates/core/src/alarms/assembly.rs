@@ -26,7 +26,7 @@ impl Alarms {
         let lane = Arc::new(AlarmsLane::new(share()));
         pipeline::run(&mut flow, lane, context.bells.alarms.clone(), parallel);
         flow.spawn(context.bells.planner.clone(), Planner::new(share()));
-        flow.spawn(context.bells.alarm_recovery.clone(), Recover { context: share() });
+        flow.spawn(context.bells.alarm_recovery.clone(), Recover::new(share()));
         flow.spawn_unrung(Housekeeping {
             context: share(),
             rest: Rest::default(),

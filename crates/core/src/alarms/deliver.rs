@@ -176,6 +176,8 @@ fn tell(context: &AlarmsContext, target: &str, change: Change, outcome: &Outcome
         Change::Closed => tracing::info!(target_origin = target, "A wake target answers again"),
     }
     context.metrics.alarms.open_targets(context.targets.open());
+    // Recovery writes down which targets are silent, for people to see.
+    context.bells.alarm_recovery.ring();
 }
 
 fn judge(claim: &Claim, outcome: Outcome, class: Class) -> Verdict {

@@ -2,12 +2,14 @@
 
 use jiff::Timestamp;
 use stationmaster_schedule::Cron;
-pub use stationmaster_wire::{Alarm, AlarmDetails, AlarmEvent, AlarmQuery, Occurrence, Upcoming};
+pub use stationmaster_wire::{
+    Alarm, AlarmDetails, AlarmEvent, AlarmQuery, Occurrence, OpenBreaker, Upcoming,
+};
 use uuid::Uuid;
 
 pub use super::history::{Try, history, tries};
 use super::terms::{AlarmStatus, OccurrenceStatus, Schedule, Written};
-use crate::db::{self, Database, statement, within};
+use crate::db::{self, Database, Read as _, statement, within};
 use crate::id::{AlarmId, WorkspaceId};
 use crate::pages::{Page, Window};
 
@@ -121,6 +123,17 @@ pub async fn notable(database: &Database, which: Notable, limit: i64) -> Result<
     session.finish().await?;
     found.sort_by_key(|alarm| ids.iter().position(|id| *id == alarm.id));
     Ok(found)
+}
+
+/// Targets of wakes that do not answer a server, and since when. Which alarms aim at them is compared within the statement: servers write such
+/// rows for everybody.
+pub async fn silent_targets(database: &Database, limit: i64) -> Result<Vec<OpenBreaker>, db::Error> {
+    sqlx::query_as(statement!("breakers/list"))
+        .bind(database.among(None))
+        .bind(limit)
+        .persistent(false)
+        .all(&database.own())
+        .await
 }
 
 /// One alarm, when it is in scope.

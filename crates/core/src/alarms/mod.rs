@@ -27,6 +27,7 @@ use crate::wake::signature::Secret;
 mod assembly;
 pub mod backfill;
 mod bounds;
+pub mod calendar;
 mod claim;
 mod context;
 mod deliver;

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 pub use stationmaster_wire::{
-    BacklogOfWorkflow, Execution, ExpectedStart, HeldWorkflow, Minute, Numbers, QueueItem, SlotHolder, Step,
-    Waiting,
+    BacklogOfWorkflow, Execution, ExpectedStart, HeldWorkflow, ItemWait, Minute, Numbers, QueueItem,
+    SlotHolder, Step, Waiting, Waits,
 };
 use uuid::Uuid;
 
@@ -101,6 +101,7 @@ pub async fn history(database: &Database, item: ItemId) -> Result<Vec<Step>, db:
 
 #[derive(sqlx::FromRow)]
 struct Facts {
+    item_id: ItemId,
     workspace_id: WorkspaceId,
     stage: Stage,
     #[sqlx(try_from = "MaybeAt")]
@@ -118,6 +119,8 @@ struct Facts {
     /// How many of the last executions were asked how long they held their slot, and their mean.
     runs: i64,
     seconds: Option<f64>,
+    /// Up to so many were counted in its line.
+    counted: i64,
     #[sqlx(try_from = "At")]
     asked_at: Timestamp,
 }
@@ -138,10 +141,34 @@ pub struct Wait {
 /// Holders that are told.
 const HOLDERS: i64 = 20;
 
+/// The facts about those of the items that wait.
+async fn facts(database: &Database, items: &[ItemId]) -> Result<Vec<Facts>, db::Error> {
+    let query = sqlx::query_as(statement!("inspect/waiting"))
+        .bind(items)
+        .bind(LOOKED_AT);
+    query.all(database).await
+}
+
+/// Why several items wait, told in one look: those of them that do. The lines of all their workspaces together are counted no further than the
+/// one line of one item.
+pub async fn waits(database: &Database, items: &[ItemId]) -> Result<Waits, db::Error> {
+    let facts = facts(database, items).await?;
+    let counted = facts.first().map_or(LOOKED_AT, |facts| facts.counted);
+    let told = |facts: Facts| ItemWait {
+        id: facts.item_id.0,
+        position: facts.in_line().then_some(facts.position),
+        expected: facts.expected(),
+        reasons: facts.reasons(),
+    };
+    Ok(Waits {
+        items: facts.into_iter().map(told).collect(),
+        counted,
+    })
+}
+
 /// Why an item waits; `None` when it does not.
 pub async fn waiting(database: &Database, item: ItemId) -> Result<Option<Wait>, db::Error> {
-    let query = sqlx::query_as(statement!("inspect/waiting")).bind(item);
-    let Some(facts): Option<Facts> = query.maybe(database).await? else {
+    let Some(facts) = facts(database, &[item]).await?.pop() else {
         return Ok(None);
     };
     let holders = sqlx::query_as(statement!("inspect/holders"))
@@ -149,17 +176,22 @@ pub async fn waiting(database: &Database, item: ItemId) -> Result<Option<Wait>, 
         .bind(HOLDERS);
     Ok(Some(Wait {
         holders: holders.all(database).await?,
-        position: (facts.stage != Stage::Later).then_some(facts.position),
+        position: facts.in_line().then_some(facts.position),
         expected: facts.expected(),
         reasons: facts.reasons(),
     }))
 }
 
 impl Facts {
+    /// Has its own time come?
+    fn in_line(&self) -> bool {
+        self.stage != Stage::Later
+    }
+
     /// First what is the item's own, then what a person has stopped, then what the whole stands on, then its turn.
     fn reasons(self) -> Vec<Waiting> {
         let full = self.active >= self.max_concurrent;
-        let in_line = self.stage != Stage::Later;
+        let in_line = self.in_line();
         let (until, position) = (self.run_at, self.position);
         let own = match self.waits_for {
             Some(WaitsFor::Schedule) => Waiting::Scheduled { until },
@@ -196,7 +228,7 @@ impl Facts {
         if stopped || self.max_concurrent < 1 {
             return None;
         }
-        let in_line = self.stage != Stage::Later;
+        let in_line = self.in_line();
         let begins = self.run_at.filter(|_| !in_line).unwrap_or(self.asked_at);
         // Who is not in line yet finds one that nobody knows.
         let ahead = if in_line { self.position } else { 1 };
@@ -241,6 +273,7 @@ mod tests {
     /// The third in line of a workspace with one free slot of four; executions take ten seconds.
     fn facts() -> Facts {
         Facts {
+            item_id: ItemId(Uuid::nil()),
             workspace_id: WorkspaceId(Uuid::nil()),
             stage: Stage::Ready,
             run_at: None,
@@ -256,6 +289,7 @@ mod tests {
             holders: vec![Uuid::nil()],
             runs: 50,
             seconds: Some(10.0),
+            counted: LOOKED_AT,
             asked_at: at(1_000),
         }
     }

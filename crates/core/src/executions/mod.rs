@@ -37,6 +37,7 @@ mod lane;
 mod load;
 mod lost;
 pub mod measure;
+pub mod nodes;
 pub mod operate;
 mod reconcile;
 mod recover;

@@ -86,6 +86,8 @@ struct State {
     waiting: u32,
     failures: u32,
     open_until: Option<Instant>,
+    /// When the breaker opened; it may have been probed since.
+    opened_at: Option<Instant>,
     probing: bool,
     /// How long a wake takes, on average.
     pace: Duration,
@@ -100,10 +102,17 @@ impl State {
             waiting: 0,
             failures: 0,
             open_until: None,
+            opened_at: None,
             probing: false,
             pace: Duration::from_millis(50),
             last_turn: Instant::now(),
         }
+    }
+
+    /// Is its breaker open, and does somebody still ask for it?
+    fn holds_back(&self, now: Instant) -> bool {
+        let asked_for = |until: Instant| now.saturating_duration_since(until) < FORSAKEN;
+        self.open_until.is_some_and(asked_for)
     }
 
     fn is_idle(&self, limit: usize) -> bool {
@@ -254,12 +263,23 @@ impl Targets {
     }
 
     fn open_at(&self, now: Instant) -> usize {
-        let asked_for = |until: Instant| now.saturating_duration_since(until) < FORSAKEN;
-        self.states
-            .lock()
-            .values()
-            .filter(|state| state.open_until.is_some_and(asked_for))
-            .count()
+        let states = self.states.lock();
+        states.values().filter(|state| state.holds_back(now)).count()
+    }
+
+    /// Those targets, and for how long each has not answered, the longest first.
+    #[must_use]
+    pub fn silent(&self, most: usize) -> Vec<(String, Duration)> {
+        let now = Instant::now();
+        let states = self.states.lock();
+        let open = states.iter().filter(|(_, state)| state.holds_back(now));
+        let since = |state: &State| now.saturating_duration_since(state.opened_at.unwrap_or(now));
+        let mut silent: Vec<_> = open
+            .map(|(target, state)| (target.clone(), since(state)))
+            .collect();
+        silent.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        silent.truncate(most);
+        silent
     }
 }
 
@@ -291,6 +311,7 @@ impl Pass {
             Some(true) => {
                 state.pace = (state.pace * 4 + self.since.elapsed()) / 5;
                 state.failures = 0;
+                state.opened_at = None;
                 if state.open_until.take().is_some() {
                     return Change::Closed;
                 }
@@ -299,6 +320,7 @@ impl Pass {
                 state.failures = state.failures.saturating_add(1);
                 if state.failures >= FAILURES_TO_OPEN {
                     let was_open = state.open_until.is_some();
+                    state.opened_at.get_or_insert_with(Instant::now);
                     // Those that were under way together say the same thing; only a probe makes it last longer.
                     if !was_open || self.probe {
                         let cooling = COOLING.step(state.failures - FAILURES_TO_OPEN + 1);
@@ -394,6 +416,8 @@ mod tests {
         assert_eq!(go(&targets, "a").await.over(false), Change::Opened);
         assert!(matches!(targets.admit("a").await, Admission::Open { .. }));
         assert_eq!(targets.open(), 1);
+        let silent: Vec<String> = targets.silent(9).into_iter().map(|(target, _)| target).collect();
+        assert_eq!(silent, ["a"]);
         let forsaken = Instant::now() + FORSAKEN + COOLING.cap;
         assert_eq!(targets.open_at(forsaken), 0, "nobody asks for it any more");
         // The cooling time is over.
@@ -406,6 +430,7 @@ mod tests {
         assert_eq!(probe.over(true), Change::Closed);
         let _again = go(&targets, "a").await;
         assert_eq!(targets.open(), 0);
+        assert!(targets.silent(9).is_empty());
     }
 
     #[tokio::test]

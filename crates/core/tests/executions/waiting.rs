@@ -227,8 +227,24 @@ async fn a_server_whose_engine_is_away_says_so_in_its_row() {
         why(&testbed, item).await == Some(Waiting::EngineDown)
     })
     .await;
+    // Since when is told as well, and does not move while it is away.
+    let away = async || {
+        let servers = stationmaster_core::presence::list(&testbed.database, false)
+            .await
+            .unwrap();
+        servers[0].engine_away_at
+    };
+    let since = away().await.expect("it is away");
+    let beats = "select extract(epoch from max(seen_at))::bigint from stationmaster_internal.servers";
+    let seen = testbed.number(beats).await;
+    eventually("it has sent another heartbeat", async || {
+        testbed.number(beats).await > seen
+    })
+    .await;
+    assert_eq!(away().await, Some(since));
     engine.feel(Mood::Willing);
     testbed.reaches(item, "RUNNING").await;
+    eventually("it is back", async || away().await.is_none()).await;
     server.stop().await;
 }
 

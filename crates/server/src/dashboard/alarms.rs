@@ -1,13 +1,6 @@
 //! Alarms: when all of them fire next, how each stands, and what came of its occurrences.
 
-#![expect(
-    clippy::cast_precision_loss,
-    reason = "what is drawn or told to people needs no more digits"
-)]
-
 use axum::extract::Path;
-use futures::future::join_all;
-use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 use stationmaster_client::wire::{
     Alarm, AlarmKind, AlarmQuery, AlarmStatus, OccurrenceQuery, PageQuery, Upcoming,
@@ -18,13 +11,14 @@ use super::Answer;
 use super::fields::Fields;
 use super::frame::{Page, Trouble};
 use super::lists::{self, Column};
+use super::misspelt::{self, List};
 use super::overview::called;
 use super::pieces::{
     Filter, act, alarm_lamp, document, filters, maybe_time, nothing, occurrence_lamp, pager, time,
     workspace_link,
 };
 use super::session::Visitor;
-use super::views;
+use super::{calendar, ticks, views};
 
 const STATUSES: [(&str, &str); 5] = [
     ("active", "active"),
@@ -33,11 +27,18 @@ const STATUSES: [(&str, &str); 5] = [
     ("fired", "over"),
     ("cancelled", "cancelled"),
 ];
-const KEPT: [&str; 4] = ["workspace", "status", "kind", "search"];
-/// The time line goes so far.
-const HORIZON: SignedDuration = SignedDuration::from_hours(24);
-/// Alarms on the time line, each with its next fires.
-const DRAWN: usize = 12;
+const FILTERS: [Filter<'_>; 4] = [
+    Filter::Choice("status", "Status", &STATUSES),
+    Filter::Choice("kind", "Kind", &[("cron", "again and again"), ("once", "once")]),
+    Filter::Name("workspace", "Workspace", "workspace"),
+    Filter::Text("search", "In label, target or error"),
+];
+const LIST: List<'_> = List {
+    title: "Alarms",
+    path: "/alarms",
+    filters: &FILTERS,
+};
+const KEPT: [&str; 5] = ["workspace", "status", "kind", "search", "ahead"];
 
 /// The columns of the list.
 const COLUMNS: [Column<Alarm>; 7] = [
@@ -94,38 +95,22 @@ pub(super) async fn all_of(client: &Client, query: &AlarmQuery) -> Result<lists:
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let client = &visitor.client;
     let query = query_of(&fields)?;
-    let mut onward = None;
-    let mut whole = if lists::asked(&fields, &[]) {
-        all_of(client, &query).await?
+    let found = if lists::asked(&fields, &[]) {
+        all_of(client, &query).await.map(|whole| (whole, None))
     } else {
         let query = AlarmQuery {
             limit: Some(100),
             cursor: fields.owned("cursor"),
             ..query.clone()
         };
-        let page = client.alarms(&query).await?;
-        onward = page.next_cursor;
-        lists::Whole {
-            items: page.items,
-            cut: false,
-        }
+        client.alarms(&query).await.map(lists::first)
+    };
+    let (mut whole, onward) = match found {
+        Ok(found) => found,
+        Err(error) => return misspelt::explain(&visitor, &fields, &LIST, error).await,
     };
     lists::arrange(&mut whole.items, &fields, &COLUMNS);
-    let now = Timestamp::now();
-    let mut coming: Vec<&Alarm> = whole
-        .items
-        .iter()
-        .filter(|alarm| {
-            alarm.status == AlarmStatus::Active && alarm.next_fire_at.is_some_and(|at| at < now + HORIZON)
-        })
-        .collect();
-    coming.sort_by_key(|alarm| alarm.next_fire_at);
-    let drawn = coming.into_iter().take(DRAWN).map(|alarm| async move {
-        // One that has ended meanwhile has no fires.
-        let details = client.alarm(alarm.id).await;
-        (alarm, details.map(|details| details.upcoming).unwrap_or_default())
-    });
-    let drawn = join_all(drawn).await;
+    let calendar = calendar::show(&visitor, &fields).await?;
     let narrowed: Vec<(&str, &str)> = ["workspace", "status", "kind", "search"]
         .into_iter()
         .filter_map(|name| Some((name, fields.get(name)?)))
@@ -144,20 +129,16 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                 }
             }
         }
-        (filters("/alarms", &fields, &[
-            Filter::Choice("status", "Status", &STATUSES),
-            Filter::Choice("kind", "Kind", &[("cron", "again and again"), ("once", "once")]),
-            Filter::Name("workspace", "Workspace", "workspace"),
-            Filter::Text("search", "In label or error"),
-        ]))
+        (filters("/alarms", &fields, &FILTERS))
         (views::shelf(&visitor, "/alarms").await)
-        section #line data-live { h2 { "The next 24 hours" } (line(&drawn, now)) }
+        section #line data-live { (calendar) }
         section #alarms data-live {
             h2 { "All of them" }
             @if shown.is_empty() { (nothing("Nothing matches.")) }
             @else { div.scroll tabindex="0" { table.rows {
-                thead { (lists::heads("/alarms", &fields, &COLUMNS)) }
+                thead { (lists::heads_after(ticks::head(&visitor), "/alarms", &fields, &COLUMNS)) }
                 tbody { @for alarm in shown { tr data-key=(alarm.id) {
+                    (ticks::cell(&visitor, alarm.id, &called(alarm)))
                     td { a href=(format!("/alarms/{}", alarm.id)) { (called(alarm)) } }
                     td { (workspace_link(alarm.workspace.as_deref(), alarm.workspace_id)) }
                     td { (alarm_lamp(alarm.status)) }
@@ -170,41 +151,9 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
             @if lists::asked(&fields, &[]) { (lists::turner("/alarms", &fields, &whole)) }
             @else { (pager("/alarms", &fields, &KEPT, onward.as_deref())) }
         }
+        @if !shown.is_empty() { (ticks::bar(&visitor, &[("Pause", "pause-alarms"), ("Resume", "resume-alarms")])) }
     };
     Ok(Page::new("Alarms", body))
-}
-
-/// Fires of all alarms on one line of time each, to the minute so that the picture rests between two of them.
-fn line(drawn: &[(&Alarm, Vec<Upcoming>)], now: Timestamp) -> Markup {
-    let from = now.as_second() / 60 * 60;
-    let place = |at: Timestamp| {
-        let part = (at.as_second() - from) as f64 / HORIZON.as_secs_f64();
-        (0.0..=1.0)
-            .contains(&part)
-            .then(|| format!("{:.1}", 200.0 + part * 780.0))
-    };
-    let height = drawn.len() * 26 + 24;
-    let hours = (0..=6).filter_map(|part| Timestamp::from_second(from + part * 4 * 3600).ok());
-    html! {
-        @if drawn.is_empty() { (nothing("Nothing fires within a day.")) }
-        @else {
-            div.scroll tabindex="0" role="region" aria-label="Coming fires" {
-                svg.firing viewBox=(format!("0 0 1000 {height}")) width="1000" height=(height) role="img" aria-label=(format!("The next fires of {} alarms", drawn.len())) {
-                    @for hour in hours { @if let Some(x) = place(hour) {
-                        path.grid d=(format!("M{x} 0V{}", height - 20)) {}
-                        text.axis x=(x) y=(height - 5) text-anchor="middle" { (hour.strftime("%H:%M").to_string()) }
-                    } }
-                    @for (row, (alarm, upcoming)) in drawn.iter().enumerate() {
-                        @let y = row * 26 + 14;
-                        text.name x="0" y=(y + 4) { (called(alarm).chars().take(28).collect::<String>()) }
-                        path.grid d=(format!("M200 {y}H980")) {}
-                        @for fire in upcoming { @if let Some(x) = place(fire.at) { circle.fire.noted[fire.note.is_some()] cx=(x) cy=(y) r="5" { title { (fire.local) @if let Some(note) = &fire.note { " · " (note) } } } } }
-                    }
-                }
-            }
-            p.quiet { "Times in UTC; of each alarm its next ten fires." }
-        }
-    }
 }
 
 /// The next fires in words, with what moving clocks do to them.

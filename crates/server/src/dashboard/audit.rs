@@ -8,9 +8,22 @@ use uuid::Uuid;
 use super::Answer;
 use super::fields::{Fields, address};
 use super::frame::Page;
+use super::misspelt::{self, List};
 use super::pieces::{Filter, filters, nothing, pager, short, time, workspace_link};
 use super::session::Visitor;
 use super::views;
+
+const FILTERS: [Filter<'_>; 4] = [
+    Filter::Name("workspace", "Workspace", "workspace"),
+    Filter::Text("actor", "Who"),
+    Filter::Text("action", "What"),
+    Filter::Text("subject", "To which thing"),
+];
+const LIST: List<'_> = List {
+    title: "Audit",
+    path: "/audit",
+    filters: &FILTERS,
+};
 
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let query = AuditQuery {
@@ -22,15 +35,13 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         cursor: fields.owned("cursor"),
         ..AuditQuery::default()
     };
-    let page = visitor.client.audit(&query).await?;
+    let page = match visitor.client.audit(&query).await {
+        Ok(page) => page,
+        Err(error) => return misspelt::explain(&visitor, &fields, &LIST, error).await,
+    };
     let body = html! {
         header.page { h1 { "Audit" } }
-        (filters("/audit", &fields, &[
-            Filter::Name("workspace", "Workspace", "workspace"),
-            Filter::Text("actor", "Who"),
-            Filter::Text("action", "What"),
-            Filter::Text("subject", "To which thing"),
-        ]))
+        (filters("/audit", &fields, &FILTERS))
         (views::shelf(&visitor, "/audit").await)
         section #audit data-live {
             @if page.items.is_empty() { (nothing("Nothing matches.")) }

@@ -11,12 +11,13 @@ use super::Answer;
 use super::fields::Fields;
 use super::frame::Page;
 use super::lists::{tally, turned};
+use super::misspelt::{self, List};
 use super::pieces::{
     Filter, SINCE, act, execution_class, execution_lamp, execution_link, filters, maybe_time, none_found,
-    pager, since_then, took, workflow_link, workspace_link,
+    pager, short, since_then, took, workflow_link, workspace_link,
 };
 use super::session::Visitor;
-use super::views;
+use super::{ticks, views};
 
 const STATUSES: [(&str, &str); 8] = [
     ("RUNNING", "running"),
@@ -28,6 +29,18 @@ const STATUSES: [(&str, &str); 8] = [
     ("TERMINATED", "terminated"),
     ("CANCELLED", "cancelled"),
 ];
+const FILTERS: [Filter<'_>; 5] = [
+    Filter::Choice("status", "Status", &STATUSES),
+    Filter::Name("workspace", "Workspace", "workspace"),
+    Filter::Name("workflow", "Workflow", "workflow"),
+    Filter::Choice("since", "Ended", &SINCE),
+    Filter::Text("search", "In input or error"),
+];
+const LIST: List<'_> = List {
+    title: "Executions",
+    path: "/executions",
+    filters: &FILTERS,
+};
 const KEPT: [&str; 6] = ["workspace", "workflow", "status", "since", "search", "sort"];
 
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
@@ -52,7 +65,10 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     };
     let counts = counts(&visitor.client, &counted, &fields);
     let (page, counts) = join(visitor.client.executions(&query), counts).await;
-    let page = page?;
+    let page = match page {
+        Ok(page) => page,
+        Err(error) => return misspelt::explain(&visitor, &fields, &LIST, error).await,
+    };
     let (to, sorted) = match query.order.unwrap_or_default() {
         Order::Newest => (Some("oldest"), "descending"),
         Order::Oldest => (None, "ascending"),
@@ -72,21 +88,16 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                 div.actions { (act("Retry all of these", "retry-all", &narrowed, &visitor.here)) }
             }
         }
-        (filters("/executions", &fields, &[
-            Filter::Choice("status", "Status", &STATUSES),
-            Filter::Name("workspace", "Workspace", "workspace"),
-            Filter::Name("workflow", "Workflow", "workflow"),
-            Filter::Choice("since", "Ended", &SINCE),
-            Filter::Text("search", "In input or error"),
-        ]))
+        (filters("/executions", &fields, &FILTERS))
         (views::shelf(&visitor, "/executions").await)
         section #counts data-live { (counts) }
         section #executions data-live {
             @if status.is_none() && query.completed_after.is_some() { p.quiet { "What has ended since then. What has not is counted above, each a way to it." } }
             @if page.items.is_empty() { (none_found(page.next_cursor.is_some())) }
-            @else { (table(&page.items, &first)) }
+            @else { (table(Some(&visitor), &page.items, &first)) }
             (pager("/executions", &fields, &KEPT, page.next_cursor.as_deref()))
         }
+        @if !page.items.is_empty() { (ticks::bar(&visitor, &[("Cancel", "cancel-these"), ("Retry", "retry-these")])) }
     };
     Ok(Page::new("Executions", body))
 }
@@ -107,15 +118,17 @@ async fn counts(client: &Client, query: &ExecutionCountQuery, fields: &Fields) -
 }
 
 pub(super) fn rows(executions: &[Execution]) -> Markup {
-    table(executions, &html! { th { "Execution" } })
+    table(None, executions, &html! { th { "Execution" } })
 }
 
-fn table(executions: &[Execution], first: &Markup) -> Markup {
+/// Rows of executions; those of somebody who may tick them have a box, which stands for the item.
+fn table(ticker: Option<&Visitor>, executions: &[Execution], first: &Markup) -> Markup {
     html! {
         div.scroll tabindex="0" { table.rows.cards {
-            thead { tr { (first) th { "Workspace" } th { "Workflow" } th { "Status" } th { "Started" } th { "Took" } th { "What went wrong" } } }
+            thead { tr { @if let Some(visitor) = ticker { (ticks::head(visitor)) } (first) th { "Workspace" } th { "Workflow" } th { "Status" } th { "Started" } th { "Took" } th { "What went wrong" } } }
             tbody { @for execution in executions {
                 tr data-key=(execution.id) {
+                    @if let Some(visitor) = ticker { (ticks::cell(visitor, execution.queue_item_id, &short(execution.id))) }
                     td { (execution_link(execution.id)) }
                     td { (workspace_link(execution.workspace.as_deref(), execution.workspace_id)) }
                     td { (workflow_link(execution.workflow.as_deref(), execution.workflow_definition_id)) }

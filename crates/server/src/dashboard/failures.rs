@@ -8,6 +8,7 @@ use super::Answer;
 use super::charts;
 use super::fields::{Fields, address};
 use super::frame::Page;
+use super::misspelt::{self, List};
 use super::pieces::{
     Filter, SINCE, act, counted, document, execution_link, filters, item_link, lamp, many, nothing, pager,
     since_then, time, workflow_link, workspace_link,
@@ -21,6 +22,18 @@ const KINDS: [(&str, &str); 4] = [
     ("occurrence", "alarms"),
     ("signal", "signals"),
 ];
+const FILTERS: [Filter<'_>; 5] = [
+    Filter::Choice("kind", "Kind", &KINDS),
+    Filter::Name("workspace", "Workspace", "workspace"),
+    Filter::Name("workflow", "Workflow", "workflow"),
+    Filter::Choice("since", "Time", &SINCE),
+    Filter::Text("search", "In the message"),
+];
+const LIST: List<'_> = List {
+    title: "Failures",
+    path: "/failures",
+    filters: &FILTERS,
+};
 const KEPT: [&str; 6] = ["workspace", "workflow", "kind", "since", "search", "sort"];
 
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
@@ -36,7 +49,10 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         limit: Some(50),
         cursor: fields.owned("cursor"),
     };
-    let page = visitor.client.failures(&query).await?;
+    let page = match visitor.client.failures(&query).await {
+        Ok(page) => page,
+        Err(error) => return misspelt::explain(&visitor, &fields, &LIST, error).await,
+    };
     let total: i64 = page.items.iter().map(|group| group.count).sum();
     let narrowed: Vec<(&str, &str)> = ["workspace", "workflow", "kind", "since"]
         .into_iter()
@@ -52,13 +68,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                 }
             }
         }
-        (filters("/failures", &fields, &[
-            Filter::Choice("kind", "Kind", &KINDS),
-            Filter::Name("workspace", "Workspace", "workspace"),
-            Filter::Name("workflow", "Workflow", "workflow"),
-            Filter::Choice("since", "Time", &SINCE),
-            Filter::Text("search", "In the message"),
-        ]))
+        (filters("/failures", &fields, &FILTERS))
         (views::shelf(&visitor, "/failures").await)
         div.range role="group" aria-label="Order" {
             @let now = fields.get("sort").unwrap_or("last");

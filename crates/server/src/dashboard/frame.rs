@@ -127,6 +127,7 @@ const PLACES: [&[Place]; 3] = [
         place("/failures", "Failures", 'f'),
         place("/queue", "Queue", 'q'),
         place("/executions", "Executions", 'e'),
+        place("/operations", "Operations", 'b'),
     ],
     &[
         place("/workspaces", "Workspaces", 'w'),
@@ -327,6 +328,7 @@ fn keys(visitor: &Visitor) -> Markup {
                 dt { kbd { "/" } } dd { "jump to any id or name" }
                 dt { kbd { "j" } " " kbd { "k" } } dd { "next row, row before" }
                 dt { kbd { "Enter" } } dd { "open the row" }
+                dt { kbd { "x" } } dd { "tick the row, to act on several together" }
                 dt { kbd { "p" } } dd { "pause and go on" }
                 @for place in PLACES.iter().flat_map(|group| group.iter()).filter(|place| place.is_open_to(visitor)) {
                     dt { kbd { "g" } " " kbd { (place.key) } } dd { (place.word) }

@@ -1,9 +1,11 @@
 //! The graph of a workflow as a picture: what depends on nothing stands left, everything else right of all that it waits for.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use maud::{Markup, html};
 use serde::Deserialize;
+use stationmaster_client::wire::{NodeStanding, NodeState};
 
 #[derive(Deserialize)]
 struct Graph {
@@ -33,8 +35,20 @@ const GAP_Y: usize = 18;
 /// More than this nobody can follow in a picture.
 const MOST: usize = 120;
 
-/// The picture; none when it is no graph that can be drawn.
-pub(super) fn draw(text: &str) -> Option<Markup> {
+/// Where a node stands: its colour and its word.
+fn state(standings: &[NodeStanding], id: &str) -> Option<(&'static str, &'static str)> {
+    let standing = standings.iter().find(|standing| standing.id == id)?;
+    Some(match standing.state? {
+        NodeState::Finished => ("finished", "finished"),
+        NodeState::UnderWay if standing.until.is_some() => ("at", "waits"),
+        NodeState::UnderWay => ("at", "under way"),
+        NodeState::Failed => ("broken", "failed"),
+        NodeState::Ahead => ("ahead", "not yet"),
+    })
+}
+
+/// The picture, with where each node stands as far as that is known; none when it is no graph that can be drawn.
+pub(super) fn draw(text: &str, standings: &[NodeStanding]) -> Option<Markup> {
     let graph: Graph = serde_json::from_str(text).ok()?;
     if graph.nodes.is_empty() || graph.nodes.len() > MOST {
         return None;
@@ -61,18 +75,19 @@ pub(super) fn draw(text: &str) -> Option<Markup> {
     });
     Some(html! {
         div.scroll tabindex="0" role="region" aria-label="The graph" {
-            svg.graph width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) role="img" aria-label=(words(&graph)) {
+            svg.graph width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) role="img" aria-label=(words(&graph, standings)) {
                 defs {
                     marker #tip viewBox="0 0 8 8" refX="2" refY="4" markerWidth="7" markerHeight="7" orient="auto" { path d="M0 0L8 4L0 8z" {} }
                 }
                 @for line in lines { path.edge d=(line) marker-end="url(#tip)" {} }
                 @for node in &graph.nodes {
                     @if let Some((x, y)) = corner(&node.id) {
-                        g {
-                            title { (node.id) " (" (node.kind) ")" }
+                        @let (class, state) = state(standings, &node.id).unwrap_or_default();
+                        g.(class) {
+                            title { (node.id) " (" (node.kind) ")" @if !state.is_empty() { ": " (state) } }
                             rect.node x=(x) y=(y) width=(WIDTH) height=(HEIGHT) rx="6" {}
                             text.name x=(x + 12) y=(y + 20) { (short(&node.id)) }
-                            text.kind x=(x + 12) y=(y + 36) { (short(&node.kind)) }
+                            text.kind x=(x + 12) y=(y + 36) { (short(&node.kind)) @if !state.is_empty() { " · " (state) } }
                         }
                     }
                 }
@@ -81,13 +96,19 @@ pub(super) fn draw(text: &str) -> Option<Markup> {
     })
 }
 
-fn words(graph: &Graph) -> String {
+fn words(graph: &Graph, standings: &[NodeStanding]) -> String {
     let edges: Vec<String> = graph
         .edges
         .iter()
         .map(|edge| format!("{} before {}", edge.from, edge.to))
         .collect();
-    format!("{} steps: {}", graph.nodes.len(), edges.join(", "))
+    let mut words = format!("{} steps: {}", graph.nodes.len(), edges.join(", "));
+    for node in &graph.nodes {
+        if let Some((_, state)) = state(standings, &node.id) {
+            let _ = write!(words, "; {} {state}", node.id);
+        }
+    }
+    words
 }
 
 fn short(text: &str) -> String {
@@ -147,8 +168,8 @@ mod tests {
 
     #[test]
     fn what_is_no_graph_is_not_drawn_and_names_are_text() {
-        assert!(draw("[]").is_none() && draw("{}").is_none());
-        let picture = draw(r#"{"nodes": [{"id": "<script>", "type": "noop"}]}"#)
+        assert!(draw("[]", &[]).is_none() && draw("{}", &[]).is_none());
+        let picture = draw(r#"{"nodes": [{"id": "<script>", "type": "noop"}]}"#, &[])
             .unwrap()
             .into_string();
         assert!(

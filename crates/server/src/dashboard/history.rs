@@ -7,11 +7,11 @@
 
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
+use stationmaster_client::Error;
 use stationmaster_client::wire::{HistoryChart, HistoryPoint, HistoryQuery, Reference};
 
 use super::charts::{self, Series};
 use super::fields::{Fields, address};
-use super::frame::Trouble;
 use super::session::Visitor;
 
 /// How far back, as the address says it, in words, and in minutes.
@@ -36,7 +36,7 @@ pub(super) struct Drawn<'a> {
 }
 
 /// The charts of a page, over the time that its address asks for.
-pub(super) async fn draw(visitor: &Visitor, fields: &Fields, drawn: Drawn<'_>) -> Result<Markup, Trouble> {
+pub(super) async fn draw(visitor: &Visitor, fields: &Fields, drawn: Drawn<'_>) -> Result<Markup, Error> {
     // Lists go back further than minutes are drawn.
     let asked = fields
         .get("since")

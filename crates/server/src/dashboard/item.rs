@@ -5,17 +5,22 @@ use axum::extract::Path;
 use jiff::Timestamp;
 use maud::{Markup, html};
 use stationmaster_client::wire::{
-    Execution, ExecutionStatus, ExpectedStart, ItemStatus, QueueItem, QueueItemDetails, Step, Waiting,
+    Execution, ExecutionStatus, ExpectedStart, ItemStatus, ItemWait, QueueItem, QueueItemDetails, Step,
+    Waiting,
 };
 use uuid::Uuid;
 
 use super::Answer;
 use super::frame::{Page, Trouble};
+use super::graph;
 use super::pieces::{
-    act, document, due, execution_lamp, execution_link, item_lamp, lamp, line, maybe_time, quoted, short,
-    since, time, took, waiting, workflow_link, workspace_link,
+    act, document, due, execution_lamp, execution_link, grouped, item_lamp, lamp, line, maybe_time, quoted,
+    short, since, time, took, waiting, workflow_link, workspace_link,
 };
 use super::session::Visitor;
+
+/// How far the line of one item is counted.
+const COUNTED: i64 = 10_000;
 
 pub(super) async fn show(visitor: Visitor, Path(id): Path<Uuid>) -> Answer {
     let details = visitor.client.queue_item(id).await?;
@@ -38,6 +43,10 @@ async fn page(visitor: &Visitor, details: QueueItemDetails, execution: Option<Ex
         .queue_history(details.item.id)
         .await
         .map_err(Trouble::from)?;
+    let graph = match &execution {
+        Some(execution) => drawn(visitor, execution.id).await,
+        None => None,
+    };
     let item = &details.item;
     let title = item.workflow.clone().unwrap_or_else(|| short(item.id));
     let body = html! {
@@ -48,6 +57,7 @@ async fn page(visitor: &Visitor, details: QueueItemDetails, execution: Option<Ex
         section #state data-live { (state(&details, execution.as_ref())) }
         @if !details.reasons.is_empty() { section #waiting data-live { (obstacle(&details)) } }
         section #facts data-live { (facts(visitor, item, execution.as_ref())) }
+        @if let Some(graph) = graph { section #graph data-live { h2 { "Where it stands in its workflow" } (graph) } }
         div.columns {
             section #input { (document("Input", item.input.as_deref())) }
             section #output data-live {
@@ -63,6 +73,19 @@ async fn page(visitor: &Visitor, details: QueueItemDetails, execution: Option<Ex
         section #copies { h2 { "The same by hand" } (copies(item, execution.as_ref())) }
     };
     Ok(Page::new(title, body))
+}
+
+/// The graph that it runs, with where each node stands. A page is shown without it where it cannot be had.
+async fn drawn(visitor: &Visitor, execution: Uuid) -> Option<Markup> {
+    let nodes = visitor.client.execution_nodes(execution).await.ok()?;
+    let picture = graph::draw(nodes.graph.as_ref()?.get(), &nodes.nodes)?;
+    let known = nodes.nodes.iter().any(|node| node.state.is_some());
+    let until = nodes.nodes.iter().find_map(|node| Some((&node.id, node.until?)));
+    Some(html! {
+        (picture)
+        @if let Some((id, until)) = until { p.quiet { (id) " waits until " (time(until)) } }
+        @if !known { p.quiet { "Which of them are finished is not known here." } }
+    })
 }
 
 fn actions(visitor: &Visitor, item: &QueueItem, execution: Option<&Execution>) -> Markup {
@@ -108,12 +131,12 @@ fn state(details: &QueueItemDetails, execution: Option<&Execution>) -> Markup {
 }
 
 /// The reason in a line, with the place in the queue and when it is expected to start.
-pub(super) fn why(details: &QueueItemDetails) -> Option<Markup> {
-    let reason = details.waiting.as_ref()?;
+pub(super) fn why(wait: &ItemWait, counted: i64) -> Option<Markup> {
+    let reason = wait.reasons.first()?;
     Some(html! {
         (waiting(reason))
-        @if let Some(position) = details.position { " · position " (place(position)) }
-        @if let Some(expected) = &details.expected { " · " span title=(expected.how) { (start(expected)) } }
+        @if let Some(position) = wait.position { " · position " (place(position, counted)) }
+        @if let Some(expected) = &wait.expected { " · " span title=(expected.how) { (start(expected)) } }
     })
 }
 
@@ -122,11 +145,12 @@ fn start(expected: &ExpectedStart) -> Markup {
     html! { @if expected.at <= Timestamp::now() { "any moment" } @else { "about " (due(expected.at)) } }
 }
 
-fn place(position: i64) -> String {
-    if position > 10_000 {
-        "after 10000 others".to_owned()
+/// A position, counted up to a bound.
+fn place(position: i64, counted: i64) -> String {
+    if position > counted {
+        format!("after {} others", grouped(counted))
     } else {
-        position.to_string()
+        grouped(position)
     }
 }
 
@@ -142,7 +166,7 @@ fn obstacle(details: &QueueItemDetails) -> Markup {
                 _ => {},
             }
         } } }
-        @if let Some(position) = details.position { p { "Its position in the queue of the workspace: " strong { (place(position)) } "." } }
+        @if let Some(position) = details.position { p { "Its position in the queue of the workspace: " strong { (place(position, COUNTED)) } "." } }
         @if let Some(expected) = &details.expected { p { "Expected to start " strong { (start(expected)) } " " span.quiet { "(" (expected.how) ")" } } }
         @if !details.holders.is_empty() {
             p { "The slots are held by:" }

@@ -1,14 +1,61 @@
 //! From any id or name to its page, and names as one types.
 
+use std::collections::BTreeSet;
+
 use axum::http::header;
 use axum::response::{IntoResponse, Redirect, Response};
+use futures::future::{join_all, join5};
 use maud::html;
-use stationmaster_client::wire::{NameFound, NameQuery, Noun};
+use stationmaster_client::wire::{DispatcherQuery, NameFound, NameQuery, Noun, Signal, SignalQuery};
+use stationmaster_client::{Client, Error};
 
-use super::fields::{Fields, segment};
+use super::fields::{Fields, address, segment};
 use super::frame::{Page, Trouble};
 use super::pieces::nothing;
 use super::session::Visitor;
+
+/// What has a name or an id that people paste, in the order in which it is told.
+const NOUNS: [Noun; 6] = [
+    Noun::Workspace,
+    Noun::Workflow,
+    Noun::Alarm,
+    Noun::Item,
+    Noun::Execution,
+    Noun::Server,
+];
+/// Names that are told of each kind while one types.
+const OFFERED: usize = 20;
+
+/// Something that was found, and where it has its page.
+struct Found {
+    noun: String,
+    called: String,
+    within: Option<String>,
+    page: String,
+}
+
+impl Found {
+    fn new(noun: &str, called: impl Into<String>, page: String) -> Self {
+        Self {
+            noun: noun.to_owned(),
+            called: called.into(),
+            within: None,
+            page,
+        }
+    }
+
+    fn of(noun: Noun, one: NameFound) -> Self {
+        let page = page_of(noun, &one);
+        Self {
+            within: one.workspace,
+            ..Self::new(
+                noun.as_str(),
+                one.name.unwrap_or_else(|| one.id.to_string()),
+                page,
+            )
+        }
+    }
+}
 
 /// Where a thing has its page.
 fn page_of(noun: Noun, found: &NameFound) -> String {
@@ -26,71 +73,150 @@ fn page_of(noun: Noun, found: &NameFound) -> String {
     }
 }
 
-/// What there is of that name or id, of whatever kind.
-async fn find(
-    visitor: &Visitor,
-    text: &str,
-) -> Result<(Vec<(Noun, NameFound)>, Vec<(Noun, String)>), Trouble> {
-    let (mut found, mut near): (Vec<(Noun, NameFound)>, _) = (Vec::new(), Vec::new());
-    for noun in [
-        Noun::Workspace,
-        Noun::Workflow,
-        Noun::Alarm,
-        Noun::Item,
-        Noun::Execution,
-        Noun::Server,
-    ] {
+/// What there is of that name or id among what the API knows by names, and names that resemble it.
+async fn named(client: &Client, text: &str) -> (Vec<Found>, Vec<(String, String)>) {
+    let asked = NOUNS.map(|noun| async move {
         let query = NameQuery {
             noun,
             text: text.to_owned(),
             workspace_id: None,
         };
+        (noun, client.names(&query).await)
+    });
+    let (mut found, mut known, mut near) = (Vec::new(), Vec::new(), Vec::new());
+    for (noun, names) in join_all(asked).await {
         // What cannot be of this kind is no error here.
-        let Ok(names) = visitor.client.names(&query).await else {
+        let Ok(names) = names else {
             continue;
         };
-        for name in names.items {
+        for one in names.items {
             // The first execution of an item has the item's id, and the same page.
-            if !found.iter().any(|(_, known)| known.id == name.id) {
-                found.push((noun, name));
+            if !known.contains(&one.id) {
+                known.push(one.id);
+                found.push(Found::of(noun, one));
             }
         }
-        near.extend(names.near.into_iter().map(|name| (noun, name)));
+        near.extend(names.near.into_iter().map(|name| (noun.to_string(), name)));
     }
-    Ok((found, near))
+    (found, near)
+}
+
+/// What is known by other words: signals by what their senders called them, locks, dispatchers, operations, groups of failures. Whatever
+/// this visitor may not see is not there.
+async fn called(client: &Client, text: &str) -> (Vec<Found>, Vec<(String, String)>) {
+    let (signals, locks, dispatcher, operation, group) = join5(
+        signals(client, text),
+        client.locks(),
+        client.dispatcher(text),
+        client.operation(text),
+        client.failure_group(text),
+    )
+    .await;
+    let mut found = signals;
+    let (lower, locks) = (text.to_lowercase(), locks.unwrap_or_default());
+    let mut near = Vec::new();
+    for lock in locks {
+        if lock.name == text {
+            found.push(Found::new("lock", text, address("/locks", &[("search", text)])));
+        } else if lock.name.to_lowercase().contains(&lower) {
+            near.push(("lock".to_owned(), lock.name));
+        }
+    }
+    if let Ok(one) = dispatcher {
+        let page = format!("/dispatchers/{}", segment(&one.id));
+        found.push(Found::new("dispatcher", one.id, page));
+    }
+    if let Ok(one) = operation {
+        let page = format!("/operations/{}", one.id);
+        found.push(Found::new("operation", one.id.to_string(), page));
+    }
+    if let Ok(one) = group {
+        let page = format!("/failures/{}", one.id);
+        found.push(Found::new("failures", one.message, page));
+    }
+    (found, near)
+}
+
+/// The signal of that id; where several projects have one, each of them.
+async fn signals(client: &Client, id: &str) -> Vec<Found> {
+    match client.signal(id).await {
+        Ok(one) => vec![in_project(one)],
+        Err(Error::Conflict(_)) => in_projects(client, id).await,
+        Err(_) => Vec::new(),
+    }
+}
+
+/// The signals of that name, if there are any among the newest.
+async fn signals_named(client: &Client, name: &str) -> Option<Found> {
+    let query = SignalQuery {
+        name: Some(name.to_owned()),
+        limit: Some(1),
+        ..SignalQuery::default()
+    };
+    let some = client.signals(&query).await.ok()?;
+    some.items.first()?;
+    Some(Found::new(
+        "signals",
+        name,
+        address("/signals", &[("name", name)]),
+    ))
+}
+
+/// The signals of one id, each in its project.
+async fn in_projects(client: &Client, id: &str) -> Vec<Found> {
+    let dispatchers = client.dispatchers(&DispatcherQuery::default()).await;
+    let dispatchers = dispatchers.map(|page| page.items).unwrap_or_default();
+    let projects: BTreeSet<String> = dispatchers.into_iter().map(|one| one.project).collect();
+    let asked = projects
+        .iter()
+        .map(|project| async move { client.signal_of(project, id).await.ok() });
+    let found = join_all(asked).await.into_iter().flatten();
+    found.map(in_project).collect()
+}
+
+fn in_project(signal: Signal) -> Found {
+    let page = format!("/signals/{}/{}", segment(&signal.project), segment(&signal.id));
+    Found {
+        within: Some(signal.project),
+        ..Found::new("signal", signal.id, page)
+    }
 }
 
 pub(super) async fn jump(visitor: Visitor, fields: Fields) -> Result<Response, Trouble> {
     let Some(text) = fields.get("q") else {
         return Ok(Redirect::to("/").into_response());
     };
-    let hexadecimal = text.len() == 15 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if hexadecimal && visitor.client.failure_group(text).await.is_ok() {
-        return Ok(Redirect::to(&format!("/failures/{text}")).into_response());
+    let (mut found, mut near) = named(&visitor.client, text).await;
+    let (others, like) = called(&visitor.client, text).await;
+    found.extend(others);
+    near.extend(like);
+    // No index knows the names of signals, so they are looked through last.
+    if found.is_empty() {
+        found.extend(signals_named(&visitor.client, text).await);
     }
-    let (found, near) = find(&visitor, text).await?;
-    if let [(noun, only)] = found.as_slice() {
-        return Ok(Redirect::to(&page_of(*noun, only)).into_response());
+    if let [only] = found.as_slice() {
+        return Ok(Redirect::to(&only.page).into_response());
     }
     let body = html! {
         header.page { h1 { "Jump to " q { (text) } } }
         @if found.is_empty() { (nothing("Nothing is called so, and no id begins so.")) }
-        @else { ul.found { @for (noun, one) in &found { li { (noun) " " a href=(page_of(*noun, one)) { (one.name.clone().unwrap_or_else(|| one.id.to_string())) } @if let Some(workspace) = &one.workspace { " " span.quiet { "in " (workspace) } } } } } }
-        @if !near.is_empty() { h2 { "Like it" } ul.found { @for (noun, name) in near.iter().take(20) { li { (noun) " " a href=(super::fields::address("/jump", &[("q", name)])) { (name) } } } } }
-        p { "In inputs and errors: " a href=(super::fields::address("/queue", &[("search", text)])) { "search the queue" } ", " a href=(super::fields::address("/executions", &[("search", text)])) { "search executions" } }
+        @else { ul.found { @for one in &found { li { (one.noun) " " a href=(one.page) { (one.called) } @if let Some(within) = &one.within { " " span.quiet { "in " (within) } } } } } }
+        @if !near.is_empty() { h2 { "Like it" } ul.found { @for (noun, name) in near.iter().take(20) { li { (noun) " " a href=(address("/jump", &[("q", name)])) { (name) } } } } }
+        p { "In inputs and errors: " a href=(address("/queue", &[("search", text)])) { "search the queue" } ", " a href=(address("/executions", &[("search", text)])) { "search executions" } }
     };
     Ok(Page::new("Jump", body).into_response())
 }
-
 /// Names that begin so, as options of a list.
 pub(super) async fn complete(visitor: Visitor, fields: Fields) -> Result<Response, Trouble> {
     let text = fields.owned("text").unwrap_or_default();
     // The box that leads anywhere completes whatever has a name.
-    let nouns = match fields.need("noun")? {
-        "any" => vec![Noun::Workspace, Noun::Workflow, Noun::Alarm, Noun::Server],
-        _ => vec![fields.must::<Noun>("noun")?],
+    let anything = fields.need("noun")? == "any";
+    let nouns = if anything {
+        vec![Noun::Workspace, Noun::Workflow, Noun::Alarm, Noun::Server]
+    } else {
+        vec![fields.must::<Noun>("noun")?]
     };
-    let most = 20 / nouns.len();
+    let most = OFFERED / nouns.len();
     let mut options = String::new();
     for noun in nouns {
         let query = NameQuery {
@@ -102,7 +228,7 @@ pub(super) async fn complete(visitor: Visitor, fields: Fields) -> Result<Respons
         let exact = found.items.into_iter().filter_map(|one| {
             // By this name it is found from wherever one jumps.
             match (noun, one.workspace) {
-                (Noun::Workflow | Noun::Alarm, Some(workspace)) if most < 20 => {
+                (Noun::Workflow | Noun::Alarm, Some(workspace)) if anything => {
                     Some(format!("{workspace}.{}", one.name?))
                 }
                 _ => one.name,
@@ -112,6 +238,14 @@ pub(super) async fn complete(visitor: Visitor, fields: Fields) -> Result<Respons
         names.dedup();
         for name in names.iter().take(most) {
             options.push_str(&html! { option value=(name) { (noun) } }.into_string());
+        }
+    }
+    if anything {
+        // Whoever may not see locks is offered none.
+        let locks = visitor.client.locks().await.unwrap_or_default();
+        let meant = locks.iter().filter(|lock| lock.name.starts_with(&text));
+        for lock in meant.take(most) {
+            options.push_str(&html! { option value=(lock.name) { "lock" } }.into_string());
         }
     }
     let headers = [

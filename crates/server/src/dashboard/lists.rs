@@ -66,6 +66,15 @@ pub(super) struct Whole<T> {
     pub(super) cut: bool,
 }
 
+/// What one page tells of a list that is not sorted, and where the next one begins.
+pub(super) fn first<T>(page: Page<T>) -> (Whole<T>, Option<String>) {
+    let whole = Whole {
+        items: page.items,
+        cut: false,
+    };
+    (whole, page.next_cursor)
+}
+
 /// Reads page after page.
 pub(super) async fn whole<T, F: Future<Output = Result<Page<T>, Error>>>(
     next: impl Fn(Option<String>) -> F,
@@ -116,9 +125,15 @@ pub(super) fn arrange<T>(items: &mut [T], fields: &Fields, columns: &[Column<T>]
 
 /// The heads of the columns; those that can be sorted by are links.
 pub(super) fn heads<T>(path: &str, fields: &Fields, columns: &[Column<T>]) -> Markup {
+    heads_after(html! {}, path, fields, columns)
+}
+
+/// The same behind a head that is no column's.
+#[expect(clippy::needless_pass_by_value, reason = "it is made for this")]
+pub(super) fn heads_after<T>(first: Markup, path: &str, fields: &Fields, columns: &[Column<T>]) -> Markup {
     let now = order(fields);
     html! {
-        tr { @for column in columns {
+        tr { (first) @for column in columns {
             @let here = now.filter(|(key, _)| column.compare.is_some() && *key == column.key);
             @let down = here.is_some_and(|(_, turned)| column.number != turned);
             th.number[column.number] aria-sort=[here.map(|_| if down { "descending" } else { "ascending" })] {

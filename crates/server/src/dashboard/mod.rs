@@ -20,6 +20,7 @@ mod alarm_form;
 mod alarms;
 mod assets;
 mod audit;
+mod calendar;
 mod charts;
 mod difference;
 mod dispatchers;
@@ -36,6 +37,8 @@ mod jump;
 mod lists;
 mod live;
 mod locks;
+mod misspelt;
+mod operations;
 mod overview;
 mod pieces;
 mod queue;
@@ -43,6 +46,7 @@ mod servers;
 mod session;
 mod settings;
 mod signals;
+mod ticks;
 mod tokens;
 mod views;
 mod workflows;
@@ -76,6 +80,8 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(desk: Desk) -> Router<S> 
         .route("/dispatchers", get(dispatchers::list))
         .route("/dispatchers/{id}", get(dispatchers::show))
         .route("/locks", get(locks::list))
+        .route("/operations", get(operations::list))
+        .route("/operations/{id}", get(operations::show))
         .route("/servers", get(servers::list))
         .route("/audit", get(audit::list))
         .route("/tokens", get(tokens::list))

@@ -2,12 +2,15 @@
 
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
-use stationmaster_client::wire::{Alarm, FailureKind, Overview, OverviewQuery, Server, ServerEnd, Workspace};
+use stationmaster_client::wire::{
+    Alarm, FailureKind, OpenBreaker, Overview, OverviewQuery, Server, ServerEnd, Workspace,
+};
 
 use super::Answer;
-use super::fields::{Fields, segment};
+use super::fields::{Fields, address, segment};
 use super::frame::Page;
 use super::history::{self, Drawn};
+use super::misspelt::{self, List};
 use super::pieces::{
     Filter, counted, execution_lamp, execution_link, filters, lamp, many, nothing, since, time, took,
     workflow_link, workspace_link,
@@ -43,7 +46,7 @@ pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
             limit: None,
         },
     )
-    .await?;
+    .await;
     let mut cuts = vec![
         Filter::Name("workspace", "Workspace", "workspace"),
         Filter::Name("workflow", "Workflow", "workflow"),
@@ -53,6 +56,18 @@ pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
     if visitor.sees_all {
         cuts.insert(2, Filter::Name("server", "or server", "server"));
     }
+    let charts = match charts {
+        Ok(charts) => charts,
+        Err(error) => {
+            let list = List {
+                title: "Overview",
+                path: "/",
+                filters: &cuts,
+            };
+            let words = misspelt::unknown(&visitor, &fields, &list, &error).await?;
+            words.ok_or(error)?
+        }
+    };
     let ready = client.readiness().await.err().map(|error| error.to_string());
     let body = html! {
         h1.visually-hidden { "Overview" }
@@ -116,6 +131,12 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
         .iter()
         .filter(|workspace| workspace.limit > 0 && workspace.active >= workspace.limit && workspace.ready > 0)
         .collect();
+    let away: Vec<&Server> = overview
+        .servers
+        .iter()
+        .filter(|server| server.alive && server.engine_away_at.is_some())
+        .collect();
+    let silent = silent(&overview.breakers);
     let groups = &overview.failures;
     let dead: i64 = groups
         .iter()
@@ -124,6 +145,8 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
         .sum();
     let quiet = not_ready.is_none()
         && numbers.engine_up
+        && away.is_empty()
+        && silent.is_empty()
         && numbers.servers > 0
         && lost.is_empty()
         && idle == 0
@@ -138,7 +161,9 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
         ul.needs {
             @if numbers.servers == 0 { (need("bad", "/servers", "No server takes work", html! { "start one: " code { "stationmaster serve" } })) }
             @if let Some(words) = not_ready { (need("bad", "/health", "This server is not ready", html! { (words) })) }
-            @if !numbers.engine_up && numbers.servers > 0 { (need("bad", "/servers", "An engine does not answer", html! { "claims are held back until it does" })) }
+            @for server in away.iter().take(3) { (need("bad", "/servers", &format!("Engine {} does not answer {}", server.engine, server.name), html! { "since " (maybe(server.engine_away_at)) "; what it would start is held back until it does" })) }
+            @if !numbers.engine_up && numbers.servers > 0 && away.is_empty() { (need("bad", "/servers", "An engine does not answer", html! { "claims are held back until it does" })) }
+            @for (target, since, servers) in silent.iter().take(5) { (need("bad", &address("/alarms", &[("search", aimed_at(target))]), &format!("Target {target} does not answer"), html! { "since " (time(*since)) ", seen by " (servers.join(", ")) "; its wakes are held back until it does" })) }
             @for server in &lost { (need("bad", "/servers", &format!("Server {} is lost", server.name), html! { "last heard of " (time(server.seen_at)) })) }
             @if idle > 0 { (need("warn", "/servers", &format!("{} take no new work", many(idle, "server")), html! { "they finish what they have" })) }
             @for group in groups.iter().take(6) {
@@ -159,6 +184,24 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
             }
         }
     }
+}
+
+/// Targets that do not answer, since when, and whom: several servers may have found out.
+fn silent(breakers: &[OpenBreaker]) -> Vec<(&str, Timestamp, Vec<&str>)> {
+    let mut silent: Vec<(&str, Timestamp, Vec<&str>)> = Vec::new();
+    for one in breakers {
+        match silent.iter_mut().find(|(target, ..)| *target == one.target) {
+            // The one that has been silent longest comes first.
+            Some((_, _, servers)) => servers.push(&one.server),
+            None => silent.push((&one.target, one.opened_at, vec![&one.server])),
+        }
+    }
+    silent
+}
+
+/// What finds the alarms that go there; those that go to the router name no target, so nothing narrows them.
+fn aimed_at(target: &str) -> &str {
+    if target == "router" { "" } else { target }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is made for this")]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use futures::future::{join, join_all};
+use futures::future::join;
 use maud::{Markup, html};
 use stationmaster_client::Client;
 use stationmaster_client::wire::{
@@ -13,13 +13,15 @@ use uuid::Uuid;
 use super::Answer;
 use super::fields::Fields;
 use super::frame::Page;
+use super::item::why;
 use super::lists::{tally, turned};
+use super::misspelt::{self, List};
 use super::pieces::{
-    Filter, SINCE, act, filters, item_lamp, item_link, none_found, pager, since_then, time, workflow_link,
-    workspace_link,
+    Filter, SINCE, act, filters, item_lamp, item_link, none_found, pager, short, since_then, time,
+    workflow_link, workspace_link,
 };
 use super::session::Visitor;
-use super::views;
+use super::{ticks, views};
 
 const STATUSES: [(&str, &str); 5] = [
     ("PENDING", "waiting"),
@@ -28,9 +30,25 @@ const STATUSES: [(&str, &str); 5] = [
     ("FAILED", "could not be started"),
     ("CANCELLED", "cancelled"),
 ];
+const FILTERS: [Filter<'_>; 5] = [
+    Filter::Choice("status", "Status", &STATUSES),
+    Filter::Name("workspace", "Workspace", "workspace"),
+    Filter::Name("workflow", "Workflow", "workflow"),
+    Filter::Choice("since", "Enqueued", &SINCE),
+    Filter::Text("search", "In input or error"),
+];
+const LIST: List<'_> = List {
+    title: "Queue",
+    path: "/queue",
+    filters: &FILTERS,
+};
+/// What can be done to the rows that are ticked.
+const TICKED: [(&str, &str); 3] = [
+    ("Cancel", "cancel-these"),
+    ("Retry", "retry-these"),
+    ("Priority", "prefer-these"),
+];
 const KEPT: [&str; 6] = ["workspace", "workflow", "status", "since", "search", "sort"];
-/// Pending items of which a page tells place and expected start as well: to tell it, all that runs is looked through for each.
-const REASONS: usize = 4;
 
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let client = &visitor.client;
@@ -57,17 +75,11 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
         created_before: None,
     };
     let (page, counts) = join(client.queue(&query), counts(client, &counted, &fields)).await;
-    let page = page?;
-    let pending = page
-        .items
-        .iter()
-        .filter(|item| item.status == ItemStatus::Pending);
-    let asked = pending.take(REASONS).map(|item| async {
-        // One that has left the queue meanwhile has none.
-        let details = client.queue_item(item.id).await.ok()?;
-        Some((item.id, super::item::why(&details)?))
-    });
-    let reasons = join_all(asked).await.into_iter().flatten().collect();
+    let page = match page {
+        Ok(page) => page,
+        Err(error) => return misspelt::explain(&visitor, &fields, &LIST, error).await,
+    };
+    let reasons = reasons(client, &page.items).await;
     let narrowed: Vec<(&str, &str)> = ["workspace", "workflow", "since"]
         .into_iter()
         .filter_map(|name| Some((name, fields.get(name)?)))
@@ -92,23 +104,39 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                 }
             }
         }
-        (filters("/queue", &fields, &[
-            Filter::Choice("status", "Status", &STATUSES),
-            Filter::Name("workspace", "Workspace", "workspace"),
-            Filter::Name("workflow", "Workflow", "workflow"),
-            Filter::Choice("since", "Enqueued", &SINCE),
-            Filter::Text("search", "In input or error"),
-        ]))
+        (filters("/queue", &fields, &FILTERS))
         (views::shelf(&visitor, "/queue").await)
         section #counts data-live { (counts) }
         section #items data-live {
             @if order == Some(QueueOrder::Next) { p.quiet { "What is ready in " (fields.get("workspace").unwrap_or_default()) ", in the order in which it goes." } }
             @if page.items.is_empty() { (none_found(page.next_cursor.is_some())) }
-            @else { (rows(&page.items, &reasons, &heads(&fields, order, in_line))) }
+            @else { (rows(&visitor, &page.items, &reasons, &heads(&visitor, &fields, order, in_line))) }
             (pager("/queue", &fields, &KEPT, page.next_cursor.as_deref()))
         }
+        @if !page.items.is_empty() { (ticks::bar(&visitor, &TICKED)) }
     };
     Ok(Page::new("Queue", body))
+}
+
+/// Why each of those that wait does. One that has left the queue meanwhile has no reason; and where none can be had, the list still tells the
+/// first obstacle of each.
+async fn reasons(client: &Client, items: &[QueueItem]) -> HashMap<Uuid, Markup> {
+    let pending: Vec<Uuid> = items
+        .iter()
+        .filter(|item| item.status == ItemStatus::Pending)
+        .map(|item| item.id)
+        .collect();
+    if pending.is_empty() {
+        return HashMap::new();
+    }
+    let Ok(waits) = client.waits(&pending).await else {
+        return HashMap::new();
+    };
+    let told = waits
+        .items
+        .iter()
+        .filter_map(|wait| Some((wait.id, why(wait, waits.counted)?)));
+    told.collect()
 }
 
 /// How many there are in each status. A search tells of the rows it found alone; and a list is shown without them when they cannot be had.
@@ -132,7 +160,7 @@ async fn counts(client: &Client, query: &QueueCountQuery, fields: &Fields) -> Ma
 }
 
 /// The heads of the columns; by some the server sorts.
-fn heads(fields: &Fields, order: Option<QueueOrder>, in_line: bool) -> Markup {
+fn heads(visitor: &Visitor, fields: &Fields, order: Option<QueueOrder>, in_line: bool) -> Markup {
     let order = order.unwrap_or_default();
     let (to, enqueued) = match order {
         QueueOrder::Newest => (Some("oldest"), Some("descending")),
@@ -142,7 +170,7 @@ fn heads(fields: &Fields, order: Option<QueueOrder>, in_line: bool) -> Markup {
     let next = order == QueueOrder::Next;
     let line = next.then_some("descending");
     html! { tr {
-        th { "Item" } th { "Workspace" } th { "Workflow" } th { "Status" }
+        (ticks::head(visitor)) th { "Item" } th { "Workspace" } th { "Workflow" } th { "Status" }
         th.number aria-sort=[line] {
             @if in_line { (turned("/queue", fields, ("Priority", "In the order in which they go"), (!next).then_some("next"), line)) } @else { "Priority" }
         }
@@ -151,12 +179,13 @@ fn heads(fields: &Fields, order: Option<QueueOrder>, in_line: bool) -> Markup {
     } }
 }
 
-fn rows(items: &[QueueItem], reasons: &HashMap<Uuid, Markup>, heads: &Markup) -> Markup {
+fn rows(visitor: &Visitor, items: &[QueueItem], reasons: &HashMap<Uuid, Markup>, heads: &Markup) -> Markup {
     html! {
         div.scroll tabindex="0" { table.rows.cards {
             thead { (heads) }
             tbody { @for item in items {
                 tr data-key=(item.id) {
+                    (ticks::cell(visitor, item.id, &short(item.id)))
                     td { (item_link(item.id)) }
                     td { (workspace_link(item.workspace.as_deref(), item.workspace_id)) }
                     td { (workflow_link(item.workflow.as_deref(), item.workflow_definition_id)) }

@@ -36,7 +36,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                 tbody { @for server in &servers { tr data-key=(server.id) {
                     td { (server.name) }
                     td { (server_lamp(server)) @if server.recovered > 0 { " " span.quiet { (server.recovered) " taken out of its hands" @if let Some(by) = &server.recovered_by { " by " (by) } } } }
-                    td { (server.engine) @if server.alive && !server.engine_up { " does not answer" } }
+                    td { (server.engine) @if server.alive && !server.engine_up { " does not answer" @if let Some(at) = server.engine_away_at { " since " (time(at)) } } }
                     td { (server.version) }
                     td.number { (server.in_hand) }
                     td { (time(server.started_at)) }

@@ -24,6 +24,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let status = fields.parse::<SignalStatus>("status")?;
     let query = SignalQuery {
         project: fields.owned("project"),
+        name: fields.owned("name"),
         status,
         limit: Some(50),
         cursor: fields.owned("cursor"),
@@ -49,7 +50,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                 div.actions { (act("Replay all dead letters", "replay-all", &narrowed, &visitor.here)) }
             }
         }
-        (filters("/signals", &fields, &[Filter::Choice("status", "Status", &STATUSES), Filter::Text("project", "Project")]))
+        (filters("/signals", &fields, &[Filter::Choice("status", "Status", &STATUSES), Filter::Text("project", "Project"), Filter::Text("name", "Name")]))
         section #signals data-live {
             @if page.items.is_empty() { (nothing("Nothing matches.")) }
             @else { div.scroll tabindex="0" { table.rows {
@@ -66,7 +67,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
                     }
                 } } }
             } } }
-            (pager("/signals", &fields, &["status", "project"], page.next_cursor.as_deref()))
+            (pager("/signals", &fields, &["status", "project", "name"], page.next_cursor.as_deref()))
         }
         section #triggers data-live {
             h2 { "Triggers" }

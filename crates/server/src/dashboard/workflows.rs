@@ -17,6 +17,7 @@ use super::fields::{Fields, address};
 use super::frame::Page;
 use super::history::{self, Drawn};
 use super::lists::{self, Column};
+use super::misspelt::{self, List};
 use super::pieces::{
     Filter, act, filters, lamp, nothing, pager, span_of, time, workflow_link, workspace_link,
 };
@@ -43,28 +44,38 @@ const COLUMNS: [Column<Workflow>; 6] = [
     }),
 ];
 
+const FILTERS: [Filter<'_>; 3] = [
+    Filter::Name("workspace", "Workspace", "workspace"),
+    Filter::Choice("paused", "Which", &[("yes", "paused")]),
+    Filter::Text("search", "In the name"),
+];
+const LIST: List<'_> = List {
+    title: "Workflows",
+    path: "/workflows",
+    filters: &FILTERS,
+};
+
 pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let client = &visitor.client;
-    let mut onward = None;
     let everything = lists::asked(&fields, &["search", "paused"]);
     let query = |limit, cursor| WorkflowQuery {
         workspace_id: fields.reference("workspace"),
         limit: Some(limit),
         cursor,
     };
-    let mut whole = if everything {
+    let found = if everything {
         let next = |cursor| {
             let (client, query) = (client.clone(), query(lists::CALL, cursor));
             async move { client.workflows(&query).await }
         };
-        lists::whole(next).await?
+        lists::whole(next).await.map(|whole| (whole, None))
     } else {
-        let page = client.workflows(&query(100, fields.owned("cursor"))).await?;
-        onward = page.next_cursor;
-        lists::Whole {
-            items: page.items,
-            cut: false,
-        }
+        let query = query(100, fields.owned("cursor"));
+        client.workflows(&query).await.map(lists::first)
+    };
+    let (mut whole, onward) = match found {
+        Ok(found) => found,
+        Err(error) => return misspelt::explain(&visitor, &fields, &LIST, error).await,
     };
     let text = fields.get("search").unwrap_or_default().to_lowercase();
     let only_paused = fields.get("paused").is_some();
@@ -75,11 +86,7 @@ pub(super) async fn list(visitor: Visitor, fields: Fields) -> Answer {
     let shown = lists::part(&whole.items, &fields);
     let body = html! {
         header.page { h1 { "Workflows" } }
-        (filters("/workflows", &fields, &[
-            Filter::Name("workspace", "Workspace", "workspace"),
-            Filter::Choice("paused", "Which", &[("yes", "paused")]),
-            Filter::Text("search", "In the name"),
-        ]))
+        (filters("/workflows", &fields, &FILTERS))
         (views::shelf(&visitor, "/workflows").await)
         section #workflows data-live {
             @if shown.is_empty() { (nothing("There is none.")) }
@@ -149,7 +156,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
         }
         section #graph data-live {
             p { "In " (workspace_link(Some(&workflow.workspace), workflow.workspace_id)) @if let Some(version) = workflow.current_version { ", version " (version) } "." }
-            @if let Some(picture) = workflow.graph.as_deref().and_then(|text| graph::draw(text.get())) { (picture) }
+            @if let Some(picture) = workflow.graph.as_deref().and_then(|text| graph::draw(text.get(), &[])) { (picture) }
             @else if workflow.graph.is_none() { (nothing("It has no version yet.")) }
         }
         section #policies data-live { h2 { "Policies" } (policies(&workflow)) }

@@ -64,6 +64,7 @@ mod tests {
             version: version.to_owned(),
             engine: "embedded".to_owned(),
             engine_up,
+            engine_away_at: None,
             claiming: true,
             started_at: now,
             seen_at: now,

@@ -5,12 +5,12 @@ use std::ops::Range;
 use axum::Json as Answer;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use stationmaster_client::wire::{self, Reference};
 use stationmaster_core::access::Role;
 use stationmaster_core::alarms::inspect::{self, details};
-use stationmaster_core::alarms::{AlarmStatus, backfill, edit, operate, set};
+use stationmaster_core::alarms::{AlarmStatus, backfill, calendar, edit, operate, set};
 use stationmaster_core::db::Database;
 use stationmaster_core::id::AlarmId;
 use stationmaster_core::wake::guard::Guard;
@@ -27,6 +27,8 @@ use super::queue::search;
 use super::routes::{Routes, conditional, long, tagged};
 use super::trace::TraceParent;
 
+/// Hours that a calendar goes ahead at most.
+const LONGEST_CALENDAR: u32 = 168;
 /// Fires that a preview tells at most.
 const MOST_FIRES: u32 = 100;
 
@@ -35,6 +37,7 @@ pub(super) fn routes() -> Routes {
         .named()
         .unkept(Role::Operator, routes!(create))
         .viewer(long(routes!(list)))
+        .viewer(long(routes!(coming)))
         .viewer(routes!(next))
         .viewer(tagged(routes!(show)))
         .operator(conditional(routes!(change)))
@@ -107,6 +110,28 @@ async fn list(
     let before = list.position()?.map(AlarmId);
     let page = inspect::alarms(&database, &query, workspace, before, list.limit()).await?;
     Ok(list.ending_at(page.rows, page.next))
+}
+
+/// The coming fires of all alarms: how many in each step, the soonest one by one, and what moving clocks do
+#[utoipa::path(get, path = "/v1/alarms/calendar", operation_id = "show_alarm_calendar", tag = "alarms", params(wire::CalendarQuery),
+    responses((status = 200, description = "The calendar", body = wire::Calendar)))]
+async fn coming(
+    Visit { caller, database, .. }: Visit,
+    Query(query): Query<wire::CalendarQuery>,
+) -> Reply<wire::Calendar> {
+    let hours = query.hours.unwrap_or(24);
+    if !(1..=LONGEST_CALENDAR).contains(&hours) {
+        return Err(Problem::field("hours", format!("1 to {LONGEST_CALENDAR}")));
+    }
+    let workspace = names::asked(&database, &caller, query.workspace_id.as_ref()).await?;
+    let hour = |hours: i64| SignedDuration::from_hours(hours);
+    // Whole hours, so that what is asked for again is the same.
+    let from = Timestamp::from_second(Timestamp::now().as_second() / 3600 * 3600).unwrap_or_default();
+    let to = from.saturating_add(hour(i64::from(hours))).unwrap_or(from);
+    let step = if hours > 48 { hour(3) } else { hour(1) };
+    Ok(Answer(
+        calendar::calendar(&database, workspace, from, to, step).await?,
+    ))
 }
 
 /// When an expression would fire; nothing is set

@@ -9,7 +9,7 @@ use stationmaster_client::wire;
 use stationmaster_core::access::Role;
 use stationmaster_core::db::Database;
 use stationmaster_core::executions::operate::{self, Wish};
-use stationmaster_core::executions::{browse, enqueue, inspect};
+use stationmaster_core::executions::{browse, enqueue, inspect, nodes};
 use stationmaster_core::id::{ExecutionId, ItemId};
 use stationmaster_core::names as meant;
 use tokio::time::{Instant, sleep};
@@ -40,6 +40,7 @@ pub(super) fn routes() -> Routes {
         .viewer(long(routes!(counts)))
         .viewer(routes!(show))
         .viewer(long(routes!(history)))
+        .viewer(routes!(standing))
         .operator(routes!(complete))
         .operator(routes!(terminate))
         .operator(routes!(cancel))
@@ -176,6 +177,16 @@ async fn show(Visit { state, database, .. }: Visit, Path(id): Path<Uuid>) -> Rep
         execution.obstacle = state.work.obstacle(ExecutionId(id)).await;
     }
     Ok(Answer(execution))
+}
+
+/// The graph that an execution runs, and where each node of it stands
+///
+/// The embedded engine tells where its runs are; of other engines only the graph is known.
+#[utoipa::path(get, path = "/v1/executions/{id}/nodes", operation_id = "show_execution_nodes", tag = "executions",
+    responses((status = 200, description = "The nodes, in the order in which they run", body = wire::ExecutionNodes)))]
+async fn standing(Visit { database, .. }: Visit, Path(id): Path<Uuid>) -> Reply<wire::ExecutionNodes> {
+    let found = find(&database, ExecutionId(id)).await?;
+    Ok(Answer(nodes::nodes(&database, &found).await?))
 }
 
 /// The life of an execution's item, oldest step first

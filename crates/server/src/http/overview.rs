@@ -20,6 +20,8 @@ const GROUPS: usize = 20;
 const ALARMS: i64 = 20;
 /// Paused workflows shown at most.
 const HELD: i64 = 20;
+/// Silent targets shown at most.
+const BREAKERS: i64 = 20;
 /// Executions shown.
 const EXECUTIONS: usize = 15;
 
@@ -51,6 +53,7 @@ async fn show(
         workspaces: catalogue::busiest_workspaces(&database, WORKSPACES).await?,
         coming: alarms::notable(&database, Notable::Coming, ALARMS).await?,
         failing: alarms::notable(&database, Notable::Failing, ALARMS).await?,
+        breakers: alarms::silent_targets(&database, BREAKERS).await?,
         held: inspect::held(&database, HELD).await?,
         executions: browse::executions(&database, &newest).await?.rows,
         servers: presence::list(&database, false).await?,

@@ -26,6 +26,7 @@ pub(super) fn routes() -> Routes {
     Routes::of("item")
         .viewer(long(routes!(list)))
         .viewer(long(routes!(counts)))
+        .viewer(long(routes!(waits)))
         .viewer(tagged(routes!(show)))
         .viewer(long(routes!(history)))
         .operator(conditional(routes!(change)))
@@ -118,6 +119,27 @@ async fn counts(
     };
     let items = browse::count_items(&database, &filter, &workspaces).await?;
     Ok(Answer(wire::ItemCounts { items }))
+}
+
+/// Items of which it can be asked at once why they wait.
+const ASKED: usize = 100;
+
+/// Why several items wait: what stands in the way of each, its position, and when it is expected to start
+///
+/// Those that do not wait, or are not to be seen, are left out.
+#[utoipa::path(get, path = "/v1/queue/waits", operation_id = "show_waits", tag = "queue", params(wire::WaitsQuery),
+    responses((status = 200, description = "Those that wait", body = wire::Waits)))]
+async fn waits(Visit { database, .. }: Visit, Query(query): Query<wire::WaitsQuery>) -> Reply<wire::Waits> {
+    let ids: std::result::Result<Vec<ItemId>, _> = query
+        .ids
+        .split(',')
+        .map(|id| id.trim().parse().map(ItemId))
+        .collect();
+    let ids = ids.map_err(|error| Problem::field("ids", format!("not an id: {error}")))?;
+    if ids.len() > ASKED {
+        return Err(Problem::field("ids", format!("at most {ASKED}")));
+    }
+    Ok(Answer(inspect::waits(&database, &ids).await?))
 }
 
 /// One item, and why it waits

@@ -94,6 +94,7 @@ impl Things {
             .replace("{group}", &self.group);
         let path = match operation.id.as_str() {
             "preview_fires" => format!("{path}?expr=@daily"),
+            "show_waits" => format!("{path}?ids={}", self.item),
             "find_names" => format!("{path}?noun=workspace&text=w"),
             _ => path,
         };

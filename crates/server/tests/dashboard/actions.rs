@@ -19,24 +19,24 @@ async fn one_item_is_cancelled_retried_preferred_and_run_again_with_another_inpu
     tab.press("Priority…").await;
     tab.fill("priority", "7").await;
     assert_eq!(visit.client.queue_item(item).await.unwrap().item.priority, 0);
-    tab.press("Change it").await;
+    tab.act("priority", "Change it").await;
     assert_eq!(tab.address().await, path);
     assert!(tab.main().await.contains("Its priority is 7."));
     assert_eq!(visit.client.queue_item(item).await.unwrap().item.priority, 7);
     tab.press("Cancel…").await;
     assert_eq!(visit.status(item).await, ItemStatus::Pending);
     tab.fill("reason", "a mistake").await;
-    tab.press("Cancel it").await;
+    tab.act("cancel", "Cancel it").await;
     assert_eq!(visit.status(item).await, ItemStatus::Cancelled);
     tab.open(&path).await;
     assert!(tab.main().await.contains("a mistake"), "{}", tab.main().await);
     tab.press("Retry…").await;
-    tab.press("Retry it").await;
+    tab.act("retry", "Retry it").await;
     assert_eq!(visit.status(item).await, ItemStatus::Pending);
     tab.press("Run again…").await;
     // What is no JSON is refused, and what was typed stays.
     tab.fill("input", "{nonsense").await;
-    tab.press("Run it again").await;
+    tab.act("run-again", "Run it again").await;
     assert!(tab.main().await.contains("this is no JSON"));
     assert_eq!(
         tab.look("document.querySelector('[name=input]').value").await,
@@ -44,7 +44,7 @@ async fn one_item_is_cancelled_retried_preferred_and_run_again_with_another_inpu
     );
     tab.fill("input", r#"{"order": 98765432109876543210, "again": true}"#)
         .await;
-    tab.press("Run it again").await;
+    tab.act("run-again", "Run it again").await;
     let made = tab.address().await.trim_start_matches("/queue/").parse().unwrap();
     assert_ne!(made, item);
     let input = visit.client.queue_item(made).await.unwrap().item.input.unwrap();
@@ -68,27 +68,27 @@ async fn what_runs_is_ended_by_force_and_a_workspace_is_paused_and_widened() {
     let tab = visit.person(Role::Admin, None).await;
     tab.open(&format!("/executions/{}", execution.id)).await;
     tab.press("End by force…").await;
-    tab.press("End it by force").await;
+    tab.act("terminate", "End it by force").await;
     tab.shows("TERMINATED").await;
     tab.open("/workspaces/acme").await;
     tab.press("Pause…").await;
-    tab.press("Pause it").await;
+    tab.act("pause-workspace", "Pause it").await;
     assert!(visit.client.workspace(place.workspace).await.unwrap().paused);
     tab.press("Resume…").await;
-    tab.press("Resume it").await;
+    tab.act("resume-workspace", "Resume it").await;
     assert!(!visit.client.workspace(place.workspace).await.unwrap().paused);
     tab.press("Plan and limit…").await;
     tab.fill("limit", "4").await;
-    tab.press("Change it").await;
+    tab.act("change-workspace", "Change it").await;
     assert_eq!(visit.client.workspace(place.workspace).await.unwrap().limit, 4);
     assert_eq!(tab.look("document.querySelectorAll('.board li').length").await, 4);
     tab.open(&format!("/workflows/{}", place.workflow)).await;
     tab.press("Run now…").await;
-    tab.press("Run it").await;
+    tab.act("run-now", "Run it").await;
     assert!(tab.address().await.starts_with("/queue/"));
     tab.open(&format!("/workflows/{}", place.workflow)).await;
     tab.press("Pause…").await;
-    tab.press("Pause it").await;
+    tab.act("pause-workflow", "Pause it").await;
     assert!(visit.client.workflow(place.workflow).await.unwrap().paused);
 }
 
@@ -132,7 +132,7 @@ async fn an_alarm_is_set_with_a_look_at_its_fires_then_paused_fired_and_made_up_
     tab.fill("cron", "30 2 * * *").await;
     let none = visit.client.alarms(&AlarmQuery::default()).await.unwrap().items;
     assert!(none.is_empty(), "typing sets nothing");
-    tab.press("Set it").await;
+    tab.act("set-alarm", "Set it").await;
     assert!(
         tab.main().await.contains("The alarm is set."),
         "{}",
@@ -150,7 +150,7 @@ async fn an_alarm_is_set_with_a_look_at_its_fires_then_paused_fired_and_made_up_
         ("early bird", Some("30 2 * * *"))
     );
     tab.press("Fire now…").await;
-    tab.press("Fire it now").await;
+    tab.act("fire-alarm", "Fire it now").await;
     let occurrences = async || {
         visit
             .client
@@ -162,11 +162,11 @@ async fn an_alarm_is_set_with_a_look_at_its_fires_then_paused_fired_and_made_up_
     };
     eventually("it fires", async || occurrences().await == 1).await;
     tab.press("Pause…").await;
-    tab.press("Pause it").await;
+    tab.act("pause-alarm", "Pause it").await;
     let status = async || visit.client.alarm(alarm.id).await.unwrap().alarm.status;
     assert_eq!(status().await, AlarmStatus::Paused);
     tab.press("Resume…").await;
-    tab.press("Resume it").await;
+    tab.act("resume-alarm", "Resume it").await;
     assert_eq!(status().await, AlarmStatus::Active);
     let now = jiff::Timestamp::now();
     tab.press("Backfill…").await;
@@ -175,7 +175,7 @@ async fn an_alarm_is_set_with_a_look_at_its_fires_then_paused_fired_and_made_up_
     tab.fill("to", &now.to_string()).await;
     tab.press("Show which").await;
     assert_eq!(occurrences().await, 1, "a look fires nothing");
-    tab.press("Fire 2 occurrences").await;
+    tab.act("backfill", "Fire 2 occurrences").await;
     assert!(
         tab.main().await.contains("Fired 2 occurrences."),
         "{}",
@@ -184,7 +184,7 @@ async fn an_alarm_is_set_with_a_look_at_its_fires_then_paused_fired_and_made_up_
     eventually("they are on record", async || occurrences().await == 3).await;
     tab.open("/alarms").await;
     tab.press("Pause all of these…").await;
-    tab.press("Pause 1 alarm").await;
+    tab.act("pause-alarms", "Pause 1 alarm").await;
     assert_eq!(status().await, AlarmStatus::Paused);
 }
 
@@ -220,7 +220,7 @@ async fn dead_letters_locks_servers_and_tokens_are_seen_to() {
         .unwrap();
     tab.open("/signals?status=DEAD").await;
     tab.press("Replay all dead letters…").await;
-    tab.press("Replay 1 dead letter").await;
+    tab.act("replay-all", "Replay 1 dead letter").await;
     eventually("it is routed", async || {
         visit
             .client
@@ -243,21 +243,21 @@ async fn dead_letters_locks_servers_and_tokens_are_seen_to() {
     );
     tab.open("/locks").await;
     tab.press("Free…").await;
-    tab.press("Free it").await;
+    tab.act("release-lock", "Free it").await;
     assert!(!visit.client.lock("nightly").await.unwrap().held);
     tab.open("/servers").await;
     tab.press("Drain…").await;
-    tab.press("Drain it").await;
+    tab.act("drain-server", "Drain it").await;
     let draining = async || visit.client.servers().await.unwrap()[0].draining;
     assert!(draining().await);
     tab.shows("draining").await;
     tab.press("Resume…").await;
-    tab.press("Resume it").await;
+    tab.act("resume-server", "Resume it").await;
     assert!(!draining().await);
     tab.open("/tokens").await;
     tab.press("Make a token…").await;
     tab.fill("name", "night-shift").await;
-    tab.press("Make it").await;
+    tab.act("create-token", "Make it").await;
     let secret = tab.text("pre").await;
     let own = visit.scene.client(secret.trim()).own_token().await.unwrap();
     assert_eq!((own.name.as_str(), own.role.as_str()), ("night-shift", "viewer"));
@@ -265,6 +265,6 @@ async fn dead_letters_locks_servers_and_tokens_are_seen_to() {
     assert!(!tab.main().await.contains(secret.trim()));
     tab.and_then_a_page("[...document.querySelectorAll('tr')].find(row => row.innerText.includes('night-shift')).querySelector('a.button').click()")
         .await;
-    tab.press("Revoke it").await;
+    tab.act("revoke-token", "Revoke it").await;
     assert!(visit.scene.client(secret.trim()).own_token().await.is_err());
 }

@@ -287,17 +287,29 @@ impl Tab {
     /// Presses the link or the button with these words, and waits for the page that it leads to.
     pub(crate) async fn press(&self, words: &str) {
         let find = format!(
-            "(() => {{ const all = [...document.querySelectorAll('main a, main button')].filter(e => e.innerText.trim() === {0}); \
+            "(() => {{ const all = [...document.querySelectorAll('main a, main button')].filter(e => e.innerText?.trim() === {0}); \
              if (all.length === 0) throw new Error('no button ' + {0} + ' in ' + document.querySelector('main').innerText); all[0].click(); }})()",
             json!(words)
         );
         self.and_then_a_page(&find).await;
     }
 
+    /// Presses the button that carries out this action: the form must be its form. Every action is pressed somewhere; see `pressed`.
+    pub(crate) async fn act(&self, action: &str, words: &str) {
+        let form = "document.querySelector('main form[method=post]')?.getAttribute('action')";
+        assert_eq!(
+            self.look(form).await,
+            format!("/act/{action}"),
+            "{}",
+            self.main().await
+        );
+        self.press(words).await;
+    }
+
     /// Is there such a link or button?
     pub(crate) async fn has(&self, words: &str) -> bool {
         let find = format!(
-            "[...document.querySelectorAll('main a, main button')].some(e => e.innerText.trim() === {})",
+            "[...document.querySelectorAll('main a, main button')].some(e => e.innerText?.trim() === {})",
             json!(words)
         );
         self.look(&find).await == true

@@ -28,7 +28,7 @@ async fn a_bulk_operation_touches_nothing_that_came_after_its_look() {
     // Away and back: the form is still bound to what it showed.
     tab.look("window.stayed = 1").await;
     tab.fill("note", "not wanted").await;
-    tab.press("Cancel 2 items").await;
+    tab.act("cancel-all", "Cancel 2 items").await;
     assert!(
         tab.main().await.contains("Cancelled 2 items."),
         "{}",
@@ -62,7 +62,7 @@ async fn failures_are_set_aside_and_retried_by_group_with_and_without_a_script()
     .await;
     tab.shows("2 failures of one kind").await;
     tab.press("Retry all…").await;
-    tab.press("Retry 2 failures").await;
+    tab.act("retry-failures", "Retry 2 failures").await;
     assert!(
         tab.main().await.contains("Retried 2 failures."),
         "{}",
@@ -82,7 +82,7 @@ async fn failures_are_set_aside_and_retried_by_group_with_and_without_a_script()
     assert!(tab.main().await.contains("the disk is full") && !tab.main().await.contains("not found"));
     tab.press("Set all aside…").await;
     tab.fill("note", "bought another").await;
-    tab.press("Set aside 1 failure").await;
+    tab.act("set-failures-aside", "Set aside 1 failure").await;
     assert!(
         tab.main().await.contains("Set aside 1 failure."),
         "{}",
@@ -140,7 +140,7 @@ async fn what_is_retried_from_a_list_is_what_the_list_shows() {
         "{}",
         tab.main().await
     );
-    tab.press("Retry 1 item").await;
+    tab.act("retry-all", "Retry 1 item").await;
     assert!(
         tab.main().await.contains("Retried 1 item."),
         "{}",

@@ -218,6 +218,8 @@ pub(crate) async fn pages(client: &Client) -> Vec<String> {
         "/workspaces?sort=waiting",
         "/workflows",
         "/alarms",
+        "/alarms?ahead=7d",
+        "/operations",
         "/alarms/new?cron=0+9+*+*+*",
         "/signals",
         "/signals?status=DEAD",

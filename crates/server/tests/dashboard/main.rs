@@ -6,10 +6,14 @@ mod actions;
 mod browser;
 mod bulk;
 mod crowd;
+mod deeds;
+mod drawn;
+mod found;
 mod live;
 mod open;
 mod pages;
 mod pictures;
+mod pressed;
 mod scale;
 #[allow(dead_code, reason = "shared with the tests of the API, which need more of it")]
 #[path = "../api/scene.rs"]
@@ -22,5 +26,6 @@ mod sessions;
 )]
 #[path = "../processes/support/mod.rs"]
 mod support;
+mod together;
 mod visit;
 mod wishes;

@@ -1,8 +1,8 @@
 //! Every page: it shows what is there, as text, to everybody, and asks nobody else for anything.
 
 use stationmaster_client::wire::{
-    DispatcherQuery, FailureQuery, LockRequest, NewAlarm, NewSignal, SignalStatus, TriggerChange,
-    TriggerPlace,
+    BulkPriority, DispatcherQuery, FailureQuery, LockRequest, NewAlarm, NewSignal, OperationKind,
+    SignalStatus, TriggerChange, TriggerPlace,
 };
 use stationmaster_core::access::Role;
 
@@ -71,6 +71,18 @@ async fn every_page_shows_what_is_there_as_text_and_keeps_nobody_out() {
         .id
         .clone();
 
+    let all = BulkPriority {
+        workspace_id: Some(place.workspace),
+        priority: 1,
+        ..BulkPriority::default()
+    };
+    let kind = OperationKind::PrioritiseQueue;
+    let operation = client.begin(kind, &all, None).await.unwrap().id.to_string();
+    eventually("it is over", async || {
+        client.operation(&operation).await.unwrap().status.has_ended()
+    })
+    .await;
+
     let tab = visit.person(Role::Admin, None).await;
     let pages: Vec<(String, Vec<&str>)> = vec![
         (
@@ -137,6 +149,18 @@ async fn every_page_shows_what_is_there_as_text_and_keeps_nobody_out() {
         ),
         ("/dispatchers".into(), vec!["shop"]),
         ("/locks".into(), vec!["nightly", "held", HOSTILE]),
+        (
+            "/operations".into(),
+            vec!["Change the priority of items", "1 of 1", "COMPLETED"],
+        ),
+        (
+            format!("/operations/{operation}"),
+            vec!["Bound to", "what came later is not touched", "by token:"],
+        ),
+        (
+            "/queue?workspace=acmme".into(),
+            vec!["There is no workspace", "acme"],
+        ),
         ("/servers".into(), vec!["ready", "embedded"]),
         ("/audit".into(), vec!["workspace."]),
         ("/tokens".into(), vec!["admin", "everywhere"]),

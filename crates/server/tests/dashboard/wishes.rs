@@ -23,7 +23,7 @@ async fn a_view_is_kept_shared_followed_and_forgotten_and_strangers_do_not_learn
     tab.open(&format!("{address}&cursor=")).await;
     tab.press("Keep this view…").await;
     tab.fill("name", "acme waits").await;
-    tab.press("Keep it").await;
+    tab.act("keep-view", "Keep it").await;
     assert_eq!(tab.address().await, address);
     assert!(tab.main().await.contains("acme waits is kept."));
     // It is one's own as yet.
@@ -60,7 +60,7 @@ async fn a_view_is_kept_shared_followed_and_forgotten_and_strangers_do_not_learn
     tab.open(address).await;
     tab.and_then_a_page("document.querySelector('.forget').click()")
         .await;
-    tab.press("Forget it").await;
+    tab.act("forget-view", "Forget it").await;
     assert!(visit.client.views().await.unwrap().is_empty());
 }
 
@@ -208,7 +208,7 @@ async fn alarms_are_paused_and_resumed_by_filter_and_only_those_that_were_shown(
     }
     tab.open("/alarms?workspace=acme&status=paused").await;
     tab.press("Resume all of these…").await;
-    tab.press("Resume 2 alarms").await;
+    tab.act("resume-alarms", "Resume 2 alarms").await;
     assert_eq!(status(shown[0]).await, AlarmStatus::Active);
 }
 
@@ -236,7 +236,7 @@ async fn an_alarm_is_changed_with_a_look_at_its_fires_unless_somebody_else_has_c
         Some("0 9 * * *"),
         "typing changes nothing"
     );
-    tab.press("Change it").await;
+    tab.act("change-alarm", "Change it").await;
     assert!(
         tab.main().await.contains("It is changed."),
         "{}",
@@ -289,7 +289,7 @@ async fn policies_are_changed_and_reconcile_shows_first_what_it_would_do() {
     tab.fill("run_timeout", "90").await;
     let workflow = async || visit.client.workflow(acme.workflow).await.unwrap();
     assert_eq!(workflow().await.max_attempts, None, "a look changes nothing");
-    tab.press("Change them").await;
+    tab.act("change-workflow", "Change them").await;
     let changed = workflow().await;
     assert_eq!((changed.max_attempts, changed.run_timeout), (Some(3), Some(90.0)));
     assert!(tab.main().await.contains("1 min 30 s"), "{}", tab.main().await);

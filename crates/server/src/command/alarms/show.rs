@@ -38,7 +38,7 @@ pub(crate) struct ListArgs {
     /// Only of this kind
     #[arg(long, value_parser = word_of::<AlarmKind>(["once", "cron"]), ignore_case = true)]
     kind: Option<AlarmKind>,
-    /// Only with this text in the label or in the last error, in whatever case
+    /// Only with this text in the label, in the target or in the last error, in whatever case
     #[arg(long, value_name = "TEXT", value_parser = text)]
     search: Option<String>,
     #[command(flatten)]

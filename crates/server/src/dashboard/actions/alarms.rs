@@ -1,15 +1,17 @@
 //! What is done to alarms.
 
+use futures::future::join_all;
 use jiff::Timestamp;
 use maud::html;
-use stationmaster_client::Error;
 use stationmaster_client::wire::{
     Alarm, AlarmChange, AlarmQuery, AlarmStatus, Backfill, Dst, Misfire, NewAlarm, Overlap, Reference,
 };
+use stationmaster_client::{Client, Error};
 use uuid::Uuid;
 
 use super::super::fields::Fields;
 use super::super::frame::Trouble;
+use super::super::lists::Whole;
 use super::super::overview::called;
 use super::super::pieces::{alarm_lamp, many, maybe_time, time};
 use super::super::session::Visitor;
@@ -176,7 +178,7 @@ fn several(name: &str) -> Option<bool> {
     }
 }
 
-/// All that the filter finds now; the deed is bound to them by their ids, and to nothing that comes later.
+/// All that the filter finds now, or the rows that were ticked; the deed is bound to them by their ids, and to nothing that comes later.
 async fn look_at_several(visitor: &Visitor, pauses: bool, fields: &Fields) -> Seen {
     let client = &visitor.client;
     let wanted = if pauses {
@@ -185,17 +187,26 @@ async fn look_at_several(visitor: &Visitor, pauses: bool, fields: &Fields) -> Se
         AlarmStatus::Paused
     };
     let filter = fields.only(&["workspace", "status", "kind", "search"]);
-    let query = AlarmQuery {
-        status: Some(wanted),
-        ..super::super::alarms::query_of(fields)?
+    let ticked: Vec<&str> = fields.all("id").collect();
+    let found = if ticked.is_empty() {
+        let query = AlarmQuery {
+            status: Some(wanted),
+            ..super::super::alarms::query_of(fields)?
+        };
+        super::super::alarms::all_of(client, &query).await?
+    } else {
+        Whole {
+            items: those(client, &ticked, wanted).await,
+            cut: false,
+        }
     };
-    let found = super::super::alarms::all_of(client, &query).await?;
     let (count, told) = (found.items.len(), found.items.iter().take(50));
     let words = html! {
         p.count-words { strong { (many(count, "alarm")) } @if pauses { " would fire no more until resumed." } @else { " would fire again, from the next instant on." } }
         dl.facts {
             @for (name, value) in &filter { dt { (name) } dd { (value) } }
-            @if filter.is_empty() { dt { "filter" } dd { "none: everything that you may see" } }
+            @if !ticked.is_empty() { dt { "ticked" } dd { (ticked.len()) } }
+            @else if filter.is_empty() { dt { "filter" } dd { "none: everything that you may see" } }
         }
         ul.sample { @for alarm in told { li { (called(alarm)) " " span.quiet { (alarm.workspace.as_deref().unwrap_or_default()) " · next " (maybe_time(alarm.next_fire_at)) } } } }
         @if count > 50 { p.quiet { "and " (count - 50) " more" } }
@@ -213,6 +224,16 @@ async fn look_at_several(visitor: &Visitor, pauses: bool, fields: &Fields) -> Se
     }
     look.button = look.button.filter(|_| count > 0);
     Ok(look)
+}
+
+/// Of the rows that were ticked, those to which it can be done.
+async fn those(client: &Client, ticked: &[&str], wanted: AlarmStatus) -> Vec<Alarm> {
+    let asked = ticked.iter().map(|id| client.alarm(*id));
+    let found = join_all(asked).await.into_iter();
+    found
+        .filter_map(|details| Some(details.ok()?.alarm))
+        .filter(|alarm| alarm.status == wanted)
+        .collect()
 }
 
 async fn carry_several(visitor: &Visitor, pauses: bool, fields: &Fields) -> Deed {
@@ -252,8 +273,13 @@ async fn carry_several(visitor: &Visitor, pauses: bool, fields: &Fields) -> Deed
     Ok(Done::said(words))
 }
 
-/// What the form says otherwise than the alarm does.
+/// What the form says otherwise than the alarm does. What was emptied is taken away; a zone that was emptied is what the field says then, UTC.
 fn changed(before: &Alarm, fields: &Fields) -> Result<AlarmChange, Trouble> {
+    let has_time = before.cron_expr.is_some() || before.civil_at.is_some();
+    if has_time && fields.get("cron").is_none() && fields.get("civil").is_none() {
+        let words = "it has to say when it fires: by an expression, or once at a local time";
+        return Err(Trouble::invalid(words));
+    }
     let other = |name: &str, now: Option<&str>| {
         let said = fields.owned(name);
         (said.as_deref() != now.filter(|now| !now.is_empty())).then_some(said)
@@ -267,7 +293,8 @@ fn changed(before: &Alarm, fields: &Fields) -> Result<AlarmChange, Trouble> {
         label: other("label", Some(&before.label)).map(Option::unwrap_or_default),
         cron_expr: other("cron", before.cron_expr.as_deref()).flatten(),
         civil_at: other("civil", before.civil_at.as_deref()).flatten(),
-        timezone: other("zone", before.timezone.as_deref()).flatten(),
+        timezone: other("zone", before.timezone.as_deref())
+            .map(|zone| zone.unwrap_or_else(|| "UTC".to_owned())),
         target_url: other("target", before.target_url.as_deref()),
         message: other("message", before.message.as_deref()),
         payload: (!same).then_some(payload),

@@ -1,12 +1,14 @@
-//! The same done to everything that matches: the look counts, and the deed is bound to the instant of the look.
+//! The same done to everything that matches: the look counts, and the deed is bound to the instant of the look. What is much is done by the
+//! servers, as an operation that has a page of its own; nobody waits for it with a page that loads.
 
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use maud::html;
+use serde::Serialize;
+use serde_json::Value;
 use stationmaster_client::wire::{
-    BulkAnswer, BulkCancel, BulkFailures, BulkPriority, BulkReplay, BulkRetry, CancellableStatus,
-    FailureKind, Reference, RetriableStatus, StatusOf,
+    CancellableStatus, FailureKind, OperationKind, RetriableStatus, StatusOf, asked,
 };
 use uuid::Uuid;
 
@@ -20,6 +22,8 @@ use super::{Deed, Done, Input, Kind, Look, Seen};
 const WALKS: u32 = 5;
 /// Nobody waits longer for a page; what is left is said.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// More than this the servers do, while the person looks on.
+const FEW: u64 = 1_000;
 /// What the deed is bound to besides the instant.
 const FILTER: [&str; 9] = [
     "group",
@@ -44,12 +48,11 @@ pub(super) enum Bulk {
     Replay,
 }
 
-/// One call of many.
-struct Step<'a> {
+/// One call of many, or the whole as an operation.
+struct Step {
     dry_run: bool,
     before: Option<Timestamp>,
     after: Option<String>,
-    key: Option<&'a str>,
 }
 
 impl Bulk {
@@ -89,119 +92,92 @@ impl Bulk {
         }
     }
 
-    async fn call(self, visitor: &Visitor, fields: &Fields, step: Step<'_>) -> Result<BulkAnswer, Trouble> {
-        let client = &visitor.client;
+    /// What the API calls it.
+    fn kind(self) -> OperationKind {
+        match self {
+            Self::RetryFailures => OperationKind::RetryFailures,
+            Self::SetAside => OperationKind::SetFailuresAside,
+            Self::CancelFailing => OperationKind::CancelFailures,
+            Self::Retry => OperationKind::RetryQueue,
+            Self::Cancel => OperationKind::CancelQueue,
+            Self::Priority => OperationKind::PrioritiseQueue,
+            Self::Replay => OperationKind::ReplaySignals,
+        }
+    }
+
+    /// What is asked of the API.
+    fn request(self, fields: &Fields, step: Step) -> Result<Value, Trouble> {
         let Step {
             dry_run,
             before,
             after,
-            key,
         } = step;
-        let (workspace, workflow) = (fields.get("workspace"), fields.get("workflow"));
         let from = fields.parse::<Timestamp>("from")?;
-        let narrowed = FILTER.iter().any(|name| fields.get(name).is_some());
-        let answer = match self {
-            Self::RetryFailures | Self::SetAside | Self::CancelFailing => {
-                let (workspace_id, workflow_definition_id) = ids(visitor, workspace, workflow).await?;
-                let which = BulkFailures {
-                    group: fields.owned("group"),
-                    workspace_id,
-                    workflow_definition_id,
-                    kind: fields.parse::<FailureKind>("kind")?,
-                    ended_after: from,
-                    before,
-                    note: fields.owned("note"),
-                    after,
-                    all: !narrowed,
-                    dry_run,
-                };
-                match self {
-                    Self::RetryFailures => client.retry_failures(&which, key).await,
-                    Self::SetAside => client.set_failures_aside(&which, key).await,
-                    _ => client.cancel_failing(&which, key).await,
-                }
-            }
-            Self::Retry => {
-                let which = BulkRetry::<Reference> {
-                    workspace_id: fields.reference("workspace"),
-                    workflow_definition_id: fields.reference("workflow"),
-                    status: fields.parse::<RetriableStatus>("status")?,
-                    status_of: fields.parse::<StatusOf>("status_of")?,
-                    end_reason: None,
-                    ended_after: from,
-                    ended_before: before,
-                    after,
-                    all: !narrowed,
-                    dry_run,
-                };
-                client.retry_all(&which, key).await
-            }
-            Self::Cancel => {
-                let which = BulkCancel::<Reference> {
-                    workspace_id: fields.reference("workspace"),
-                    workflow_definition_id: fields.reference("workflow"),
-                    status: fields.parse::<CancellableStatus>("status")?,
-                    created_after: from,
-                    created_before: before,
-                    reason: fields.owned("note"),
-                    after,
-                    all: !narrowed,
-                    dry_run,
-                };
-                client.cancel_all(&which, key).await
-            }
-            Self::Priority => {
-                let (workspace_id, workflow_definition_id) = ids(visitor, workspace, workflow).await?;
-                let which = BulkPriority {
-                    workspace_id,
-                    workflow_definition_id,
-                    created_after: from,
-                    created_before: before,
-                    // A look asks for none.
-                    priority: if dry_run { 0 } else { fields.must("priority")? },
-                    after,
-                    all: !narrowed,
-                    dry_run,
-                };
-                client.set_priorities(&which, key).await
-            }
-            Self::Replay => {
-                let which = BulkReplay::<Reference> {
-                    workspace_id: fields.reference("workspace"),
-                    project: fields.owned("project"),
-                    task_queue: None,
-                    name: None,
-                    reason: fields.owned("reason"),
-                    before,
-                    after,
-                    all: !narrowed,
-                    dry_run,
-                };
-                client.replay_all(&which, key).await
-            }
-        };
-        Ok(answer?)
+        let all = !FILTER.iter().any(|name| fields.get(name).is_some());
+        match self {
+            Self::RetryFailures | Self::SetAside | Self::CancelFailing => written(&asked::BulkFailures {
+                group: fields.owned("group"),
+                workspace_id: fields.reference("workspace"),
+                workflow_definition_id: fields.reference("workflow"),
+                kind: fields.parse::<FailureKind>("kind")?,
+                ended_after: from,
+                before,
+                note: fields.owned("note"),
+                after,
+                all,
+                dry_run,
+            }),
+            Self::Retry => written(&asked::BulkRetry {
+                workspace_id: fields.reference("workspace"),
+                workflow_definition_id: fields.reference("workflow"),
+                status: fields.parse::<RetriableStatus>("status")?,
+                status_of: fields.parse::<StatusOf>("status_of")?,
+                end_reason: None,
+                ended_after: from,
+                ended_before: before,
+                after,
+                all,
+                dry_run,
+            }),
+            Self::Cancel => written(&asked::BulkCancel {
+                workspace_id: fields.reference("workspace"),
+                workflow_definition_id: fields.reference("workflow"),
+                status: fields.parse::<CancellableStatus>("status")?,
+                created_after: from,
+                created_before: before,
+                reason: fields.owned("note"),
+                after,
+                all,
+                dry_run,
+            }),
+            Self::Priority => written(&asked::BulkPriority {
+                workspace_id: fields.reference("workspace"),
+                workflow_definition_id: fields.reference("workflow"),
+                created_after: from,
+                created_before: before,
+                // A look asks for none.
+                priority: if dry_run { 0 } else { fields.must("priority")? },
+                after,
+                all,
+                dry_run,
+            }),
+            Self::Replay => written(&asked::BulkReplay {
+                workspace_id: fields.reference("workspace"),
+                project: fields.owned("project"),
+                task_queue: None,
+                name: None,
+                reason: fields.owned("reason"),
+                before,
+                after,
+                all,
+                dry_run,
+            }),
+        }
     }
 }
 
-/// The ids of what is named.
-async fn ids(
-    visitor: &Visitor,
-    workspace: Option<&str>,
-    workflow: Option<&str>,
-) -> Result<(Option<Uuid>, Option<Uuid>), Trouble> {
-    let workspace_id = match workspace {
-        Some(name) => Some(visitor.client.workspace(name).await?.id),
-        None => None,
-    };
-    let workflow_id = match (workspace, workflow) {
-        (_, None) => None,
-        (Some(workspace), Some(name)) if Uuid::try_parse(name).is_err() && !name.contains('.') => {
-            Some(visitor.client.workflow(format!("{workspace}.{name}")).await?.id)
-        }
-        (_, Some(name)) => Some(visitor.client.workflow(name).await?.id),
-    };
-    Ok((workspace_id, workflow_id))
+fn written(request: &impl Serialize) -> Result<Value, Trouble> {
+    serde_json::to_value(request).map_err(|error| Trouble::invalid(error.to_string()))
 }
 
 pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen {
@@ -220,9 +196,10 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
         dry_run: true,
         before: None,
         after: None,
-        key: None,
     };
-    let seen = bulk.call(visitor, &filter, step).await?;
+    let look = bulk.request(&filter, step)?;
+    let seen = visitor.client.carry_out(bulk.kind(), &look, None).await?;
+    let much = seen.more || seen.items > FEW;
     let (title, noun, button, _) = bulk.words();
     let many = super::super::pieces::many(seen.items, noun);
     let words = html! {
@@ -234,12 +211,16 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
         }
         @if !seen.sample.is_empty() { p.quiet { "Such as:" } ul.sample { @for id in &seen.sample { li { code { (id) } } } } }
         p.quiet { "What comes after this instant is not touched, however long this page stays open." }
+        @if much { p.quiet { "The servers do it one part after the other; the next page shows how far they are, and it can be ended there." } }
     };
     let more = if seen.more { "more than " } else { "" };
     let mut look = Look::new(title, &format!("{button} {more}{many}"), words)
         .bind("as_of", seen.as_of)
         .bind("count", seen.items)
         .bind("key", Uuid::now_v7());
+    if much {
+        look = look.bind("by", "servers");
+    }
     look.bound.extend(pairs);
     look.final_ = matches!(bulk, Bulk::Cancel | Bulk::CancelFailing);
     if seen.items == 0 {
@@ -266,6 +247,9 @@ pub(super) async fn carry(visitor: &Visitor, name: &str, fields: &Fields) -> Dee
     // Without a look there is nothing to be bound to.
     let as_of = fields.must::<Timestamp>("as_of")?;
     let (expected, key) = (fields.must::<u64>("count")?, fields.need("key")?);
+    if fields.get("by").is_some() {
+        return begin(visitor, bulk, fields, as_of, key).await;
+    }
     let began = Instant::now();
     let (mut done, mut calls, mut left) = (0, 0, false);
     'walks: for _ in 0..WALKS {
@@ -277,9 +261,12 @@ pub(super) async fn carry(visitor: &Visitor, name: &str, fields: &Fields) -> Dee
                 dry_run: false,
                 before: Some(as_of),
                 after,
-                key: Some(&key),
             };
-            let answer = bulk.call(visitor, fields, step).await?;
+            let request = bulk.request(fields, step)?;
+            let answer = visitor
+                .client
+                .carry_out(bulk.kind(), &request, Some(&key))
+                .await?;
             walked += answer.items;
             after = answer.next.filter(|_| answer.more);
             if after.is_none() {
@@ -304,4 +291,16 @@ pub(super) async fn carry(visitor: &Visitor, name: &str, fields: &Fields) -> Dee
         words.push_str(" The others had changed meanwhile.");
     }
     Ok(Done::said(words))
+}
+
+/// Lets the servers do it, and leads to where they tell how far they are.
+async fn begin(visitor: &Visitor, bulk: Bulk, fields: &Fields, as_of: Timestamp, key: &str) -> Deed {
+    let step = Step {
+        dry_run: false,
+        before: Some(as_of),
+        after: None,
+    };
+    let request = bulk.request(fields, step)?;
+    let begun = visitor.client.begin(bulk.kind(), &request, Some(key)).await?;
+    Ok(Done::said("The servers do it now.").at(format!("/operations/{}", begun.id)))
 }

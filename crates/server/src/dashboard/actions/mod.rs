@@ -15,11 +15,13 @@ use super::session::{self, Desk, Visitor};
 mod alarms;
 mod bulk;
 mod catalogue;
+mod detached;
 mod items;
 mod operations;
+mod ticked;
 
 /// What is done, by the name in its address, and who may.
-const ACTIONS: [(&str, Role); 39] = [
+const ACTIONS: [(&str, Role); 44] = [
     ("retry-failures", Role::Operator),
     ("set-failures-aside", Role::Operator),
     ("cancel-failing", Role::Operator),
@@ -27,6 +29,11 @@ const ACTIONS: [(&str, Role); 39] = [
     ("cancel-all", Role::Operator),
     ("set-priorities", Role::Operator),
     ("replay-all", Role::Operator),
+    ("cancel-operation", Role::Operator),
+    ("resume-operation", Role::Operator),
+    ("cancel-these", Role::Operator),
+    ("retry-these", Role::Operator),
+    ("prefer-these", Role::Operator),
     ("cancel", Role::Operator),
     ("retry", Role::Operator),
     ("priority", Role::Operator),
@@ -213,37 +220,51 @@ pub(super) async fn look(visitor: Visitor, Path(name): Path<String>, fields: Fie
     Ok(Page::new(look.title.clone(), form(&name, &look, &fields, None)))
 }
 
-async fn see(visitor: &Visitor, name: &str, fields: &Fields) -> Seen {
+/// Who knows how it is looked at and done.
+enum Room {
+    Bulk,
+    Detached,
+    Ticked,
+    Items,
+    Catalogue,
+    Alarms,
+    Operations,
+}
+
+fn room(name: &str) -> Room {
     match name {
-        _ if bulk::Bulk::of(name).is_some() => bulk::look(visitor, name, fields).await,
-        "cancel" | "retry" | "priority" | "terminate" | "run-again" | "run-now" => {
-            items::look(visitor, name, fields).await
-        }
-        _ if name.ends_with("workspace")
-            || name.ends_with("workflow")
-            || matches!(name, "publish-version" | "change-plan") =>
-        {
-            catalogue::look(visitor, name, fields).await
-        }
-        _ if name.contains("alarm") || name == "backfill" => alarms::look(visitor, name, fields).await,
-        _ => operations::look(visitor, name, fields).await,
+        _ if bulk::Bulk::of(name).is_some() => Room::Bulk,
+        _ if ticked::is_one(name) => Room::Ticked,
+        "cancel-operation" | "resume-operation" => Room::Detached,
+        "cancel" | "retry" | "priority" | "terminate" | "run-again" | "run-now" => Room::Items,
+        "publish-version" | "change-plan" => Room::Catalogue,
+        _ if name.ends_with("workspace") || name.ends_with("workflow") => Room::Catalogue,
+        _ if name.contains("alarm") || name == "backfill" => Room::Alarms,
+        _ => Room::Operations,
+    }
+}
+
+async fn see(visitor: &Visitor, name: &str, fields: &Fields) -> Seen {
+    match room(name) {
+        Room::Bulk => bulk::look(visitor, name, fields).await,
+        Room::Detached => detached::look(visitor, name, fields).await,
+        Room::Ticked => ticked::look(visitor, name, fields).await,
+        Room::Items => items::look(visitor, name, fields).await,
+        Room::Catalogue => catalogue::look(visitor, name, fields).await,
+        Room::Alarms => alarms::look(visitor, name, fields).await,
+        Room::Operations => operations::look(visitor, name, fields).await,
     }
 }
 
 async fn act(visitor: &Visitor, name: &str, fields: &Fields) -> Deed {
-    match name {
-        _ if bulk::Bulk::of(name).is_some() => bulk::carry(visitor, name, fields).await,
-        "cancel" | "retry" | "priority" | "terminate" | "run-again" | "run-now" => {
-            items::carry(visitor, name, fields).await
-        }
-        _ if name.ends_with("workspace")
-            || name.ends_with("workflow")
-            || matches!(name, "publish-version" | "change-plan") =>
-        {
-            catalogue::carry(visitor, name, fields).await
-        }
-        _ if name.contains("alarm") || name == "backfill" => alarms::carry(visitor, name, fields).await,
-        _ => operations::carry(visitor, name, fields).await,
+    match room(name) {
+        Room::Bulk => bulk::carry(visitor, name, fields).await,
+        Room::Detached => detached::carry(visitor, name, fields).await,
+        Room::Ticked => ticked::carry(visitor, name, fields).await,
+        Room::Items => items::carry(visitor, name, fields).await,
+        Room::Catalogue => catalogue::carry(visitor, name, fields).await,
+        Room::Alarms => alarms::carry(visitor, name, fields).await,
+        Room::Operations => operations::carry(visitor, name, fields).await,
     }
 }
 

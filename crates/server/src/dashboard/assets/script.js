@@ -45,7 +45,7 @@
 
   // What is shown only with a script.
   function dress(root = document) {
-    for (const button of $$("button.copy", root)) button.hidden = false;
+    for (const button of $$("button.copy, .tick-all", root)) button.hidden = false;
     // On a phone, where a table has no heads, each cell says what it is.
     for (const table of $$("table.rows", root)) {
       const words = $$("thead th", table).map(head => head.textContent.replace(/ [↑↓]$/, ""));
@@ -76,19 +76,40 @@
       const old = here.get(id), html = region.innerHTML;
       if (!old) { location.reload(); return; }
       if (known.get(id) === html) continue;
-      // Whoever types or chooses is not disturbed.
-      if (old.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")) continue;
+      // Whoever types or chooses is not disturbed; what is ticked is kept instead.
+      if (old.contains(document.activeElement) && types(document.activeElement)) continue;
       const chosen = $(".chosen", old)?.dataset.key, focus = document.activeElement, key = old.contains(focus) ? focus.getAttribute("href") : null;
+      const kept = new Set($$("input[name=id]:checked", old).map(box => box.value)), box = old.contains(focus) && focus.name === "id" ? focus.value : null;
       const open = $$("details[open]", old).map(details => details.id);
       known.set(id, html);
       old.replaceChildren(...document.importNode(region, true).childNodes);
       for (const id of open) { const details = id && document.getElementById(id); if (details) details.open = true; }
       if (chosen) $$("[data-key]", old).find(row => row.dataset.key === chosen)?.classList.add("chosen");
       if (key) $$("a[href]", old).find(link => link.getAttribute("href") === key)?.focus({ preventScroll: true });
+      for (const one of $$("input[name=id]", old)) { one.checked = kept.has(one.value); if (one.value === box) one.focus({ preventScroll: true }); }
       dress(old);
     }
     for (const [id, region] of here) if (!next.getElementById(id)) { region.replaceChildren(); known.delete(id); }
+    countTicks();
   }
+
+  // Rows that are ticked, to be acted on together.
+  const ticked = $("form#ticked");
+  const boxes = () => ticked ? [...ticked.elements].filter(box => box.name === "id") : [];
+  function countTicks() {
+    if (!ticked) return;
+    const all = boxes(), count = all.filter(box => box.checked).length, words = count === 1 ? "1 row ticked" : `${count} rows ticked`;
+    ticked.hidden = count === 0;
+    const told = $(".ticked-count", ticked), head = $(".tick-all");
+    if (told.textContent !== words) told.textContent = words;
+    if (head) { head.checked = count > 0 && count === all.length; head.indeterminate = count > 0 && count < all.length; }
+  }
+  document.addEventListener("change", event => {
+    if (event.target.matches(".tick-all")) for (const box of boxes()) box.checked = event.target.checked;
+    countTicks();
+  });
+  // The way back brings rows back that were ticked.
+  addEventListener("pageshow", countTicks);
 
   async function ask(address = location.href) {
     if (asking) { pending = address; return; }
@@ -195,6 +216,7 @@
 
   // Keys.
   let going = false;
+  function types(element) { return element.matches("input:not([type=checkbox]), select, textarea"); }
   const rows = () => $$("#page [data-key]");
   function choose(step) {
     const all = rows(), at = all.findIndex(row => row.classList.contains("chosen"));
@@ -205,7 +227,7 @@
   }
   document.addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.matches("input, select, textarea")) { if (event.key === "Escape") event.target.blur(); return; }
+    if (types(event.target)) { if (event.key === "Escape") event.target.blur(); return; }
     if (going) {
       going = false;
       const link = $(`.places a[data-key="${CSS.escape(event.key)}"]`);
@@ -218,11 +240,13 @@
       case "j": choose(1); break;
       case "k": choose(-1); break;
       case "Enter": if (event.target === document.body || event.target.id === "main") $(".chosen a[href]")?.click(); break;
+      case "x": { const box = $(".chosen input[name=id]"); if (box) { box.checked = !box.checked; countTicks(); } break; }
       case "p": if (refreshes) toggle(); break;
       case "?": $("#keys")?.showModal(); break;
     }
   });
 
   dress();
+  countTicks();
   setInterval(() => { if (!document.hidden) tellTimes(); }, 1000);
 })();
