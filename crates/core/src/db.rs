@@ -85,6 +85,10 @@ static SILENCE: Notify = Notify::const_new();
 /// Repeats after a deadlock.
 const CONFLICTS: u32 = 4;
 
+/// The classes of errors that are about what is written, and not about the moment, the connection or the schema. A constraint or a trigger
+/// (somebody may have added one of his own) refuses rows.
+pub(crate) const ABOUT_A_ROW: [&str; 6] = ["21", "22", "23", "44", "54", "P0"];
+
 /// The oldest PostgreSQL that has what we need.
 const OLDEST_SERVER: u32 = 15;
 

@@ -7,15 +7,12 @@ use jiff::Timestamp;
 
 use super::busy::Tries;
 use super::{EndReason, ItemStatus};
-use crate::db::{self, Database, column, statement, within};
+use crate::db::{self, ABOUT_A_ROW, Database, column, statement, within};
 use crate::engine::{Close, CloseStatus, OmittedOutput};
-use crate::id::{EngineId, ExecutionId, ServerId, Token, WorkspaceId};
+use crate::id::{EngineId, ExecutionId, ItemId, ServerId, Token, WorkspaceId};
 
 /// The classes of errors that tell of a value which PostgreSQL cannot hold.
 const UNREPRESENTABLE: [&str; 2] = ["22", "54"];
-/// Those that are about what is written, and not about the moment, the connection or the schema. A constraint or a trigger
-/// (somebody may have added one of his own) refuses rows.
-const ABOUT_A_ROW: [&str; 6] = ["21", "22", "23", "44", "54", "P0"];
 
 /// A capacity row that is in other hands for longer than this many looks is left to the next round.
 const TRIES: u32 = 100;
