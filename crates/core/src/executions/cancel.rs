@@ -6,8 +6,9 @@
 
 use std::time::Duration;
 
-use super::end::Memory;
+use super::end::{Memory, complete_waiting};
 use super::operate::{self, Cancelled};
+use super::strays;
 use super::{ExecutionStatus, ExecutionsContext};
 use crate::db::{self, Read as _, Write as _, statement};
 use crate::engine::{CloseStatus, Reach, RunState};
@@ -100,6 +101,7 @@ impl Cancels {
         match wish.state {
             Some(ExecutionStatus::Running) => {}
             Some(_) => return Ok(false),
+            None if wish.kind == WishKind::Complete => return complete_waiting(context, &wish).await,
             None => return self.cancel_waiting(&wish).await,
         }
         let elsewhere = context.engine.reach() == Reach::Local

@@ -253,6 +253,25 @@ pub(crate) async fn finish_in(
     }
 }
 
+/// The same for one that waits in the queue and holds no slot. Answers its item and workspace; nothing: it does not wait.
+pub(crate) async fn finish_waiting_in(
+    connection: &mut sqlx::PgConnection,
+    end: &End,
+    by: &str,
+) -> Result<Result<Option<(ItemId, WorkspaceId)>, End>, db::Error> {
+    let query = sqlx::query_as(statement!("cancel/complete_waiting"))
+        .bind(end.execution_id)
+        .bind(end.status)
+        .bind(end.reason)
+        .bind(end.output.as_deref())
+        .bind(end.error.as_deref())
+        .bind(by);
+    match within(query.fetch_optional(connection)).await {
+        Err(error) if error.is_of(&UNREPRESENTABLE) => Ok(Err(without_values(end, &error))),
+        other => other.map(Ok),
+    }
+}
+
 async fn write_in(
     connection: &mut sqlx::PgConnection,
     ends: &[End],
