@@ -539,6 +539,20 @@ impl Database {
         self.direct.reach().await
     }
 
+    /// A connection of one's own through the pooler that has answered; none: it does not, or not soon.
+    pub(crate) async fn reach_pooler(&self) -> Option<PgConnection> {
+        let options = PgConnectOptions::clone(&self.pool.get().connect_options());
+        let reach = async {
+            let mut connection = PgConnection::connect_with(&options).await?;
+            connection.ping().await?;
+            Ok::<_, sqlx::Error>(connection)
+        };
+        tokio::time::timeout(crate::hosts::PATIENCE, reach)
+            .await
+            .ok()?
+            .ok()
+    }
+
     /// Everybody goes to the host that was chosen; where a pooler leads, it knows by itself.
     pub(crate) fn move_over(&self) {
         self.tell_pools();

@@ -53,6 +53,7 @@ pub mod operations;
 pub mod pages;
 mod pipeline;
 mod pool;
+mod pooler;
 pub mod presence;
 pub mod retention;
 pub mod retry;
