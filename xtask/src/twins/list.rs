@@ -198,6 +198,22 @@ pub(crate) const TWINS: &[Twin] = &[
         test: "fences::a_dispatcher_whose_lease_holds_is_taken_by_nobody",
     },
     Twin {
+        name: "the floor of epochs",
+        file: "crates/core/sql/dispatchers/tell_removed.sql",
+        find: "set epoch = greatest(f.epoch, u.epoch)",
+        put: "set epoch = least(f.epoch, u.epoch)",
+        place: DISPATCHERS,
+        test: "removal::a_dispatcher_is_removed_with_its_run_and_the_next_signal_makes_it_anew_above_its_epoch",
+    },
+    Twin {
+        name: "signals on their way to a dispatcher that is removed",
+        file: "crates/core/src/dispatchers/supervisor.rs",
+        find: "        remove::restore(&self.office.database).await?;\n",
+        put: "",
+        place: DISPATCHERS,
+        test: "removal::a_signal_that_was_on_its_way_while_its_dispatcher_was_removed_is_routed_all_the_same",
+    },
+    Twin {
         name: "the second look of the supervisor",
         file: "crates/core/src/dispatchers/supervisor.rs",
         find: "    tokio::time::sleep(office.settings.second_look).await;\n    let (findings, problems) = office.look(options.legacy).await?;\n",

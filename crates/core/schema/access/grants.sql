@@ -22,6 +22,9 @@ begin
     -- A signal is sent and replayed in the request's own transaction.
     grant select, insert on stationmaster_internal.signals_inbox, stationmaster_internal.signals_pending, stationmaster.projects,
         stationmaster.dispatchers to stationmaster_api;
+    -- People wish that a dispatcher be removed; its owner does it. One that is made anew begins above the floor.
+    grant select on stationmaster_internal.dispatcher_floor to stationmaster_api;
+    grant update (removal_wished_at, removal_wished_by) on stationmaster.dispatchers to stationmaster_api;
     grant select, update, delete on stationmaster_internal.signals_settled to stationmaster_api;
     -- Triggers write failures, in their owner's name; people set them aside.
     grant select on stationmaster_internal.failures to stationmaster_api;

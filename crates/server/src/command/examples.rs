@@ -302,6 +302,10 @@ const EXAMPLES: &[Examples] = &[
         &["config init", "config init /etc/stationmaster.toml"],
     ),
     (
+        "dispatchers remove",
+        &["dispatchers remove dispatcher-shop-night --dry-run"],
+    ),
+    (
         "contexts add",
         &["contexts add prod --url https://stationmaster.example.org --token-file token"],
     ),

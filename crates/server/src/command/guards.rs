@@ -161,6 +161,10 @@ const VERBS: &[(&str, Weight)] = &[
     ("dispatchers show", Looks),
     ("dispatchers id", Looks),
     (
+        "dispatchers remove",
+        Asks("the dispatcher and its run; the next signal makes it anew"),
+    ),
+    (
         "dispatchers reconcile",
         Asks("runs, leases and heartbeats that were left behind"),
     ),

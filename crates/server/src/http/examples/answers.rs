@@ -180,7 +180,7 @@ fn signal(shape: &str) -> Option<Value> {
             "id": dispatcher, "project": "shop", "task_queue": "default", "state": "owned", "owner": ID, "owner_name": "one", "epoch": 4,
             "engine": "temporal", "run_id": ID, "run_started_at": TIME, "taken_at": TIME, "lease_until": LATER, "heartbeat_at": TIME,
             "waiting": 0, "oldest_waiting_at": null,
-            "servers": [{ "server_id": ID, "name": "one", "task_queue": "default", "registered_at": TIME, "alive": true }],
+            "removal_requested_at": null, "servers": [{ "server_id": ID, "name": "one", "task_queue": "default", "registered_at": TIME, "alive": true }],
         })),
         "DispatcherEvent" => of::<wire::DispatcherEvent>(
             json!({ "id": 7, "at": TIME, "event": "takeover", "epoch": 4, "server_id": ID,
