@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Alarm, Execution, FailureGroup, Server, Workspace};
+use super::{Alarm, Execution, FailureGroup, Server, Stray, Workspace};
 
 /// How far back.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub struct Overview {
     /// Workflows that are paused while items wait for them, at most 20.
     #[serde(default)]
     pub held: Vec<HeldWorkflow>,
+    /// Runs that the engine holds open and that no row tells of, at most 20.
+    #[serde(default)]
+    pub strays: Vec<Stray>,
     /// The newest executions.
     pub executions: Vec<Execution>,
     /// The servers.

@@ -246,6 +246,14 @@ pub(crate) const TWINS: &[Twin] = &[
         test: "postgres::a_server_whose_connection_breaks_in_the_middle_of_its_start_waits_and_starts",
     },
     Twin {
+        name: "the watch on a pooler",
+        file: "crates/core/src/station.rs",
+        find: "if around.database.is_pooled() {",
+        put: "if around.database.is_pooled() && around.presence.is_draining() {",
+        place: ("stationmaster", "processes"),
+        test: "pooler::a_busy_server_whose_pooler_falls_silent_claims_again_within_ten_seconds",
+    },
+    Twin {
         name: "views for all, to those who see all",
         file: "crates/core/sql/views/list.sql",
         find: "or ($2 and shared)",
@@ -260,14 +268,6 @@ pub(crate) const TWINS: &[Twin] = &[
         put: "",
         place: DASHBOARD,
         test: "wishes::a_workspace_page_says_whether_a_higher_plan_would_have_helped_and_charts_are_cut_by_server",
-    },
-    Twin {
-        name: "the watch on a pooler",
-        file: "crates/core/src/station.rs",
-        find: "if around.database.is_pooled() {",
-        put: "if around.database.is_pooled() && around.presence.is_draining() {",
-        place: ("stationmaster", "processes"),
-        test: "pooler::a_busy_server_whose_pooler_falls_silent_claims_again_within_ten_seconds",
     },
     Twin {
         name: "the filter of a look at alarms",

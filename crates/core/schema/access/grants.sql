@@ -13,6 +13,9 @@ begin
     grant select, insert, update, delete on stationmaster_internal.queue_items, stationmaster_internal.queue_door, stationmaster_internal.queue_pending, stationmaster_internal.queue_hints,
         stationmaster_internal.executions_active, stationmaster_internal.executions_finished, stationmaster_internal.workspace_capacity,
         stationmaster_internal.cancel_requests to stationmaster_api;
+    -- Servers note runs that no row tells of; people wish that they be ended.
+    grant select on stationmaster_internal.stray_runs to stationmaster_api;
+    grant update (end_wished_at, end_wished_by, end_reason) on stationmaster_internal.stray_runs to stationmaster_api;
     grant usage on sequence stationmaster_internal.queue_order to stationmaster_api;
     grant usage, update on sequence stationmaster_internal.queue_watched to stationmaster_api;
     -- Deleting a workspace ends its alarms, in the same transaction and so in the same role.

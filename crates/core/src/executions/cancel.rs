@@ -1,5 +1,5 @@
 //! Cancel, of executions that hold a slot: the wish is a row, this pass carries it to the engine. So it is with the wishes that such an
-//! execution be ended at once ([`end`](super::end)).
+//! execution be ended at once ([`end`](super::end)), and that a run be ended which no row tells of ([`strays`]).
 //!
 //! The slot is freed when the engine reports the run closed, not before: until then it runs. A wish about an execution
 //! that is still starting waits until the start is settled.
@@ -82,6 +82,9 @@ impl Pass for Cancels {
         let mut waiting = false;
         for wish in wanted {
             waiting |= !self.carry_out(wish).await?;
+        }
+        if self.context.engine.reach() == Reach::Shared {
+            waiting |= strays::end_wished(&self.context).await?;
         }
         Ok(Next::After(if waiting { AGAIN } else { EVERY }))
     }

@@ -84,6 +84,8 @@ const VERBS: &[(&str, Weight)] = &[
         "executions complete",
         Asks("the run; its outcome is what you say"),
     ),
+    ("executions strays", Looks),
+    ("executions end-stray", Asks("the run, of which no row tells")),
     ("top", Looks),
     ("failures list", Looks),
     ("failures show", Looks),

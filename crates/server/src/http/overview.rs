@@ -3,7 +3,7 @@
 use axum::Json as Answer;
 use stationmaster_client::wire;
 use stationmaster_core::alarms::inspect::{self as alarms, Notable};
-use stationmaster_core::executions::{browse, inspect};
+use stationmaster_core::executions::{browse, inspect, strays};
 use stationmaster_core::{catalogue, failures, presence};
 use utoipa_axum::routes;
 
@@ -20,6 +20,8 @@ const GROUPS: usize = 20;
 const ALARMS: i64 = 20;
 /// Paused workflows shown at most.
 const HELD: i64 = 20;
+/// Strays shown at most.
+const STRAYS: i64 = 20;
 /// Executions shown.
 const EXECUTIONS: usize = 15;
 
@@ -52,6 +54,7 @@ async fn show(
         coming: alarms::notable(&database, Notable::Coming, ALARMS).await?,
         failing: alarms::notable(&database, Notable::Failing, ALARMS).await?,
         held: inspect::held(&database, HELD).await?,
+        strays: strays::list(&database, None, None, STRAYS).await?,
         executions: browse::executions(&database, &newest).await?.rows,
         servers: presence::list(&database, false).await?,
         open: state.settings.open,
