@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::wire::{
     Alarm, AlarmQuery, AuditEntry, AuditQuery, Dispatcher, DispatcherQuery, Execution, ExecutionQuery,
     FailureQuery, OccurrenceQuery, OperationQuery, Page, PageQuery, QueueItem, QueueQuery, Signal,
-    SignalQuery, Token, Trigger, TriggerQuery, Version, Workflow, WorkflowQuery, Workspace,
+    SignalQuery, Stray, Token, Trigger, TriggerQuery, Version, Workflow, WorkflowQuery, Workspace,
 };
 
 /// Things on a page when we choose.
@@ -105,6 +105,11 @@ impl Client {
     /// All triggers that match, in the order of their names.
     pub fn all_triggers(&self, query: TriggerQuery) -> impl Stream<Item = Result<Trigger>> + '_ {
         all(self, query, Client::triggers)
+    }
+
+    /// All runs that the engine holds open and that no row tells of.
+    pub fn all_strays(&self) -> impl Stream<Item = Result<Stray>> + '_ {
+        all(self, PageQuery::default(), Client::strays)
     }
 
     /// All dispatchers that match, in the order of their ids.

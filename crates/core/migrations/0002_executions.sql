@@ -191,6 +191,19 @@ create table stationmaster_internal.cancel_requests (
     check ((kind = 'complete') = (end_status is not null))
 );
 
+create table stationmaster_internal.stray_runs (
+    run_id        text primary key,
+    execution_id  uuid not null,
+    workspace_id  uuid not null,
+    engine_id     integer not null,
+    started_at    timestamptz,
+    found_at      timestamptz not null default now(),
+    end_wished_at timestamptz,
+    end_wished_by text,
+    end_reason    text,
+    check ((end_wished_at is null) = (end_wished_by is null))
+);
+
 create table stationmaster_internal.embedded_runs (
     execution_id uuid primary key,
     token        bigint not null,

@@ -37,6 +37,8 @@ create table stationmaster.dispatchers (
     lease_until    timestamptz,
     handed_over_at timestamptz,
     resting_since  timestamptz,
+    removal_wished_at timestamptz,
+    removal_wished_by text,
     engine         text,
     run_id         text,
     taken_at       timestamptz,
@@ -45,6 +47,13 @@ create table stationmaster.dispatchers (
     unique (project, task_queue),
     check (id = stationmaster.dispatcher_id(project, task_queue))
 ) with (fillfactor = 40);
+
+-- The highest epoch of any dispatcher that was removed: one that is made anew begins above it, so that no epoch comes twice.
+create table stationmaster_internal.dispatcher_floor (
+    one   boolean primary key default true check (one),
+    epoch bigint not null default 0
+);
+insert into stationmaster_internal.dispatcher_floor default values;
 
 create table stationmaster_internal.dispatcher_servers (
     dispatcher_id text not null references stationmaster.dispatchers (id) on delete cascade,

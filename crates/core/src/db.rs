@@ -85,6 +85,10 @@ static SILENCE: Notify = Notify::const_new();
 /// Repeats after a deadlock.
 const CONFLICTS: u32 = 4;
 
+/// The classes of errors that are about what is written, and not about the moment, the connection or the schema. A constraint or a trigger
+/// (somebody may have added one of his own) refuses rows.
+pub(crate) const ABOUT_A_ROW: [&str; 6] = ["21", "22", "23", "44", "54", "P0"];
+
 /// The oldest PostgreSQL that has what we need.
 const OLDEST_SERVER: u32 = 15;
 
@@ -558,6 +562,20 @@ impl Database {
     /// A connection of one's own, to the host that takes writes. When that is another one than before, [`Database::move_over`] is next.
     pub(crate) async fn reach(&self) -> Reached {
         self.direct.reach().await
+    }
+
+    /// A connection of one's own through the pooler that has answered; none: it does not, or not soon.
+    pub(crate) async fn reach_pooler(&self) -> Option<PgConnection> {
+        let options = PgConnectOptions::clone(&self.pool.get().connect_options());
+        let reach = async {
+            let mut connection = PgConnection::connect_with(&options).await?;
+            connection.ping().await?;
+            Ok::<_, sqlx::Error>(connection)
+        };
+        tokio::time::timeout(crate::hosts::PATIENCE, reach)
+            .await
+            .ok()?
+            .ok()
     }
 
     /// Everybody goes to the host that was chosen; where a pooler leads, it knows by itself.

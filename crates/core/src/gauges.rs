@@ -68,6 +68,9 @@ async fn look_around(database: &Database) -> Result<Standing, db::Error> {
     let (full, overdrawn): (f64, f64) = sqlx::query_as(statement!("gauges/workspaces"))
         .one(database)
         .await?;
+    let strays: f64 = sqlx::query_scalar(statement!("gauges/strays"))
+        .one(database)
+        .await?;
     let slots = sqlx::query_as(statement!("gauges/slots")).all(database).await?;
     let (oldest, horizon, waits, wal, sessions, most): (f64, f64, f64, f64, f64, f64) =
         sqlx::query_as(statement!("gauges/database"))
@@ -78,6 +81,7 @@ async fn look_around(database: &Database) -> Result<Standing, db::Error> {
         servers: [live, lost],
         dispatchers: [owned, resting, vacant, unattended],
         workspaces: [full, overdrawn],
+        strays,
         slots,
         database: [oldest, horizon, waits, wal],
         sessions: [sessions, most],

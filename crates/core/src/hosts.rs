@@ -16,7 +16,7 @@ use sqlx::{ConnectOptions as _, PgConnection};
 use crate::db::{Error, SESSION};
 
 /// How long a host may take to let us in and to say whether it takes writes.
-const PATIENCE: Duration = Duration::from_secs(3);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// See the module.
 #[derive(Debug)]

@@ -54,6 +54,7 @@ pub mod pages;
 mod pipeline;
 mod pool;
 pub mod pooler;
+mod pooler_watch;
 pub mod presence;
 pub mod retention;
 pub mod retry;

@@ -18,6 +18,7 @@ use crate::id::ExecutionId;
 use crate::listen::{self, Bells};
 use crate::observe::Metrics;
 use crate::operations::Operator;
+use crate::pooler_watch::PoolerWatch;
 use crate::presence::{Heartbeat, Presence};
 use crate::surroundings::{Surroundings, insist};
 use crate::task::{Bell, Pulse, Tasks, chain};
@@ -291,6 +292,9 @@ fn keepers(around: &Surroundings, outlook: Outlook) -> Tasks {
     };
     tasks.spawn(around.bells.heartbeat.clone(), heartbeat);
     tasks.spawn_unrung(Watch::new(around.database.clone(), around.bells.clone(), outlook));
+    if around.database.is_pooled() {
+        tasks.spawn_unrung(PoolerWatch::new(around.database.clone(), around.bells.clone()));
+    }
     tasks.spawn_unrung(Prober::new(
         around.contact.clone(),
         around.database.clone(),

@@ -22,11 +22,11 @@ use crate::schema;
 use crate::task::{Next, Pass, chain};
 
 /// How often a sign of life is asked for.
-const EVERY: Duration = Duration::from_secs(1);
+pub(crate) const EVERY: Duration = Duration::from_secs(1);
 /// How long it may take before it is looked for elsewhere.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// After a new connection has answered, the old one has this long to do so too.
-const SECOND_CHANCE: Duration = Duration::from_millis(500);
+pub(crate) const SECOND_CHANCE: Duration = Duration::from_millis(500);
 /// How often the tables are looked at: somebody may have dropped them, or moved them on.
 const TABLES_EVERY: Duration = Duration::from_secs(15);
 /// For how long after a sign of life the database is taken to be there. Longer than a round that has to look elsewhere and finds

@@ -56,7 +56,7 @@ pub(crate) fn message(
         input: Some(Payloads {
             payloads: vec![payload::from_json(dispatch)],
         }),
-        memo: Some(ours::mark(request.execution_id)),
+        memo: Some(ours::mark(request.execution_id, request.workspace_id)),
         header: request.traceparent.as_deref().map(trace_header),
         identity: identity.to_owned(),
         // Of the whole chain: a worker that continues as new or retries gains no time by it.

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use stationmaster_core::engine::{
-    Close, Engine, EngineUnavailable, Identity, Obstacle, OpenRun, Page, RunState, StartOutcome,
+    Close, Engine, EngineUnavailable, Identity, Obstacle, OpenRun, Origin, Page, RunState, StartOutcome,
     StartRequest, Told,
 };
 use stationmaster_core::id::ExecutionId;
@@ -242,6 +242,15 @@ impl Engine for TemporalEngine {
 
     fn open_runs(&self, page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>> {
         self.list_open(page).map(available).boxed()
+    }
+
+    fn origins<'a>(&'a self, runs: &'a [OpenRun]) -> Told<'a, Vec<Option<Origin>>> {
+        stream::iter(runs)
+            .map(|run| self.origin_of(run))
+            .buffered(PARALLEL_CALLS)
+            .try_collect()
+            .map(available)
+            .boxed()
     }
 
     fn obstacle(&self, execution: ExecutionId) -> Told<'_, Option<Obstacle>> {

@@ -45,6 +45,10 @@ pub struct Dispatcher {
     /// Since when the oldest of them has waited.
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
     pub oldest_waiting_at: Option<Timestamp>,
+    /// When somebody asked that it be removed; its owner does that once nothing waits.
+    #[serde(default)]
+    #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::MaybeAt"))]
+    pub removal_requested_at: Option<Timestamp>,
     /// The servers that stand by, the owner among them.
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::Servers"))]
     pub servers: Vec<DispatcherServer>,
@@ -119,7 +123,7 @@ pub struct DispatcherEvent {
     #[cfg_attr(feature = "rows", sqlx(try_from = "crate::columns::At"))]
     pub at: Timestamp,
     /// `fresh`, `takeover`, `handover` (taken after it was handed over), `handed_over`, `rested`, `woken`, `servers_evicted` (`detail.servers` names them),
-    /// `run_terminated`, `heartbeat_removed` or `released`.
+    /// `run_terminated`, `heartbeat_removed`, `released` or `removed`.
     pub event: String,
     /// Under which epoch.
     pub epoch: Option<i64>,

@@ -33,6 +33,7 @@ mod problem;
 mod queue;
 mod servers;
 mod signals;
+mod strays;
 mod tokens;
 mod views;
 mod waiting;
@@ -79,6 +80,7 @@ pub use signals::{
     BulkReplay, BulkSend, BulkSent, NewSignal, Signal, SignalPlace, SignalQuery, SignalSent, SignalStatus,
     Trigger, TriggerChange, TriggerPlace, TriggerQuery,
 };
+pub use strays::{EndStray, Stray};
 pub use tokens::{NewToken, Role, Token, TokenMade};
 pub use views::{NewView, View, Views};
 pub use waiting::{ExpectedStart, ItemWait, SlotHolder, Waiting, WaitingReason, Waits, WaitsQuery};

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Alarm, Execution, FailureGroup, OpenBreaker, Server, Workspace};
+use super::{Alarm, Execution, FailureGroup, OpenBreaker, Server, Stray, Workspace};
 
 /// How far back.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct Overview {
     /// workspaces, those of its own alarms.
     #[serde(default)]
     pub breakers: Vec<OpenBreaker>,
+    /// Runs that the engine holds open and that no row tells of, at most 20.
+    #[serde(default)]
+    pub strays: Vec<Stray>,
     /// The newest executions.
     pub executions: Vec<Execution>,
     /// The servers.

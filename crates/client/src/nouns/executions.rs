@@ -8,9 +8,9 @@ use crate::Client;
 use crate::error::Result;
 use crate::wire::{
     BulkAnswer, BulkCancel, BulkEnqueue, BulkEnqueued, BulkPriority, BulkRetry, Cancel, Cancelled, Complete,
-    Enqueue, Enqueued, Execution, ExecutionCount, ExecutionCountQuery, ExecutionCounts, ExecutionNodes,
-    ExecutionQuery, History, ItemCount, ItemCounts, Page, QueueCountQuery, QueueItem, QueueItemChange,
-    QueueItemDetails, QueueQuery, Terminate, Waits, WaitsQuery,
+    EndStray, Enqueue, Enqueued, Execution, ExecutionCount, ExecutionCountQuery, ExecutionCounts,
+    ExecutionNodes, ExecutionQuery, History, ItemCount, ItemCounts, Page, PageQuery, QueueCountQuery, QueueItem,
+    QueueItemChange, QueueItemDetails, QueueQuery, Stray, Terminate, Waits, WaitsQuery,
 };
 
 impl Client {
@@ -68,6 +68,17 @@ impl Client {
     /// Ends the run of an execution by force; no worker is needed. Answers the execution as it is then.
     pub async fn terminate(&self, id: Uuid, why: &Terminate) -> Result<Execution> {
         self.ask(&["executions", &id.to_string(), "terminate"], why).await
+    }
+
+    /// Runs that the engine holds open and that no row tells of.
+    pub async fn strays(&self, query: &PageQuery) -> Result<Page<Stray>> {
+        self.read(&["executions", "strays"], query).await
+    }
+
+    /// Ends such a run, by its run id; a server does that as soon as it can.
+    pub async fn end_stray(&self, execution: Uuid, end: &EndStray) -> Result<Stray> {
+        self.ask(&["executions", "strays", &execution.to_string(), "end"], end)
+            .await
     }
 
     /// Cancels an execution.

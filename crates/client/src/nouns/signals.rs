@@ -99,6 +99,11 @@ impl Client {
         self.read(&["dispatchers"], query).await
     }
 
+    /// Removes a dispatcher for which nothing waits; its owner does that as soon as it can.
+    pub async fn remove_dispatcher(&self, id: &str) -> Result<Dispatcher> {
+        self.call(Method::DELETE, &["dispatchers", id]).send().await
+    }
+
     /// One dispatcher.
     pub async fn dispatcher(&self, id: &str) -> Result<Dispatcher> {
         self.get(&["dispatchers", id]).send().await

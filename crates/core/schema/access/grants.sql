@@ -13,6 +13,9 @@ begin
     grant select, insert, update, delete on stationmaster_internal.queue_items, stationmaster_internal.queue_door, stationmaster_internal.queue_pending, stationmaster_internal.queue_hints,
         stationmaster_internal.executions_active, stationmaster_internal.executions_finished, stationmaster_internal.workspace_capacity,
         stationmaster_internal.cancel_requests to stationmaster_api;
+    -- Servers note runs that no row tells of; people wish that they be ended.
+    grant select on stationmaster_internal.stray_runs to stationmaster_api;
+    grant update (end_wished_at, end_wished_by, end_reason) on stationmaster_internal.stray_runs to stationmaster_api;
     grant usage on sequence stationmaster_internal.queue_order to stationmaster_api;
     grant usage, update on sequence stationmaster_internal.queue_watched to stationmaster_api;
     -- Deleting a workspace ends its alarms, in the same transaction and so in the same role.
@@ -22,6 +25,9 @@ begin
     -- A signal is sent and replayed in the request's own transaction.
     grant select, insert on stationmaster_internal.signals_inbox, stationmaster_internal.signals_pending, stationmaster.projects,
         stationmaster.dispatchers to stationmaster_api;
+    -- People wish that a dispatcher be removed; its owner does it. One that is made anew begins above the floor.
+    grant select on stationmaster_internal.dispatcher_floor to stationmaster_api;
+    grant update (removal_wished_at, removal_wished_by) on stationmaster.dispatchers to stationmaster_api;
     grant select, update, delete on stationmaster_internal.signals_settled to stationmaster_api;
     -- Triggers write failures, in their owner's name; people set them aside.
     grant select on stationmaster_internal.failures to stationmaster_api;

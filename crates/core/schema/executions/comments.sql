@@ -153,6 +153,11 @@ Room: executions. Written by: cancel_execution and people (insert), servers (del
 comment on column stationmaster_internal.cancel_requests.kind is
     'cancel: its run is asked to end; terminate: its run is ended; complete: the same, and it is recorded as end_status, output and error say';
 
+comment on table stationmaster_internal.stray_runs is
+'Runs that the engine holds open for a workspace of ours and that no row tells of: lost with the last commits of a failed primary, or younger than a backup that was brought back.
+Room: executions. Written by: the reconciler (insert, delete); people wish that one be ended (update), and a server ends it.';
+comment on column stationmaster_internal.stray_runs.end_wished_at is 'When somebody wished that it be ended; null: nobody did';
+
 comment on table stationmaster_internal.embedded_runs is
 'How far the embedded engine has come with each execution that is not over.
 Room: executions. Written by: the embedded engine.';

@@ -30,6 +30,7 @@ begin
     update stationmaster_internal.duties set token = token + far;
     update stationmaster_internal.lock_tokens set token = token + far;
     update stationmaster_internal.event_sequence set position = position + far;
+    update stationmaster_internal.dispatcher_floor set epoch = epoch + far;
     update stationmaster.dispatchers set epoch = epoch + far, lease_until = least(lease_until, now());
     return true;
 end

@@ -40,6 +40,11 @@ comment on column stationmaster.dispatchers.resting_since is
 comment on column stationmaster.dispatchers.engine is 'temporal or embedded; null: it never had an owner';
 comment on column stationmaster.dispatchers.run_id is
     'The engine''s id of the first run of this epoch, which a run that continued as new keeps; null: not yet known';
+comment on column stationmaster.dispatchers.removal_wished_at is 'When somebody wished that it be removed; its owner does that once nothing waits for it. null: nobody did';
+comment on column stationmaster.dispatchers.removal_wished_by is 'Who did; null: nobody';
+comment on table stationmaster_internal.dispatcher_floor is
+'One row: the highest epoch of any dispatcher that was removed. One that is made anew begins above it.
+Room: signals. Written by: whoever removes a dispatcher, and the first server on a new timeline.';
 comment on column stationmaster.dispatchers.taken_at is 'When the owner took it; null: never';
 comment on column stationmaster.dispatchers.run_started_at is 'When the run of this epoch began; null: it has not';
 comment on column stationmaster.dispatchers.created_at is 'When it was made';

@@ -81,6 +81,8 @@ begin
         raise exception 'no dispatcher for the project "%" and the task queue "%": there are % already, and no more than % may be', new.project,
             new.task_queue, made, most using errcode = 'SM001';
     end if;
+    -- Of one that was removed, a former owner may still be about; what is made anew must not look like his.
+    new.epoch := greatest(new.epoch, (select epoch from stationmaster_internal.dispatcher_floor));
     return new;
 end
 $$;

@@ -3,7 +3,7 @@
 -- $4 only of projects of these workspaces, $5 after this id (null: any).
 select d.id, d.project, d.task_queue, d.owner, o.name as owner_name, d.epoch, d.lease_until,
        case when d.lease_until > now() and d.handed_over_at is null then 'owned'
-            when d.resting_since is not null and w.waiting = 0 then 'resting' else 'vacant' end as state, d.engine, d.run_id, d.taken_at, d.run_started_at,
+            when d.resting_since is not null and w.waiting = 0 then 'resting' else 'vacant' end as state, d.engine, d.run_id, d.taken_at, d.run_started_at, d.removal_wished_at as removal_requested_at,
        w.waiting, w.oldest as oldest_waiting_at, h.beat_at as heartbeat_at, h.epoch as heartbeat_epoch,
        coalesce(r.servers, '[]')::text as servers
 from stationmaster.dispatchers d

@@ -1,7 +1,8 @@
 //! Settle: what came of the wakes is written down, in batches, each write fenced by its claim's token.
 //!
 //! A settlement whose token is no longer the row's changes nothing and is counted: the claim had expired and somebody
-//! else has taken over. An alarm that somebody holds locked is written at the next turn.
+//! else has taken over. An alarm that somebody holds locked is written at the next turn, and so is a settlement that the database
+//! refuses: those beside it are written without it.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use tracing::Instrument as _;
 
 use super::AlarmsContext;
 use super::claim::Claim;
-use crate::db::{self, Read as _, column, statement};
+use crate::db::{self, ABOUT_A_ROW, Read as _, column, statement};
 use crate::id::AlarmId;
 use crate::observe::trace;
 use crate::task::chain;
@@ -94,8 +95,16 @@ type Key = (AlarmId, Timestamp);
 struct Written {
     done: HashSet<Key>,
     paused: Vec<AlarmId>,
-    /// Ours, and to be tried again: somebody held a row that it needs.
+    /// Ours, and to be tried again: somebody held a row that it needs, or the database refused it.
     busy: HashSet<Key>,
+}
+
+impl Written {
+    fn extend(&mut self, other: Self) {
+        self.done.extend(other.done);
+        self.paused.extend(other.paused);
+        self.busy.extend(other.busy);
+    }
 }
 
 /// Writes settlements down, as a step of the rounds that they are of. Answers what could not be written now.
@@ -116,7 +125,7 @@ async fn settle_all(context: &AlarmsContext, settlements: Vec<Settlement>) -> Ve
     if batch.is_empty() {
         return batch;
     }
-    let written = match write(context, &batch).await {
+    let written = match write_or_halve(context, &batch).await {
         Ok(written) => written,
         Err(error) => {
             tracing::error!(
@@ -136,6 +145,28 @@ async fn settle_all(context: &AlarmsContext, settlements: Vec<Settlement>) -> Ve
 
 fn key(settlement: &Settlement) -> Key {
     (settlement.claim.alarm_id, settlement.claim.scheduled_for)
+}
+
+/// What the database will not take (whatever a constraint or a trigger forbids) must not keep the others of its batch from being settled:
+/// halve until it stands alone. It is tried again with the next batch.
+async fn write_or_halve(context: &AlarmsContext, batch: &[Settlement]) -> Result<Written, db::Error> {
+    match (write(context, batch).await, batch) {
+        (Err(error), [settlement]) if error.is_of(&ABOUT_A_ROW) => {
+            let (alarm, scheduled_for) = key(settlement);
+            tracing::error!(%alarm, %scheduled_for, error = chain(&error), "The database refuses to settle an alarm; trying again");
+            Ok(Written {
+                busy: HashSet::from([key(settlement)]),
+                ..Written::default()
+            })
+        }
+        (Err(error), _) if error.is_of(&ABOUT_A_ROW) => {
+            let (left, right) = batch.split_at(batch.len() / 2);
+            let mut written = Box::pin(write_or_halve(context, left)).await?;
+            written.extend(Box::pin(write_or_halve(context, right)).await?);
+            Ok(written)
+        }
+        (other, _) => other,
+    }
 }
 
 async fn write(context: &AlarmsContext, batch: &[Settlement]) -> Result<Written, db::Error> {

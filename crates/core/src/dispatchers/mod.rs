@@ -17,7 +17,7 @@
 //! uses; neither knows it. An engine meets only the `Desk` that it is given.
 //!
 //! Reading order: [`classify`] is pure; `ownership`, `runs`, `desk`, `looks` and [`heartbeats`] are the owner's work; [`supervisor`] and
-//! `herald` look after the rest; [`inspect`] is what people see; `assembly` puts it together.
+//! `herald` look after the rest; [`inspect`] is what people see, [`remove`](mod@remove) what they do; `assembly` puts it together.
 
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ mod herald;
 pub mod inspect;
 mod looks;
 mod ownership;
+pub mod remove;
 mod runs;
 pub mod supervisor;
 

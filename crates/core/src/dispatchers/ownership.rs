@@ -4,7 +4,7 @@
 //! monotonic clock, counted from *before* the statement was sent and a tenth earlier, so an owner that cannot renew stops acting
 //! before anybody else may begin. A healthy second server takes nothing: it registers and stands by.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -72,6 +72,8 @@ pub(super) struct Held {
     pub(super) failures: u32,
     pub(super) not_before: Option<Instant>,
     pub(super) problem: Option<String>,
+    /// Somebody wishes that it be removed.
+    pub(super) unwanted: bool,
 }
 
 /// The leases of this server.
@@ -241,17 +243,23 @@ impl Keep {
             return Ok(());
         }
         let asked_at = Instant::now();
-        let query = sqlx::query_scalar(statement!("dispatchers/renew"))
+        let query = sqlx::query_as(statement!("dispatchers/renew"))
             .bind(server)
             .bind(column(&tenures, |tenure| tenure.dispatcher_id.0.as_str()))
             .bind(column(&tenures, |tenure| tenure.epoch))
             .bind(context.settings.lease.as_secs_f64());
-        let kept: Vec<DispatcherId> = query.all(&context.database.keepers()).await?;
+        let kept: Vec<(DispatcherId, bool)> = query.all(&context.database.keepers()).await?;
+        let kept: HashMap<DispatcherId, bool> = kept.into_iter().collect();
+        if kept.values().any(|unwanted| *unwanted) {
+            context.bells.runs.ring();
+        }
         for tenure in &tenures {
-            if tenure.owner == server && kept.contains(&tenure.dispatcher_id) {
-                context
-                    .ownership
-                    .note(tenure, |held| held.until = self.until(asked_at));
+            let unwanted = kept.get(&tenure.dispatcher_id);
+            if let Some(unwanted) = unwanted.filter(|_| tenure.owner == server) {
+                context.ownership.note(tenure, |held| {
+                    held.until = self.until(asked_at);
+                    held.unwanted = *unwanted;
+                });
             } else {
                 context.ownership.forget(tenure);
                 context.metrics.stale_write("lease");
@@ -308,6 +316,7 @@ impl Keep {
                 failures: 0,
                 not_before: None,
                 problem: None,
+                unwanted: false,
             });
         }
         if !taken.is_empty() {

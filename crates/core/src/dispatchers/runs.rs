@@ -12,7 +12,7 @@ use futures::stream;
 use super::assembly::DispatchersContext;
 use super::ownership::{Held, Kind};
 use super::{DispatcherId, Tenure};
-use crate::db::{self, Read as _, statement};
+use crate::db::{self, Read as _, statement, within};
 use crate::engine::dispatchers::state::{Announcement, Registration};
 use crate::engine::dispatchers::{Run, RunRequest, RunState};
 use crate::engine::{EngineUnavailable, Reach};
@@ -68,10 +68,22 @@ impl Pass for Runs {
         self.introduce().await;
         self.announce().await?;
         self.rest().await?;
+        self.remove().await?;
         let again = context.ownership.held().iter().any(|held| held.run.is_none());
         let wait = context.settings.poll_interval;
         Ok(Next::After(if again { wait.min(AGAIN.base) } else { wait }))
     }
+}
+
+/// What came of laying a dispatcher to rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// It rests, and nothing of it is left.
+    Done,
+    /// It rests, and its run or its heartbeat is left to the supervisor.
+    LeftSomething,
+    /// Something waits for it, or it is another's.
+    Refused,
 }
 
 fn is_due(held: &Held) -> bool {
@@ -276,6 +288,51 @@ impl Runs {
 
     #[tracing::instrument(name = "flow:rest_dispatcher", level = "debug", skip_all, fields(dispatcher = %held.tenure.dispatcher_id))]
     async fn rest_one(&self, held: &Held) -> Result<(), db::Error> {
+        if self.lay_to_rest(held, "nothing waits for it").await? != Rest::Refused {
+            tracing::info!(dispatcher = %held.tenure.dispatcher_id, "Dispatcher rests: no signal has come for it for long");
+        }
+        Ok(())
+    }
+
+    /// Removes the dispatchers that nobody wants any more and for which nothing waits.
+    async fn remove(&self) -> Result<(), db::Error> {
+        let held = self.context.ownership.held().into_iter();
+        let unwanted = held.filter(|held| held.unwanted && held.run.is_some());
+        for held in unwanted.take(PARALLEL).collect::<Vec<_>>() {
+            self.remove_one(&held).await?;
+        }
+        Ok(())
+    }
+
+    /// It rests first, its run is ended and its heartbeat removed; the row goes last. Whatever cuts this short, the row is there for another
+    /// server to go on. The next signal makes it anew, above its epoch.
+    #[tracing::instrument(name = "flow:remove_dispatcher", level = "debug", skip_all, fields(dispatcher = %held.tenure.dispatcher_id))]
+    async fn remove_one(&self, held: &Held) -> Result<(), db::Error> {
+        let tenure = &held.tenure;
+        if self.lay_to_rest(held, "it is removed").await? != Rest::Done {
+            return Ok(());
+        }
+        let mut transaction = self.context.database.begin().await?;
+        let tell = sqlx::query_scalar::<_, i64>(statement!("dispatchers/tell_removed"))
+            .bind(&tenure.dispatcher_id)
+            .bind(tenure.epoch)
+            .bind(tenure.owner)
+            .bind(trace::own());
+        if within(tell.fetch_optional(&mut *transaction)).await?.is_none() {
+            // Something waits after all: it is woken, and removed when that is routed.
+            return Ok(());
+        }
+        let remove = sqlx::query(statement!("dispatchers/remove"))
+            .bind(&tenure.dispatcher_id)
+            .bind(tenure.epoch);
+        within(remove.execute(&mut *transaction)).await?;
+        within(transaction.commit()).await?;
+        tracing::info!(dispatcher = %tenure.dispatcher_id, "Dispatcher removed, as it was wished");
+        Ok(())
+    }
+
+    /// Gives a dispatcher up for which nothing waits, ends its run and removes its heartbeat.
+    async fn lay_to_rest(&self, held: &Held, reason: &str) -> Result<Rest, db::Error> {
         let context = &self.context;
         let tenure = &held.tenure;
         let query = sqlx::query_scalar::<_, i64>(statement!("dispatchers/rest"))
@@ -288,21 +345,23 @@ impl Runs {
             context
                 .ownership
                 .note(tenure, |held| held.busy_at = Instant::now());
-            return Ok(());
+            return Ok(Rest::Refused);
         }
         context.ownership.forget(tenure);
-        tracing::info!(dispatcher = %tenure.dispatcher_id, "Dispatcher rests: no signal has come for it for long");
+        let mut rest = Rest::Done;
         if let Some(run) = run_of(held)
-            && let Err(error) = context.engine.end(&run, "nothing waits for it").await
+            && let Err(error) = context.engine.end(&run, reason).await
         {
+            rest = Rest::LeftSomething;
             tracing::debug!(dispatcher = %tenure.dispatcher_id, %error, "Could not end the run of a dispatcher that rests; the supervisor will");
         }
         let remove = context
             .heartbeats
             .remove(&tenure.dispatcher_id, tenure.epoch, tenure.owner);
         if let Err(error) = remove.await {
+            rest = Rest::LeftSomething;
             tracing::debug!(dispatcher = %tenure.dispatcher_id, %error, "Could not remove a heartbeat; the supervisor will");
         }
-        Ok(())
+        Ok(rest)
     }
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::classify::{Act, Class, Finding, Legacy, Survey, classify};
 use super::desk::listed;
 use super::heartbeats::{Health, Heartbeats, Unread};
-use super::{DispatcherId, Epoch, Settings};
+use super::{DispatcherId, Epoch, Settings, remove};
 use crate::db::{self, Database, Read as _, Write as _, statement};
 use crate::duty;
 use crate::engine::dispatchers::{DispatcherEngine, OpenRun};
@@ -400,6 +400,7 @@ impl Supervise {
     async fn look_and_clean_up(&mut self) -> Result<HashSet<Suspect>, db::Error> {
         let (findings, problems) = self.office.look(Legacy::Leave).await?;
         self.office.count(&findings, &problems);
+        remove::restore(&self.office.database).await?;
         let before = std::mem::take(&mut self.suspects);
         self.clean_up(&findings, &before).await?;
         Ok(suspects(&findings).difference(&before).cloned().collect())

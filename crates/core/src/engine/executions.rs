@@ -118,6 +118,15 @@ pub struct OpenRun {
     pub run_id: String,
 }
 
+/// What a run that is open tells of itself.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// For which workspace it was started; `None`: it does not tell.
+    pub workspace_id: Option<WorkspaceId>,
+    /// When it was started, by the engine's clock.
+    pub started_at: Option<Timestamp>,
+}
+
 /// An engine. Every call is bounded in time by the engine itself; `deadline` bounds a start.
 pub trait Engine: Send + Sync + 'static {
     /// What it is called on record: in the rows of what it runs.
@@ -165,6 +174,12 @@ pub trait Engine: Send + Sync + 'static {
 
     /// The executions that the engine holds open, page by page.
     fn open_runs(&self, page: Option<Vec<u8>>) -> Told<'_, Page<OpenRun>>;
+
+    /// Where these runs come from, in the order asked; `None`: it is not open any more. Asked about runs that no row tells of: an engine
+    /// inside our own database has none.
+    fn origins<'a>(&'a self, runs: &'a [OpenRun]) -> Told<'a, Vec<Option<Origin>>> {
+        async { Ok(vec![None; runs.len()]) }.boxed()
+    }
 
     /// What keeps a run from going on, as far as the engine knows; `None`: nothing that it knows of. Asked when a person looks.
     fn obstacle(&self, _execution: ExecutionId) -> Told<'_, Option<Obstacle>> {

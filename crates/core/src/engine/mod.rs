@@ -34,7 +34,7 @@ pub use stationmaster_wire::Obstacle;
 /// An output that stayed with the engine.
 pub use stationmaster_wire::OmittedOutput;
 
-pub use executions::{Close, Engine, OpenRun, RunState, StartOutcome, StartRequest};
+pub use executions::{Close, Engine, OpenRun, Origin, RunState, StartOutcome, StartRequest};
 
 /// The engines whose runs live inside the server that started them and end with it.
 pub(crate) const LOCAL: [&str; 1] = [embedded::NAME];

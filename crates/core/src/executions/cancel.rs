@@ -1,13 +1,14 @@
 //! Cancel, of executions that hold a slot: the wish is a row, this pass carries it to the engine. So it is with the wishes that such an
-//! execution be ended at once ([`end`](super::end)).
+//! execution be ended at once ([`end`](super::end)), and that a run be ended which no row tells of ([`strays`]).
 //!
 //! The slot is freed when the engine reports the run closed, not before: until then it runs. A wish about an execution
 //! that is still starting waits until the start is settled.
 
 use std::time::Duration;
 
-use super::end::Memory;
+use super::end::{Memory, complete_waiting};
 use super::operate::{self, Cancelled};
+use super::strays;
 use super::{ExecutionStatus, ExecutionsContext};
 use crate::db::{self, Read as _, Write as _, statement};
 use crate::engine::{CloseStatus, Reach, RunState};
@@ -82,6 +83,9 @@ impl Pass for Cancels {
         for wish in wanted {
             waiting |= !self.carry_out(wish).await?;
         }
+        if self.context.engine.reach() == Reach::Shared {
+            waiting |= strays::end_wished(&self.context).await?;
+        }
         Ok(Next::After(if waiting { AGAIN } else { EVERY }))
     }
 }
@@ -100,6 +104,7 @@ impl Cancels {
         match wish.state {
             Some(ExecutionStatus::Running) => {}
             Some(_) => return Ok(false),
+            None if wish.kind == WishKind::Complete => return complete_waiting(context, &wish).await,
             None => return self.cancel_waiting(&wish).await,
         }
         let elsewhere = context.engine.reach() == Reach::Local

@@ -4,10 +4,11 @@
 use std::collections::HashSet;
 
 use serde_json::json;
+use sqlx::PgConnection;
 
 use super::busy::Tries;
 use super::cancel::{Wanted, WishKind};
-use super::finish::{End, finish_in};
+use super::finish::{End, finish_in, finish_waiting_in};
 use super::{EndReason, ExecutionsContext};
 use crate::db::{self, statement, within};
 use crate::engine::{Close, CloseStatus, OpenRun, Reach, RunState};
@@ -128,6 +129,46 @@ async fn write(context: &ExecutionsContext, wish: &Wanted, close: Option<Close>)
             return Ok(false);
         }
     }
+}
+
+/// Ends an execution as somebody has said that went back to the queue before its run could be ended: that he was told so holds wherever
+/// it is found. Answers whether the wish is dealt with.
+pub(super) async fn complete_waiting(context: &ExecutionsContext, wish: &Wanted) -> Result<bool, db::Error> {
+    let (mut end, by) = end_of(context, wish, None);
+    loop {
+        let mut session = context.database.transaction().await?;
+        let taken = match finish_waiting_in(&mut session, &end, &by).await? {
+            // A value that cannot be stored: without it, in another transaction.
+            Err(storable) => {
+                end = storable;
+                continue;
+            }
+            Ok(taken) => taken,
+        };
+        let (item, workspace) = taken.unzip();
+        if item.is_none() && is_open(&mut session, wish.execution_id).await? {
+            // In between it was claimed again: next time.
+            return Ok(false);
+        }
+        let done = sqlx::query(statement!("cancel/done"))
+            .bind(wish.execution_id)
+            .bind(item)
+            .bind(workspace);
+        within(done.execute(&mut *session)).await?;
+        session.finish().await?;
+        if item.is_some() {
+            tracing::info!(execution = %wish.execution_id, actor = wish.actor, status = %end.status, "Ended an execution as it was wished");
+            context.metrics.finished(end.status);
+        }
+        return Ok(true);
+    }
+}
+
+/// Does it wait or hold a slot, whichever of the two it is in at this moment?
+async fn is_open(connection: &mut PgConnection, execution: ExecutionId) -> Result<bool, db::Error> {
+    let query = "select exists (select from stationmaster_internal.queue_pending where execution_id = $1)
+                     or exists (select from stationmaster_internal.executions_active where execution_id = $1)";
+    within(sqlx::query_scalar(query).bind(execution).fetch_one(connection)).await
 }
 
 /// How the execution ended, and by whose word.

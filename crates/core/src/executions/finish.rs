@@ -7,15 +7,12 @@ use jiff::Timestamp;
 
 use super::busy::Tries;
 use super::{EndReason, ItemStatus};
-use crate::db::{self, Database, column, statement, within};
+use crate::db::{self, ABOUT_A_ROW, Database, column, statement, within};
 use crate::engine::{Close, CloseStatus, OmittedOutput};
-use crate::id::{EngineId, ExecutionId, ServerId, Token, WorkspaceId};
+use crate::id::{EngineId, ExecutionId, ItemId, ServerId, Token, WorkspaceId};
 
 /// The classes of errors that tell of a value which PostgreSQL cannot hold.
 const UNREPRESENTABLE: [&str; 2] = ["22", "54"];
-/// Those that are about what is written, and not about the moment, the connection or the schema. A constraint or a trigger
-/// (somebody may have added one of his own) refuses rows.
-const ABOUT_A_ROW: [&str; 6] = ["21", "22", "23", "44", "54", "P0"];
 
 /// A capacity row that is in other hands for longer than this many looks is left to the next round.
 const TRIES: u32 = 100;
@@ -251,6 +248,25 @@ pub(crate) async fn finish_in(
     by: &str,
 ) -> Result<Result<Written, End>, db::Error> {
     match write_in(connection, std::slice::from_ref(end), by, 0.0).await {
+        Err(error) if error.is_of(&UNREPRESENTABLE) => Ok(Err(without_values(end, &error))),
+        other => other.map(Ok),
+    }
+}
+
+/// The same for one that waits in the queue and holds no slot. Answers its item and workspace; nothing: it does not wait.
+pub(crate) async fn finish_waiting_in(
+    connection: &mut sqlx::PgConnection,
+    end: &End,
+    by: &str,
+) -> Result<Result<Option<(ItemId, WorkspaceId)>, End>, db::Error> {
+    let query = sqlx::query_as(statement!("cancel/complete_waiting"))
+        .bind(end.execution_id)
+        .bind(end.status)
+        .bind(end.reason)
+        .bind(end.output.as_deref())
+        .bind(end.error.as_deref())
+        .bind(by);
+    match within(query.fetch_optional(connection)).await {
         Err(error) if error.is_of(&UNREPRESENTABLE) => Ok(Err(without_values(end, &error))),
         other => other.map(Ok),
     }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Reading order: [`enqueue`], `claim` (the loop), `admit` (its transaction), `load`, `start`, `settle`, `finish`, `close`, then the
-//! passes that mend: `recover`, `reconcile`, `housekeeping`; then what people do: [`operate`], [`bulk`], and what they see:
+//! passes that mend: `recover`, `reconcile` with [`strays`], `housekeeping`; then what people do: [`operate`], [`bulk`], and what they see:
 //! [`inspect`], [`browse`]; [`exclusive`], the mode in which one server works at a time; and `assembly`, which puts the lane together
 //! on what its tasks share, `context`.
 
@@ -43,6 +43,7 @@ mod reconcile;
 mod recover;
 mod settle;
 mod start;
+pub mod strays;
 pub mod workers;
 
 pub(crate) use assembly::Executions;

@@ -5,7 +5,7 @@
 //! is followed. From the engine's side:
 //! a run that is open although we recorded its end is terminated, at the second look, by its run id, and audited. When it is another run
 //! than the one whose end the engine told us, somebody has reset the execution there: that is adopted and never terminated. A
-//! run that we have no record of at all is somebody else's and is left alone.
+//! run that we have no record of at all is left alone, and told of when it names a workspace of ours ([`strays`](super::strays)).
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::end::leave_out_spoken_for;
 use super::finish::{End, finish};
+use super::strays::Strays;
 use super::{EndReason, ExecutionsContext, ItemStatus};
 use crate::db::{self, Read as _, Write as _, statement};
 use crate::duty;
@@ -32,6 +33,7 @@ pub(crate) struct Reconcile {
     suspects: HashSet<String>,
     /// Runs that were begun by a reset after a retry had taken over, and are left alone.
     left_alone: HashSet<String>,
+    strays: Strays,
     /// When to look next, while the duty is ours.
     due_at: Option<Instant>,
 }
@@ -42,6 +44,7 @@ impl Reconcile {
             context,
             suspects: HashSet::new(),
             left_alone: HashSet::new(),
+            strays: Strays::default(),
             due_at: None,
         }
     }
@@ -78,6 +81,7 @@ impl Pass for Reconcile {
         };
         self.our_side(engine, &open).await?;
         self.engine_side(engine, &open).await?;
+        self.strays.look(&self.context, engine, &open).await?;
         self.due_at = Some(Instant::now() + interval);
         Ok(Next::After(beat))
     }

@@ -34,6 +34,8 @@ metrics! {
             "Workspaces whose slots are all in use while more may wait";
         gauge overdrawn: Measured, "stationmaster_workspaces_overdrawn",
             "Workspaces with more active executions than their counter says (should stay 0)";
+        gauge strays: Measured, "stationmaster_stray_runs",
+            "Runs that the engine holds open for our workspaces and that no row tells of (should stay 0): lost with a failover, or younger than a restored backup";
         gauge slots_used: By<1>, "stationmaster_workspace_slots_used"["workspace"],
             "Slots in use of the twenty workspaces that use most, and of all `(others)` together";
         gauge slots: By<1>, "stationmaster_workspace_slots"["workspace"],
@@ -75,6 +77,7 @@ pub(crate) struct Standing {
     pub(crate) dispatchers: [f64; 4],
     /// Full, overdrawn.
     pub(crate) workspaces: [f64; 2],
+    pub(crate) strays: f64,
     /// Names, slots in use, limits.
     pub(crate) slots: Vec<(String, f64, f64)>,
     /// Oldest transaction, horizon, waits for locks, position of the log.
@@ -91,6 +94,7 @@ impl Default for Standing {
             servers: [f64::NAN; 2],
             dispatchers: [f64::NAN; 4],
             workspaces: [f64::NAN; 2],
+            strays: f64::NAN,
             slots: Vec::new(),
             database: [f64::NAN; 4],
             sessions: [f64::NAN; 2],
@@ -126,6 +130,7 @@ impl StandingMetrics {
         let [full, overdrawn] = found.workspaces;
         self.full.set(full);
         self.overdrawn.set(overdrawn);
+        self.strays.set(found.strays);
         // Those that were among the first before and are not any more must go.
         self.slots_used.clear();
         self.slots.clear();

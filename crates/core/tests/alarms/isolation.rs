@@ -154,3 +154,30 @@ async fn an_alarm_that_somebody_keeps_locked_delays_no_other() {
     assert!(bed.receiver.at("/later").is_empty());
     server.stop().await;
 }
+
+/// Somebody has given a table of ours a condition of his own.
+#[tokio::test]
+async fn a_settlement_that_the_database_refuses_keeps_no_other_from_being_written() {
+    let bed = Bed::new().await;
+    let table = "alter table stationmaster_internal.occurrences_finished";
+    let forbid = format!("{table} add constraint forbidden check (status <> 'failed')");
+    bed.testbed.run(&forbid).await;
+    bed.receiver.always("/bad", Reply::status(500));
+    let server = bed.server().await;
+    let refused = NewAlarm {
+        max_failures: Some(1),
+        ..bed.request(once_in(Duration::ZERO), "/bad")
+    };
+    let refused = bed.set(refused).await;
+    bed.wakes("/bad", 1).await;
+    for _ in 0..5 {
+        let id = bed.now("/good").await;
+        bed.until(id, "fired").await;
+    }
+    assert_eq!(bed.status(refused).await, "active", "it cannot be settled");
+    bed.testbed
+        .run(&format!("{table} drop constraint forbidden"))
+        .await;
+    bed.until(refused, "failed").await;
+    server.stop().await;
+}

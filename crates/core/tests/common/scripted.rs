@@ -8,9 +8,10 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use stationmaster_core::engine::{
-    Close, CloseStatus, Engine, EngineUnavailable, OpenRun, Page, RunState, StartOutcome, StartRequest, Told,
+    Close, CloseStatus, Engine, EngineUnavailable, OpenRun, Origin, Page, RunState, StartOutcome,
+    StartRequest, Told,
 };
-use stationmaster_core::id::ExecutionId;
+use stationmaster_core::id::{ExecutionId, WorkspaceId};
 use tokio::sync::watch;
 
 /// How it answers a start.
@@ -42,6 +43,8 @@ struct State {
     cancels: Vec<ExecutionId>,
     terminations: Vec<ExecutionId>,
     repeats_closes: bool,
+    /// What it says of where runs come from.
+    workspace: Option<WorkspaceId>,
 }
 
 /// See the module.
@@ -114,6 +117,11 @@ impl ScriptedEngine {
     /// A run vanishes, as one past its retention.
     pub(crate) fn forget(&self, execution: ExecutionId) {
         self.state().runs.remove(&execution);
+    }
+
+    /// From now on it says of every run that is open that it was started for this workspace.
+    pub(crate) fn tell_workspace(&self, workspace: WorkspaceId) {
+        self.state().workspace = Some(workspace);
     }
 
     /// A run that was begun by somebody before.
@@ -280,6 +288,22 @@ impl Engine for ScriptedEngine {
                 })
                 .collect();
             Ok(Page { rows, next: None })
+        }
+        .boxed()
+    }
+
+    fn origins<'a>(&'a self, runs: &'a [OpenRun]) -> Told<'a, Vec<Option<Origin>>> {
+        async move {
+            self.there()?;
+            let state = self.state();
+            let origin = |run: &OpenRun| {
+                let is_open = matches!(state.runs.get(&run.execution_id), Some(None));
+                is_open.then_some(Origin {
+                    workspace_id: state.workspace,
+                    started_at: Some(CLOSED_AT),
+                })
+            };
+            Ok(runs.iter().map(origin).collect())
         }
         .boxed()
     }

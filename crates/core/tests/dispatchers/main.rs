@@ -17,6 +17,7 @@ mod inbox;
 mod ownership;
 mod plans;
 mod redis;
+mod removal;
 mod rest;
 mod routing;
 mod supervisor;

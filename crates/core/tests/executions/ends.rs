@@ -126,6 +126,43 @@ async fn the_slot_stays_taken_until_the_engine_has_ended_the_run() {
     server.stop().await;
 }
 
+/// Its server was lost with the run, and nobody may go on with it now: whoever said how it ended was told that it will end so.
+#[tokio::test]
+async fn an_execution_that_went_back_to_the_queue_ends_there_as_somebody_said() {
+    let testbed = Testbed::new().await;
+    let (workspace, definition) = testbed.tenant(1, &wait(600.0)).await;
+    let item = testbed.enqueue((workspace, definition)).await;
+    let presence = Presence::with_lease("mortal", Duration::from_millis(500));
+    let mortal = Mortal::start(&testbed.url, brisk(), presence).await;
+    testbed.reaches(item, "RUNNING").await;
+    let execution = testbed.execution(item).await.id;
+    mortal.kill();
+    assert_eq!(
+        end(&testbed, execution, complete()).await.unwrap(),
+        Wished::Requested
+    );
+    let pause = format!("update stationmaster.workspaces set paused = true where id = '{workspace}'");
+    assert_eq!(testbed.run(&pause).await, 1);
+    let server = testbed.server(brisk()).await;
+    testbed.reaches(item, "COMPLETED").await;
+    let ended = testbed.execution(item).await;
+    assert_eq!(ended.id, execution);
+    assert_eq!(ended.reason.as_deref(), Some("completed_by_request"));
+    assert_eq!(ended.output.unwrap().get(), r#"{"by": "hand"}"#);
+    assert_eq!(testbed.status(item).await, "DISPATCHED");
+    let told = format!(
+        "select count(*) from stationmaster_internal.queue_events where item_id = '{item}' and event in ('recovered', 'complete_requested')"
+    );
+    assert_eq!(
+        testbed.number(&told).await,
+        2,
+        "it was in the queue, and the wish is on record"
+    );
+    assert_eq!(testbed.count("cancel_requests").await, 0);
+    assert_eq!(wrong_counters(&testbed).await, []);
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn a_wish_to_end_takes_the_place_of_a_cancel_that_the_run_does_not_obey() {
     let testbed = Testbed::new().await;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stationmaster_core::engine::{CloseStatus, Engine};
-use stationmaster_core::executions::Settings;
 use stationmaster_core::executions::operate::{self, Complete};
+use stationmaster_core::executions::{Settings, strays};
 use stationmaster_core::id::ExecutionId;
 
 use crate::common::scripted::{Mood, ScriptedEngine};
@@ -135,5 +135,81 @@ async fn a_run_that_we_have_no_record_of_is_left_alone() {
     engine.forget(ExecutionId(testbed.execution(item).await.id));
     testbed.reaches(item, "FAILED").await;
     assert_eq!(engine.terminations(stranger), 0);
+    assert_eq!(testbed.count("stray_runs").await, 0, "it is somebody else's");
+    server.stop().await;
+}
+
+/// As after a failover that lost the last commits: the engine runs it for a workspace of ours, and no row tells of it.
+#[tokio::test]
+async fn a_run_for_our_workspace_that_no_row_tells_of_is_told_once_and_ended_when_somebody_says_so() {
+    let testbed = Testbed::new().await;
+    let (workspace, _) = testbed.tenant(1, NOOP).await;
+    let engine = ScriptedEngine::new(Mood::Willing);
+    engine.tell_workspace(workspace);
+    let (stray, other) = (ExecutionId::new(), ExecutionId::new());
+    engine.begin(stray);
+    engine.begin(other);
+    let servers = [server(&testbed, &engine).await, server(&testbed, &engine).await];
+    eventually("both are told", async || testbed.count("stray_runs").await == 2).await;
+    let told = |action: &str, execution: ExecutionId| {
+        format!(
+            "select count(*) from stationmaster.audit where action = '{action}' and subject = '{execution}'"
+        )
+    };
+    let found = strays::list(&testbed.database, Some(stray), None, 10)
+        .await
+        .unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].workspace_id, workspace.0);
+    assert_eq!((engine.terminations(stray), engine.terminations(other)), (0, 0));
+
+    let end = async |run: &str| {
+        let reason = Some("enqueued again");
+        strays::end(&testbed.database, stray, run, reason, "alice")
+            .await
+            .unwrap()
+    };
+    assert!(!end("another run").await, "an end names the run");
+    assert!(end(&found[0].run_id).await);
+    eventually("it is ended", async || engine.terminations(stray) > 0).await;
+    eventually("and is a stray no more", async || {
+        testbed.count("stray_runs").await == 1
+    })
+    .await;
+    for action in ["execution.stray", "execution.end_stray", "execution.stray_ended"] {
+        assert_eq!(testbed.number(&told(action, stray)).await, 1, "{action}");
+    }
+    assert_eq!(engine.terminations(other), 0);
+    engine.close(other, CloseStatus::Completed);
+    eventually("what ends by itself is forgotten", async || {
+        testbed.count("stray_runs").await == 0
+    })
+    .await;
+    for server in servers {
+        server.stop().await;
+    }
+}
+
+/// The rows come back, with the old primary: it is no stray any more, and a wish to end it ends nothing.
+#[tokio::test]
+async fn a_stray_whose_row_is_back_is_not_ended() {
+    let testbed = Testbed::new().await;
+    let tenant = testbed.tenant(1, NOOP).await;
+    let engine = ScriptedEngine::new(Mood::Willing);
+    engine.tell_workspace(tenant.0);
+    let server = server(&testbed, &engine).await;
+    let item = testbed.enqueue(tenant).await;
+    testbed.reaches(item, "RUNNING").await;
+    let execution = ExecutionId(testbed.execution(item).await.id);
+    // As it was noted before the rows came back.
+    let note = format!(
+        "insert into stationmaster_internal.stray_runs (run_id, execution_id, workspace_id, engine_id, end_wished_at, end_wished_by)
+         select run_id, execution_id, workspace_id, engine_id, now(), 'alice' from stationmaster_internal.executions_active
+         where execution_id = '{execution}'"
+    );
+    assert_eq!(testbed.run(&note).await, 1);
+    eventually("it is forgotten", async || testbed.count("stray_runs").await == 0).await;
+    assert_eq!(engine.terminations(execution), 0);
+    assert_eq!(testbed.outcome(item).await, "RUNNING");
     server.stop().await;
 }

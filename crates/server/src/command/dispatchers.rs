@@ -20,6 +20,7 @@ use super::arguments::{Caution, text};
 use super::inspection::by;
 use super::pages::Sorting;
 use crate::config::Target;
+use crate::failure::{Kind, Refusal};
 use crate::output::{
     Column, Described, cell, column, counted, details, fields, in_details, in_table, long, maybe, rows,
     status, time, told as long_json, word,
@@ -56,8 +57,21 @@ pub(crate) enum Command {
         #[arg(value_parser = text, default_value = "default")]
         task_queue: String,
     },
+    /// Remove a dispatcher for which nothing waits: its run ends, and the next signal makes it anew
+    Remove(RemoveArgs),
     /// Compare leases, heartbeats and the engine's runs, and remove what a crash left behind
     Reconcile(ReconcileArgs),
+}
+
+/// Which dispatcher to remove.
+#[derive(Debug, Args)]
+#[command(mut_arg("dry_run", |flag| flag.help("Only say what would be removed")))]
+pub(crate) struct RemoveArgs {
+    /// The dispatcher, such as dispatcher-shop-default
+    #[arg(value_parser = text)]
+    id: String,
+    #[command(flatten)]
+    caution: Caution,
 }
 
 /// How to reconcile.
@@ -87,6 +101,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
             let id = DispatcherId::of(&project, &task_queue);
             context.print(&json!({ "id": id }), |_| id.to_string())
         }
+        Command::Remove(args) => remove(&args, &context.client().await?, context).await,
         Command::Reconcile(args) => reconcile(&args, &context.client().await?, context).await,
     }
 }
@@ -106,6 +121,9 @@ impl Described for Dispatcher {
         in_details(column("RUN", |dispatcher| maybe(dispatcher.run_id.as_ref()))),
         column("WAITING", |dispatcher| cell(dispatcher.waiting)),
         in_table(time("OLDEST", |dispatcher| dispatcher.oldest_waiting_at)),
+        in_details(time("TO BE REMOVED", |dispatcher| {
+            dispatcher.removal_requested_at
+        })),
         in_table(column("ENGINE", |dispatcher| maybe(dispatcher.engine.as_ref()))),
     ];
 }
@@ -192,6 +210,33 @@ fn for_people(shown: &Shown) -> String {
         ]);
     }
     format!("{}\n\n{}", fields(parts), rows(events))
+}
+
+async fn remove(args: &RemoveArgs, client: &Client, context: &Context) -> Result<()> {
+    let now = client.dispatcher(&args.id).await?;
+    let id = &now.id;
+    if now.waiting > 0 {
+        let message = format!("{} for dispatcher {id}", waits(now.waiting));
+        let advice = "Let them be routed first; see why they wait: stationmaster doctor";
+        return Err(Refusal::new(Kind::Conflict, message, advice).into());
+    }
+    let then = "its run ends; the next signal makes it anew, and so does a server whose settings name it when it starts";
+    if !args
+        .caution
+        .agreed(&format!("Remove dispatcher {id}? Then {then}."))?
+    {
+        return context.say(&now, format!("Would remove dispatcher {id}. Then {then}."));
+    }
+    let removed = client.remove_dispatcher(id).await?;
+    context.say(
+        &removed,
+        format!("Dispatcher {id} is removed as soon as its owner can; then {then}."),
+    )
+}
+
+fn waits(signals: i64) -> String {
+    let verb = if signals == 1 { "waits" } else { "wait" };
+    format!("{} {verb}", counted(signals.unsigned_abs(), "signal"))
 }
 
 async fn reconcile(args: &ReconcileArgs, client: &Client, context: &Context) -> Result<()> {

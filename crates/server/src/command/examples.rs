@@ -141,6 +141,11 @@ const EXAMPLES: &[Examples] = &[
         "executions complete",
         &["executions complete 0199a0de --output '{\"rows\": 17}' --yes"],
     ),
+    ("executions strays", &["executions strays"]),
+    (
+        "executions end-stray",
+        &["executions end-stray execution-0199a0de --dry-run"],
+    ),
     ("top", &["top", "top --once"]),
     (
         "failures list",
@@ -295,6 +300,10 @@ const EXAMPLES: &[Examples] = &[
     (
         "dispatchers id",
         &["dispatchers id shop", "dispatchers id my-shop high-priority"],
+    ),
+    (
+        "dispatchers remove",
+        &["dispatchers remove dispatcher-shop-night --dry-run"],
     ),
     (
         "dispatchers reconcile",

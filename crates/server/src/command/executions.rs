@@ -18,8 +18,9 @@ use super::arguments::{Caution, has_ended, json, json_given, word_of};
 use super::follow::{self, FollowArgs};
 use super::inspection::{Page, history, json_cell};
 use super::names::{self, reference};
-use super::pages::Asked;
+use super::pages::{Asked, Sorting};
 use super::queue::cancel::{CancelArgs, cancel};
+use super::strays;
 use super::times::past;
 use super::watch::WatchArgs;
 use crate::failure::Refusal;
@@ -49,6 +50,13 @@ pub(crate) enum Command {
     Terminate(TerminateArgs),
     /// End the run of an active execution, record how it ended by your own word, and free its slot
     Complete(CompleteArgs),
+    /// Runs that the engine holds open and that no row tells of: lost with a failover, or younger than a restored backup
+    Strays {
+        #[command(flatten)]
+        sorting: Sorting,
+    },
+    /// End a run that no row tells of, after a look at it
+    EndStray(strays::EndArgs),
 }
 
 /// Which executions.
@@ -125,6 +133,8 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<()> {
         Command::Cancel(args) => cancel(&args, &context.client().await?, context).await,
         Command::Terminate(args) => terminate(args, context).await,
         Command::Complete(args) => complete(args, context).await,
+        Command::Strays { sorting } => strays::list(&sorting, context).await,
+        Command::EndStray(args) => strays::end(args, context).await,
     }
 }
 

@@ -84,6 +84,8 @@ const VERBS: &[(&str, Weight)] = &[
         "executions complete",
         Asks("the run; its outcome is what you say"),
     ),
+    ("executions strays", Looks),
+    ("executions end-stray", Asks("the run, of which no row tells")),
     ("top", Looks),
     ("failures list", Looks),
     ("failures show", Looks),
@@ -161,6 +163,10 @@ const VERBS: &[(&str, Weight)] = &[
     ("dispatchers list", Looks),
     ("dispatchers show", Looks),
     ("dispatchers id", Looks),
+    (
+        "dispatchers remove",
+        Asks("the dispatcher and its run; the next signal makes it anew"),
+    ),
     (
         "dispatchers reconcile",
         Asks("runs, leases and heartbeats that were left behind"),

@@ -52,6 +52,7 @@ pub(crate) mod queue;
 pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod signals;
+mod strays;
 mod times;
 pub(crate) mod tokens;
 pub(crate) mod top;

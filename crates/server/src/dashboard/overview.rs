@@ -155,6 +155,7 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
         && failing.is_empty()
         && paused.is_empty()
         && overview.held.is_empty()
+        && overview.strays.is_empty()
         && stuck.is_empty();
     html! {
         h2 { "What needs you" }
@@ -171,6 +172,7 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
                     html! { (group.kind) " · " (group.workspace.as_deref().unwrap_or("no workspace")) @if let Some(workflow) = &group.workflow { " · " (workflow) } " · last " (time(group.last_at)) }))
             }
             @if groups.len() > 6 { (need("bad", "/failures", &many(groups.len() - 6, "more group of failures").replace("group of failuress", "groups of failures"), html! {})) }
+            @if !overview.strays.is_empty() { (need("bad", "/health", &format!("{} on the engine that no row tells of", many(overview.strays.len(), "run")), html! { "lost with a failover, or younger than a restored backup; see them, and end them one by one: " code { "stationmaster executions strays" } })) }
             @if dead > 0 { (need("warn", "/signals?status=DEAD", &many(dead, "dead letter"), html! { "signals that could not be routed" })) }
             @for alarm in late.iter().take(3) { (need("bad", &format!("/alarms/{}", alarm.id), &format!("Alarm {} is late", called(alarm)), html! { "due " (maybe(alarm.next_fire_at)) })) }
             @for alarm in failing.iter().take(3) { (need("warn", &format!("/alarms/{}", alarm.id), &format!("Alarm {} fails", called(alarm)), html! { (many(alarm.failed_in_a_row, "occurrence")) " in a row" @if let Some(error) = &alarm.last_error { ": " (first_line(error)) } })) }

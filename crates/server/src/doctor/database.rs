@@ -78,6 +78,7 @@ pub(super) async fn look(config: &Arc<Config>, actor: &str, deadline: Deadline) 
             within(deadline, "dispatchers.owners", owners),
             within(deadline, "locks.table", tables::locks(database, config)),
             within(deadline, "work.failures", work::failures(&client)),
+            within(deadline, "work.strays", work::strays(&client)),
             within(deadline, "work.stuck", work::standstill(database)),
             within(deadline, "work.alarms", work::alarms(database)),
         ]);

@@ -107,6 +107,7 @@ mod tests {
             heartbeat_at: Some(ago(beat_ago)),
             waiting: i64::from(waits_for.is_some()),
             oldest_waiting_at: waits_for.map(ago),
+            removal_requested_at: None,
             servers: Vec::new(),
         }
     }

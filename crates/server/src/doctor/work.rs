@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use stationmaster_client::Client;
-use stationmaster_client::wire::{FailureGroup, FailureQuery};
+use stationmaster_client::wire::{FailureGroup, FailureQuery, PageQuery, Stray};
 use stationmaster_core::db::{self, Database};
 use stationmaster_core::health::{self, DeadAlarm, Standstill};
 
@@ -41,6 +41,36 @@ fn judge_failures(groups: &[FailureGroup]) -> Finding {
         seen,
         "Look, then retry them or set them aside: stationmaster failures",
     )
+}
+
+pub(super) async fn strays(client: &Client) -> Result<Finding> {
+    let query = PageQuery {
+        limit: Some(MOST),
+        ..PageQuery::default()
+    };
+    Ok(judge_strays(&client.strays(&query).await?.items))
+}
+
+fn judge_strays(strays: &[Stray]) -> Finding {
+    const ID: &str = "work.strays";
+    if strays.is_empty() {
+        return ok(ID, "every run that the engine holds open for us is on record");
+    }
+    let mut names: Vec<String> = strays
+        .iter()
+        .take(NAMED)
+        .map(|stray| format!("execution-{}", stray.execution_id))
+        .collect();
+    if strays.len() > NAMED {
+        names.push(format!("and {} more", strays.len() - NAMED));
+    }
+    let seen = format!(
+        "the engine holds {} open that no row tells of: {}",
+        counted(strays.len(), "run"),
+        names.join(", ")
+    );
+    let advice = "They were lost with a failover, or are younger than a restored backup, and hold no slot. Look at them on the engine; let them end, enqueue anew what is missing, or end them: stationmaster executions end-stray EXECUTION";
+    warning(ID, seen, advice)
 }
 
 pub(super) async fn alarms(database: &Database) -> Result<Finding, db::Error> {

@@ -1,12 +1,15 @@
 //! `/v1/dispatchers`: who routes the signals of which project, and what a crash left behind.
 
 use axum::Json as Answer;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use serde_json::json;
 use stationmaster_client::wire;
 use stationmaster_core::db::Database;
 use stationmaster_core::dispatchers::DispatcherId;
 use stationmaster_core::dispatchers::classify::Legacy;
 use stationmaster_core::dispatchers::inspect::{self, Which};
+use stationmaster_core::dispatchers::remove::{self, Removal};
 use stationmaster_core::dispatchers::supervisor::{Asked, Options, Report};
 use utoipa_axum::routes;
 
@@ -23,6 +26,7 @@ pub(super) fn routes() -> Routes {
         .viewer(routes!(show))
         .viewer(long(routes!(history)))
         .admin(routes!(reconcile))
+        .admin(routes!(remove_one))
 }
 
 /// Dispatchers, in the order of their ids
@@ -76,6 +80,33 @@ async fn find(database: &Database, id: &DispatcherId) -> Result<wire::Dispatcher
     }
     let found = inspect::show(database, id).await?;
     found.ok_or_else(missing)
+}
+
+/// Remove a dispatcher for which nothing waits; its run ends, and the next signal makes it anew
+///
+/// Its owner does that as soon as it can. What comes meanwhile is routed first. One that the settings of a server name is made anew when
+/// that server starts.
+#[utoipa::path(delete, path = "/v1/dispatchers/{id}", operation_id = "remove_dispatcher", tag = "dispatchers",
+    params(("id" = String, Path, description = "The dispatcher")),
+    responses((status = 202, description = "It will be removed; the dispatcher as it is now", body = wire::Dispatcher),
+              (status = 409, response = super::ProblemAnswer)))]
+async fn remove_one(
+    Visit { caller, database, .. }: Visit,
+    Path(id): Path<String>,
+) -> Result<impl IntoResponse> {
+    let id = DispatcherId(id);
+    find(&database, &id).await?;
+    match remove::remove(&database, &id, &caller.actor).await? {
+        Removal::Wished(dispatcher) => Ok((StatusCode::ACCEPTED, Answer(*dispatcher))),
+        Removal::Waiting(signals) => {
+            let words = format!(
+                "{signals} signals wait for dispatcher {:?}: it can be removed when they are routed",
+                id.0
+            );
+            Err(Problem::new(Kind::Conflict, words))
+        }
+        Removal::Missing => Err(Problem::not_found(format!("there is no dispatcher {:?}", id.0))),
+    }
 }
 
 /// Remove what a crash left behind; with `dry_run`, only look. For tokens that are for all workspaces

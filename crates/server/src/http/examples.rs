@@ -8,6 +8,7 @@ use super::routes::operations;
 mod answers;
 
 const ID: &str = "0190a1b2-7c3d-7000-8000-5e6f70819203";
+const RUN: &str = "0190a1b2-7c3d-7f00-9000-5e6f70819203";
 const TIME: &str = "2026-03-01T10:00:00Z";
 
 /// Puts the examples where they belong.
@@ -56,6 +57,7 @@ fn of_request(operation: &str) -> Option<Value> {
         "cancel_execution" | "cancel_queue_item" | "terminate_execution" => {
             json!({ "reason": "the order was withdrawn" })
         }
+        "end_stray" => json!({ "run_id": RUN, "reason": "the order was enqueued again" }),
         "change_queue_item" => json!({ "priority": 7 }),
         "prioritise_queue" => json!({ "workspace_id": "shop", "priority": 7, "dry_run": true }),
         "retry_queue" | "cancel_queue" | "replay_signals" => {

@@ -69,6 +69,7 @@ mod routes;
 mod servers;
 mod shapes;
 mod signals;
+mod strays;
 mod tokens;
 mod trace;
 mod triggers;
@@ -130,6 +131,7 @@ pub(crate) struct State {
 fn nouns() -> Routes {
     Routes::of("")
         .merge(executions::routes())
+        .merge(strays::routes())
         .merge(queue::routes())
         .merge(failures::routes())
         .merge(operations::routes())

@@ -3,7 +3,7 @@
 use axum::Json as Answer;
 use stationmaster_client::wire;
 use stationmaster_core::alarms::inspect::{self as alarms, Notable};
-use stationmaster_core::executions::{browse, inspect};
+use stationmaster_core::executions::{browse, inspect, strays};
 use stationmaster_core::{catalogue, failures, presence};
 use utoipa_axum::routes;
 
@@ -22,6 +22,8 @@ const ALARMS: i64 = 20;
 const HELD: i64 = 20;
 /// Silent targets shown at most.
 const BREAKERS: i64 = 20;
+/// Strays shown at most.
+const STRAYS: i64 = 20;
 /// Executions shown.
 const EXECUTIONS: usize = 15;
 
@@ -55,6 +57,7 @@ async fn show(
         failing: alarms::notable(&database, Notable::Failing, ALARMS).await?,
         breakers: alarms::silent_targets(&database, BREAKERS).await?,
         held: inspect::held(&database, HELD).await?,
+        strays: strays::list(&database, None, None, STRAYS).await?,
         executions: browse::executions(&database, &newest).await?.rows,
         servers: presence::list(&database, false).await?,
         open: state.settings.open,

@@ -111,6 +111,7 @@ impl Things {
             "enqueue_executions" => json!({ "items": [enqueue] }),
             "complete_execution" => json!({ "status": "COMPLETED" }),
             "cancel_execution" | "cancel_queue_item" | "terminate_execution" => json!({ "reason": "a test" }),
+            "end_stray" => json!({ "run_id": "none" }),
             "change_queue_item" => json!({ "priority": 7 }),
             "prioritise_queue" => {
                 json!({ "workspace_id": self.tenant.workspace, "priority": 7, "dry_run": true })

@@ -13,6 +13,7 @@ mod leftovers;
 mod line;
 mod outages;
 mod redis;
+mod removal;
 mod rest;
 mod standby;
 mod takeover;

@@ -9,7 +9,8 @@ use stationmaster_postgres::{Binaries, Server, Settings, Shutdown};
 use uuid::Uuid;
 
 use crate::support::{
-    ENDLESS, Launch, LimitWatch, Process, Temporal, TestDatabase, Work, Worker, eventually, setting,
+    ENDLESS, Launch, LimitWatch, Process, Temporal, TestDatabase, Work, Worker, command, eventually,
+    get_with, setting,
 };
 
 /// From the promotion to the next end on record; a server looks for a primary every few seconds at least.
@@ -182,6 +183,77 @@ async fn when_the_last_commits_are_lost_nothing_runs_twice_and_no_number_is_give
     .await;
     let runs = temporal.runs_by_id().await;
     assert!(runs.values().all(|count| *count == 1), "{runs:?}");
+    drop(servers);
+    database.pool.close().await;
+}
+
+/// Nobody works on them, so what was started in the time that is gone is open still.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_that_were_lost_with_the_old_primary_are_told_and_ended_by_name_when_somebody_says_so() {
+    let (mut pair, database) = Pair::start().await;
+    let temporal = Temporal::shared().await;
+    let workflow = database.workflow(5, ENDLESS).await;
+    let launch = Launch::on(&database)
+        .temporal(&temporal.address, &temporal.namespace)
+        .with("DATABASE_URL", &pair.url)
+        .with("EXECUTIONS__RECONCILE_INTERVAL", "1s");
+    let servers = [launch.start_ready().await, launch.start_ready().await];
+    database.enqueue(workflow, 1).await;
+    database.until_count("RUNNING", 1).await;
+    let known = database.the_execution("RUNNING").await.id;
+    pair.cut_off().await;
+    database.enqueue(workflow, 2).await;
+    database.until_count("RUNNING", 3).await;
+    let mut lost: Vec<Uuid> = database.rows().await.iter().map(|row| row.id).collect();
+    lost.retain(|id| *id != known);
+    lost.sort();
+    let database = pair.fail_over(Shutdown::Immediate).await;
+
+    let strays = || {
+        let listed = command(&database, &["executions", "strays"]);
+        let strays = listed.as_array().unwrap().iter();
+        let mut ids: Vec<Uuid> = strays
+            .map(|stray| stray["execution_id"].as_str().unwrap().parse().unwrap())
+            .collect();
+        ids.sort();
+        ids
+    };
+    eventually("both are told", async || strays() == lost).await;
+    let told = "select count(*) from stationmaster.audit where action = 'execution.stray'";
+    assert_eq!(database.number(told).await, 2, "each once");
+    eventually("the metric tells how many", async || {
+        (servers[0].metric("stationmaster_stray_runs").await - 2.0).abs() < 0.5
+    })
+    .await;
+    let viewer = command(&database, &["tokens", "create", "ops", "--role", "viewer"]);
+    let (address, viewer) = (servers[0].address().unwrap(), viewer["secret"].as_str().unwrap());
+    let (_, overview) = get_with(&address, "/v1/overview", viewer).await.unwrap();
+    assert!(overview.contains(&lost[0].to_string()), "{overview}");
+    assert_eq!(temporal.open().await.len(), 3, "and nothing is ended by itself");
+
+    let ended = execution(lost[0]);
+    let would = command(&database, &["executions", "end-stray", &ended, "--dry-run"]);
+    assert_eq!(would["execution_id"], lost[0].to_string());
+    assert_eq!(strays(), lost, "a dry run ends nothing");
+    command(
+        &database,
+        &[
+            "executions",
+            "end-stray",
+            &ended,
+            "--note",
+            "enqueued again",
+            "--yes",
+        ],
+    );
+    eventually("it is ended", async || !temporal.open().await.contains(&lost[0])).await;
+    eventually("and only the other is left", async || strays() == [lost[1]]).await;
+    let mut open = temporal.open().await;
+    open.sort();
+    let mut left = vec![known, lost[1]];
+    left.sort();
+    assert_eq!(open, left);
+    assert_eq!(database.the_execution("RUNNING").await.id, known);
     drop(servers);
     database.pool.close().await;
 }

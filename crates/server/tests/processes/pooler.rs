@@ -11,10 +11,14 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 use url::Url;
 
-use crate::support::{Alarms, Launch, LimitWatch, SHORT, TestDatabase, eventually, free_port, setting};
+use crate::support::{
+    Alarms, Door, Launch, LimitWatch, Proxy, SHORT, TestDatabase, eventually, free_port, setting,
+};
 
 /// What it has for everybody.
 const POOL: usize = 10;
+/// From the silence, or its end, to the next claim.
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// `PgBouncer` as a child process; ends with the value.
 struct Pooler {
@@ -87,8 +91,13 @@ impl Pooler {
 
     /// A server that goes through it for everything but what needs a session of its own.
     fn launch(&self, launch: Launch, database: &TestDatabase) -> Launch {
+        Self::launch_by(&self.url, launch, database)
+    }
+
+    /// The same by another way to it.
+    fn launch_by(url: &str, launch: Launch, database: &TestDatabase) -> Launch {
         launch
-            .with("DATABASE_URL", &self.url)
+            .with("DATABASE_URL", url)
             .with("DATABASE_DIRECT_URL", &database.url)
             .with("DATABASE_PREPARED", "false")
     }
@@ -147,6 +156,67 @@ async fn executions_run_through_a_pooler_and_an_idle_server_hears_of_work_at_onc
     for server in &servers {
         eventually("it is ready again", async || server.readiness().await.0 == 200).await;
     }
+}
+
+/// A pooler, a way to it that can fail, and how a server is started that takes that way.
+async fn by_a_proxy(database: &TestDatabase) -> (Pooler, Proxy, Launch) {
+    let pooler = Pooler::before(database);
+    let mut url: Url = pooler.url.parse().unwrap();
+    let proxy = Proxy::before(&format!("127.0.0.1:{}", url.port().unwrap())).await;
+    let (_, port) = proxy.address.split_once(':').unwrap();
+    url.set_port(Some(port.parse().unwrap())).unwrap();
+    let launch = Pooler::launch_by(url.as_str(), Launch::on(database), database);
+    (pooler, proxy, launch)
+}
+
+/// Waits until something is claimed that was not before, and tells how long that took.
+async fn until_claimed_again(database: &TestDatabase) -> Duration {
+    let since = Instant::now();
+    let claims = "select count(*) from stationmaster.workflow_executions where claimed_at > now() - interval '1 second'";
+    // What was under way in PostgreSQL may still be written in the first moment.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    eventually("it claims again", async || database.number(claims).await > 0).await;
+    since.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_server_whose_pooler_falls_silent_claims_again_within_ten_seconds() {
+    let database = TestDatabase::new().await;
+    let (_pooler, proxy, launch) = by_a_proxy(&database).await;
+    let workflow = database.workflow(4, SHORT).await;
+    let mut server = launch.start_ready().await;
+    database.enqueue(workflow, 2000).await;
+    database.until_count("COMPLETED", 10).await;
+    proxy.silence();
+    let took = until_claimed_again(&database).await;
+    println!("claimed again {took:?} after the silence");
+    assert!(took < AGAIN, "{took:?}\n{}", server.log());
+    server.assert_alive();
+    eventually("the server is ready", async || server.readiness().await.0 == 200).await;
+    database.assert_counters_agree().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_that_was_gone_for_a_while_costs_no_more_than_ten_seconds_beyond_that() {
+    let database = TestDatabase::new().await;
+    let (_pooler, proxy, launch) = by_a_proxy(&database).await;
+    let workflow = database.workflow(4, SHORT).await;
+    let mut server = launch.start_ready().await;
+    database.enqueue(workflow, 2000).await;
+    database.until_count("COMPLETED", 10).await;
+    proxy.vanish();
+    eventually("it says that it is the pooler", async || {
+        let (status, words) = server.readiness().await;
+        status == 503 && words.contains("through the pooler")
+    })
+    .await;
+    proxy.door(Door::Open);
+    let took = until_claimed_again(&database).await;
+    println!("claimed again {took:?} after the pooler was back");
+    assert!(took < AGAIN, "{took:?}\n{}", server.log());
+    server.assert_alive();
+    eventually("the server is ready", async || server.readiness().await.0 == 200).await;
+    database.assert_counters_agree().await;
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 
+use crate::support::Direction;
 use crate::world::{ALTERABLE, ROOMS, SERIES};
 
 /// Longer than the lease of a server.
@@ -30,6 +31,20 @@ pub(crate) enum Fault {
     Cut(usize),
     /// They go silent, and nobody is told.
     Silence(usize),
+    /// They are half open: nothing passes in this direction, and nobody is told.
+    HalfOpen { server: usize, lost: Direction },
+    /// Everything between a server and the database is late, in both directions.
+    Delay {
+        server: usize,
+        by: Duration,
+        time: Duration,
+    },
+    /// No more than so many bytes a second pass there, on each connection.
+    Throttle {
+        server: usize,
+        bytes: u32,
+        time: Duration,
+    },
     /// A workspace gets another limit.
     Limit { room: usize, limit: i32 },
     /// A workspace is paused, and resumed.
@@ -102,6 +117,24 @@ fn cards(chance: &mut StdRng, servers: usize) -> Vec<Fault> {
         });
     }
     deck.push(Fault::Silence(chance.random_range(0..servers)));
+    deck.push(Fault::HalfOpen {
+        server: chance.random_range(0..servers),
+        lost: if chance.random() {
+            Direction::Requests
+        } else {
+            Direction::Answers
+        },
+    });
+    deck.push(Fault::Delay {
+        server: chance.random_range(0..servers),
+        by: Duration::from_millis(chance.random_range(20..200)),
+        time: Duration::from_millis(chance.random_range(3_000..8_000)),
+    });
+    deck.push(Fault::Throttle {
+        server: chance.random_range(0..servers),
+        bytes: chance.random_range(16..128) * 1024,
+        time: Duration::from_millis(chance.random_range(3_000..8_000)),
+    });
     deck.push(Fault::Pause {
         room: chance.random_range(0..ROOMS),
         time: Duration::from_millis(chance.random_range(1_000..4_000)),
@@ -120,4 +153,15 @@ fn a_seed_tells_the_whole_schedule_and_another_one_another() {
     assert_eq!(forecast(3), forecast(3));
     assert_ne!(forecast(3), forecast(4));
     assert!(forecast(3).events.len() > 100);
+}
+
+#[test]
+fn the_short_storm_has_every_kind_of_weather() {
+    let kinds = |events: &[Event]| -> std::collections::HashSet<_> {
+        let kind = |event: &Event| std::mem::discriminant(&event.fault);
+        events.iter().map(kind).collect()
+    };
+    let short = Forecast::new(crate::SEED, crate::LENGTH, crate::SERVERS);
+    let long = Forecast::new(crate::SEED, Duration::from_mins(5), crate::SERVERS);
+    assert_eq!(kinds(&short.events), kinds(&long.events));
 }

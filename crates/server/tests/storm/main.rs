@@ -17,7 +17,6 @@ mod support;
 mod check;
 mod forecast;
 mod ledger;
-mod line;
 mod load;
 mod receiver;
 mod report;
@@ -34,6 +33,9 @@ use world::{Engine, World};
 
 /// With this one the short storm has every kind of weather.
 const SEED: u64 = 7;
+/// Of the short storm.
+const LENGTH: Duration = Duration::from_secs(40);
+const SERVERS: usize = 3;
 
 /// What storm is asked for.
 #[derive(Debug, Clone)]
@@ -71,8 +73,8 @@ impl Storm {
 async fn a_short_storm_over_all_lanes_breaks_no_promise() {
     let storm = Storm {
         seed: SEED,
-        length: Duration::from_secs(35),
-        servers: 3,
+        length: LENGTH,
+        servers: SERVERS,
         engine: Engine::Embedded,
     };
     let report = storm.run().await;

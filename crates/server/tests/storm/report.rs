@@ -152,6 +152,10 @@ impl Report {
             "SIGTERM",
             "crash of PostgreSQL",
             "cut",
+            "silence",
+            "half open",
+            "delay",
+            "throttle",
             "cancel",
         ] {
             assert!(self.faults.contains_key(fault), "no {fault} in {:?}", self.storm);

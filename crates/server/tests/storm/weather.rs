@@ -62,6 +62,22 @@ async fn strike(world: Arc<World>, fault: Fault) {
             world.ledger.count("silence");
             world.posts[server].line.silence();
         }
+        Fault::HalfOpen { server, lost } => {
+            world.ledger.count("half open");
+            world.posts[server].line.half_open(lost);
+        }
+        Fault::Delay { server, by, time } => {
+            world.ledger.count("delay");
+            world.posts[server].line.delay(by);
+            tokio::time::sleep(time).await;
+            world.posts[server].line.open();
+        }
+        Fault::Throttle { server, bytes, time } => {
+            world.ledger.count("throttle");
+            world.posts[server].line.throttle(bytes);
+            tokio::time::sleep(time).await;
+            world.posts[server].line.open();
+        }
         Fault::Limit { room, limit } => set_limit(&world, room, limit).await,
         Fault::Pause { room, time } => {
             world.ledger.count("pause");

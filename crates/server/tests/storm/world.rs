@@ -18,9 +18,8 @@ use uuid::Uuid;
 
 use crate::Storm;
 use crate::ledger::{Ledger, Series};
-use crate::line::Line;
 use crate::receiver::Receiver;
-use crate::support::{Launch, Process, Temporal, Work, Worker, setting};
+use crate::support::{Launch, Process, Proxy, Temporal, Work, Worker, setting};
 
 /// The limits of the workspaces, called rooms here. Those of the last two are changed.
 const LIMITS: [i32; 6] = [1, 3, 6, 4, 2, 4];
@@ -115,7 +114,7 @@ pub(crate) struct Room {
 
 /// A place for a server, and its own line to the database.
 pub(crate) struct Post {
-    pub(crate) line: Line,
+    pub(crate) line: Proxy,
     pub(crate) launch: Launch,
     /// Held by whoever does something to it.
     pub(crate) process: tokio::sync::Mutex<Process>,
@@ -400,8 +399,8 @@ fn launch(receiver: &str, temporal: Option<&Temporal>) -> Launch {
 }
 
 async fn post(launch: &Launch, url: &str, port: u16) -> Post {
-    let line = Line::to(port).await;
-    let url = url.replace(&format!(":{port}/"), &format!(":{}/", line.port));
+    let line = Proxy::line_to(&format!("127.0.0.1:{port}")).await;
+    let url = url.replace(&format!("127.0.0.1:{port}/"), &format!("{}/", line.address));
     let launch = launch.clone().with("DATABASE_URL", &url);
     let process = launch.start();
     let place = Post {

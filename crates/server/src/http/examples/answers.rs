@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stationmaster_client::wire;
 
-use super::{ID, TIME};
+use super::{ID, RUN, TIME};
 
 const LATER: &str = "2026-03-01T10:05:00Z";
 const GROUP: &str = "3f9a1c2b7d4e5f6";
@@ -24,7 +24,9 @@ pub(super) fn example(shape: &str) -> Option<Value> {
     match shape {
         "QueueItem" | "QueueItemDetails" | "Enqueued" | "BulkEnqueued" | "Cancelled" | "BulkAnswer"
         | "History" | "Step" | "ItemCounts" => queue(shape),
-        "Execution" | "ExecutionCounts" | "FailureGroup" | "Failure" | "Operation" => execution(shape),
+        "Execution" | "ExecutionCounts" | "Stray" | "FailureGroup" | "Failure" | "Operation" => {
+            execution(shape)
+        }
         "Workspace" | "Workflow" | "Version" | "VersionMade" | "GraphChecked" | "Plan" | "Plans"
         | "NamesFound" => catalogue(shape),
         "Alarm" | "AlarmMade" | "AlarmDetails" | "NextFires" | "Backfilled" | "FiredByHand"
@@ -81,6 +83,10 @@ fn execution(shape: &str) -> Option<Value> {
         "ExecutionCounts" => of::<wire::ExecutionCounts>(
             json!({ "items": [{ "status": "RUNNING", "count": 3, "more": false }, { "status": "COMPLETED", "count": 1_000, "more": true }] }),
         ),
+        "Stray" => of::<wire::Stray>(json!({
+            "execution_id": ID, "run_id": RUN, "workspace_id": ID, "workspace": "shop", "started_at": TIME, "found_at": LATER,
+            "end_requested_at": null, "end_requested_by": null,
+        })),
         "FailureGroup" => of::<wire::FailureGroup>(json!({
             "id": GROUP, "kind": "execution", "workspace_id": ID, "workspace": "shop", "workflow_definition_id": ID,
             "workflow": "import", "alarm_id": null, "count": 8, "first_at": TIME, "last_at": LATER, "message": "order 17 not found",
@@ -180,7 +186,7 @@ fn signal(shape: &str) -> Option<Value> {
             "id": dispatcher, "project": "shop", "task_queue": "default", "state": "owned", "owner": ID, "owner_name": "one", "epoch": 4,
             "engine": "temporal", "run_id": ID, "run_started_at": TIME, "taken_at": TIME, "lease_until": LATER, "heartbeat_at": TIME,
             "waiting": 0, "oldest_waiting_at": null,
-            "servers": [{ "server_id": ID, "name": "one", "task_queue": "default", "registered_at": TIME, "alive": true }],
+            "removal_requested_at": null, "servers": [{ "server_id": ID, "name": "one", "task_queue": "default", "registered_at": TIME, "alive": true }],
         })),
         "DispatcherEvent" => of::<wire::DispatcherEvent>(
             json!({ "id": 7, "at": TIME, "event": "takeover", "epoch": 4, "server_id": ID,

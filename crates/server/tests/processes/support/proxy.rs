@@ -3,7 +3,8 @@
 //! new ones are served, refused, or taken and never served.
 //!
 //! What is held is kept, in order, and goes on when the gate opens, even when its sender is dead by then. What is held
-//! when the proxy is dropped is lost. A connection that was silenced stays so for ever, and neither side is told.
+//! when the proxy is dropped is lost. A connection that was silenced stays so for ever, and neither side is told. A plain line
+//! ([`Proxy::line_to`]) fails in the same ways, remembers nothing, and when one end leaves the other is told, as by the kernel.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -65,6 +66,8 @@ struct Watched {
     /// Requests with these bytes in them stay here, and all that follows on their connection.
     poison: Option<&'static str>,
     bites: watch::Sender<usize>,
+    /// Nothing is remembered, and an end that leaves takes the other along.
+    is_plain: bool,
 }
 
 pub(crate) struct Proxy {
@@ -83,6 +86,16 @@ impl Proxy {
 
     /// One that swallows requests with these bytes.
     pub(crate) async fn with_poison(server: &str, poison: Option<&'static str>) -> Self {
+        Self::start(server, poison, false).await
+    }
+
+    /// A plain line, for as long and as much as one likes.
+    #[allow(dead_code, reason = "each test program uses its own part of this")]
+    pub(crate) async fn line_to(server: &str) -> Self {
+        Self::start(server, None, true).await
+    }
+
+    async fn start(server: &str, poison: Option<&'static str>, is_plain: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (requests, answers) = (watch::Sender::new(Gate::Open), watch::Sender::new(Gate::Open));
@@ -91,6 +104,7 @@ impl Proxy {
             passed: Arc::default(),
             poison,
             bites: watch::Sender::new(0),
+            is_plain,
         };
         let faults = Faults {
             door: watch::Sender::new(Door::Open),
@@ -207,6 +221,7 @@ async fn accept(
     // Ended with the proxy.
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
+        while connections.try_join_next().is_some() {}
         let door = *faults.door.borrow();
         if door == Door::Refusing {
             let _ = client.set_zero_linger();
@@ -256,13 +271,20 @@ async fn pass(
     let (mut from_server, to_server) = server.into_split();
     let (request, requested) = mpsc::unbounded_channel();
     let (answer, answered) = mpsc::unbounded_channel();
+    let is_plain = watched.is_plain;
+    let both_ways = async {
+        let asks = read(&mut from_client, request, Some(watched.clone()));
+        let passes = write_requests(requested, to_server, there, watched);
+        let answers = read(&mut from_server, answer, None);
+        let returns = write_answers(answered, to_client, back);
+        if is_plain {
+            tokio::select! { () = asks => {}, () = passes => {}, () = answers => {}, () = returns => {} }
+        } else {
+            futures::future::join4(asks, passes, answers, returns).await;
+        }
+    };
     let was_cut = tokio::select! {
-        _ = futures::future::join4(
-            read(&mut from_client, request, Some(watched.clone())),
-            write_requests(requested, to_server, there, watched),
-            read(&mut from_server, answer, None),
-            write_answers(answered, to_client, back),
-        ) => false,
+        () = both_ways => false,
         _ = cut.wait_for(|cut| *cut >= number) => true,
     };
     if was_cut {
@@ -288,7 +310,7 @@ async fn read(
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
         let chunk = buffer[..length].to_vec();
-        if let Some(watched) = &watched {
+        if let Some(watched) = watched.as_ref().filter(|watched| !watched.is_plain) {
             remember(&watched.seen, &chunk);
             let poison = watched.poison.map(str::as_bytes);
             if poison.is_some_and(|poison| chunk.windows(poison.len()).any(|window| window == poison)) {
@@ -309,7 +331,12 @@ async fn write_requests(
     gate: Way,
     watched: Watched,
 ) {
-    write(chunks, &mut to, gate, |chunk| remember(&watched.passed, chunk)).await;
+    let passed = |chunk: &[u8]| {
+        if !watched.is_plain {
+            remember(&watched.passed, chunk);
+        }
+    };
+    write(chunks, &mut to, gate, passed).await;
     std::future::pending::<()>().await;
 }
 
