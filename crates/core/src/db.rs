@@ -235,16 +235,6 @@ impl Error {
         }
     }
 
-    /// Does it tell of a pooler that hands out transactions?
-    #[must_use]
-    pub fn is_of_a_pooler(&self) -> bool {
-        match self {
-            Self::Shared(error) => error.is_of_a_pooler(),
-            Self::Sql(error) => is_of_a_pooler(error),
-            _ => false,
-        }
-    }
-
     /// PostgreSQL's own words, for errors that it raised about the request.
     #[must_use]
     pub fn message(&self) -> String {
@@ -254,16 +244,6 @@ impl Error {
             other => other.to_string(),
         }
     }
-}
-
-/// A parameter that only PostgreSQL itself takes, or a prepared statement of somebody else: a session that is not one.
-pub(crate) fn is_of_a_pooler(error: &sqlx::Error) -> bool {
-    let sqlx::Error::Database(error) = error else {
-        return false;
-    };
-    let code = error.code();
-    code.is_some_and(|code| ["42P05", "26000"].contains(&code.as_ref()))
-        || error.message().starts_with("unsupported startup parameter")
 }
 
 impl From<sqlx::Error> for Error {

@@ -83,7 +83,29 @@ async fn keeps_prepared(connection: &mut PgConnection) -> Result<bool, sqlx::Err
         .fetch_one(connection)
         .await;
     match asked {
-        Err(error) if db::is_of_a_pooler(&error) => Ok(false),
+        Err(error) if is_of_a_pooler(&error) => Ok(false),
         asked => asked.map(|_| true),
     }
+}
+
+impl db::Error {
+    /// Does it tell of a pooler that hands out transactions?
+    #[must_use]
+    pub fn is_of_a_pooler(&self) -> bool {
+        match self {
+            Self::Shared(error) => error.is_of_a_pooler(),
+            Self::Sql(error) => is_of_a_pooler(error),
+            _ => false,
+        }
+    }
+}
+
+/// A parameter that only PostgreSQL itself takes, or a prepared statement of somebody else: a session that is not one.
+fn is_of_a_pooler(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else {
+        return false;
+    };
+    let code = error.code();
+    code.is_some_and(|code| ["42P05", "26000"].contains(&code.as_ref()))
+        || error.message().starts_with("unsupported startup parameter")
 }

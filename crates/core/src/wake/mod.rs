@@ -212,8 +212,13 @@ fn failure(error: &reqwest::Error) -> Outcome {
         cause = error.source();
     }
     // The URL may hold what is nobody's business; the causes say enough.
-    let message = std::error::Error::source(error).map_or_else(|| error.to_string(), crate::task::chain);
+    let message = causes(error);
     Outcome::Unreachable { message }
+}
+
+/// Why there was no answer, without what every such error begins with.
+pub(crate) fn causes(error: &reqwest::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), crate::task::chain)
 }
 
 async fn read(mut answer: reqwest::Response, until: tokio::time::Instant) -> Outcome {

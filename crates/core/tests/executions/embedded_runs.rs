@@ -181,7 +181,13 @@ async fn a_node_that_answers_with_an_error_fails_the_execution_and_names_itself(
     let error = testbed.execution(item).await.error.unwrap();
     let error: serde_json::Value = serde_json::from_str(error.get()).unwrap();
     assert_eq!(error["node"], "call");
-    assert!(!error["message"].as_str().unwrap().is_empty());
+    // Whom it called and why that failed come first: lists show the beginning.
+    let message = error["message"].as_str().unwrap();
+    let whom = "http://127.0.0.1:1/nobody-listens did not answer: ";
+    assert!(
+        message.starts_with(whom) && message.contains("refused"),
+        "{message}"
+    );
     server.stop().await;
 }
 

@@ -17,11 +17,11 @@ pub(super) async fn look(database: &Database, config: &Config) -> Result<Finding
         Some(_) => Some(pooler::sessions_of_the_direct_way(database).await),
         None => None,
     };
-    Ok(judge(way, work, direct))
+    Ok(judge(way, work, direct.as_ref()))
 }
 
-fn judge(way: &Way, work: Sessions, direct: Option<Result<Sessions, Error>>) -> Finding {
-    match (work, &direct) {
+fn judge(way: &Way, work: Sessions, direct: Option<&Result<Sessions, Error>>) -> Finding {
+    match (work, direct) {
         (_, Some(Err(error))) => problem(
             ID,
             format!("the direct way does not lead to the database: {}", chain(error)),

@@ -22,7 +22,7 @@ fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
 #[test]
 fn servers_are_told_by_name_in_a_watched_life_and_in_what_happened_to_a_dispatcher() {
     let served = Served::start();
-    let server = text(&served.json(&["servers", "list"])[0], "name");
+    let name = text(&served.json(&["servers", "list"])[0], "name");
     let (workspace, workflow) = served.database.workflow(GRAPH);
     let item = served.database.enqueue(&workspace, &workflow);
     until("it has ended", || {
@@ -32,7 +32,7 @@ fn servers_are_told_by_name_in_a_watched_life_and_in_what_happened_to_a_dispatch
     let told = served.done(&["executions", "watch", &item]);
     let claimed = told.lines().find(|line| line.contains("claimed"));
     assert!(
-        claimed.is_some_and(|line| line.contains(&format!("  server {server}"))),
+        claimed.is_some_and(|line| line.contains(&format!("  server {name}"))),
         "{told}"
     );
     served.done(&["signals", "send", "shop", "order.paid"]);
@@ -43,16 +43,16 @@ fn servers_are_told_by_name_in_a_watched_life_and_in_what_happened_to_a_dispatch
         let events = shown["events"].as_array()?.clone();
         events.into_iter().find(|event| event["event"] == "fresh")
     });
-    assert_eq!(fresh["server"], json!(server), "{fresh}");
+    assert_eq!(fresh["server"], json!(name), "{fresh}");
     for told in [served.done(&show), served.database.done(&show)] {
-        assert!(told.contains(&format!("server {server}")), "{told}");
-        assert!(told.contains(&format!("{server} (")), "its owner: {told}");
+        assert!(told.contains(&format!("server {name}")), "{told}");
+        assert!(told.contains(&format!("{name} (")), "its owner: {told}");
     }
     // The name outlasts the server.
     served.stop();
     for verb in [&["dispatchers", "list"][..], &show] {
         let told = served.database.done(verb);
-        assert!(told.contains(&format!("{server} (")), "{told}");
+        assert!(told.contains(&format!("{name} (")), "{told}");
     }
 }
 

@@ -21,8 +21,8 @@ use crate::engine::{Close, CloseStatus, StartRequest};
 use crate::graph::Node;
 use crate::id::{ExecutionId, ServerId};
 use crate::task::panic_message;
-use crate::wake::NamedBy;
 use crate::wake::guard::Forbidden;
+use crate::wake::{NamedBy, causes};
 
 /// Shorter waits are not worth a write: after a crash they are waited again.
 const REMEMBER_WAITS: Duration = Duration::from_secs(5);
@@ -310,7 +310,7 @@ impl Run {
             if is_forbidden(&error) {
                 not_public(&url)
             } else {
-                crate::task::chain(&error)
+                format!("{url} did not answer: {}", causes(&error))
             }
         })?;
         let status = answer.status();
