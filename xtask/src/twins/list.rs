@@ -11,6 +11,8 @@ const STORM: (&str, &str) = ("stationmaster", "storm");
 const DASHBOARD: (&str, &str) = ("stationmaster", "dashboard");
 const TEMPORAL: (&str, &str) = ("stationmaster-temporal", "temporal");
 const API: (&str, &str) = ("stationmaster", "api");
+const OPERATIONS: (&str, &str) = ("stationmaster", "operations");
+const PROCESSES: (&str, &str) = ("stationmaster", "processes");
 
 pub(crate) const TWINS: &[Twin] = &[
     Twin {
@@ -404,5 +406,29 @@ pub(crate) const TWINS: &[Twin] = &[
         put: "where l.lock_until <= timezone('utc', clock_timestamp()) or true",
         place: STORM,
         test: "a_short_storm_over_all_lanes_breaks_no_promise",
+    },
+    Twin {
+        name: "the fixed id of a signal's item",
+        file: "crates/core/schema/signals/functions.sql",
+        find: "|| '7' || substr(md5(key), 1, 3)",
+        put: "|| '7' || substr(md5(key || random()::text), 1, 3)",
+        place: OPERATIONS,
+        test: "backup::what_alarms_and_signals_led_to_after_a_backup_is_found_again_and_nothing_is_lost_silently",
+    },
+    Twin {
+        name: "the leap of numbers after a restore",
+        file: "crates/core/schema/servers/timeline.sql",
+        find: "if before = '' then",
+        put: "if before = '' or true then",
+        place: OPERATIONS,
+        test: "backup::what_alarms_and_signals_led_to_after_a_backup_is_found_again_and_nothing_is_lost_silently",
+    },
+    Twin {
+        name: "the question to an engine that is quiet",
+        file: "crates/core/src/engine/contact.rs",
+        find: "const QUIET: Duration = Duration::from_secs(10);",
+        put: "const QUIET: Duration = Duration::from_secs(100_000);",
+        place: PROCESSES,
+        test: "network::servers_that_have_nothing_to_ask_the_engine_notice_too_that_it_is_gone_and_that_it_is_back",
     },
 ];

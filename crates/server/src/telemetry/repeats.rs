@@ -376,7 +376,8 @@ mod tests {
         let written = tracing_subscriber::fmt::layer()
             .with_writer(lines)
             .with_filter(repeats);
-        let exported = spans.clone().with_filter(filter_fn(Metadata::is_span));
+        let ours = filter_fn(|about| about.is_span() && about.target().starts_with(OURS));
+        let exported = spans.clone().with_filter(ours);
         let subscriber = tracing_subscriber::registry().with(written).with(exported);
         tracing::subscriber::with_default(subscriber, || {
             for _ in 0..10 {

@@ -326,11 +326,13 @@ async fn wakes_and_webhooks_belong_to_a_round_are_linked_to_what_caused_them_and
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_request_of_a_caller_who_is_traced_has_its_span_with_a_link() {
-    const REQUESTS: usize = 100;
+    // Enough of them that one in a hundred could not hide.
+    const REQUESTS: usize = 500;
     let database = TestDatabase::new().await;
     let (collector, endpoint) = Collector::start();
     let launch = Launch::on(&database)
         .with("TRACES__OTLP_ENDPOINT", &endpoint)
+        .with("HTTP__RATE_LIMIT", "100000")
         .with("HTTP__OPEN", "true");
     let mut server = launch.start_ready().await;
     let _ = rustls::crypto::ring::default_provider().install_default();
