@@ -235,7 +235,7 @@ async fn the_rest_of_an_operation_is_not_done_by_whoever_would_reach_further() {
     // Everything, to a token for one workspace, is what is in it.
     let token = visit.scene.token(Role::Operator, Some(own.workspace)).await;
     let scoped = visit.scene.client(&token);
-    let all = BulkCancel {
+    let all: BulkCancel = BulkCancel {
         all: true,
         ..BulkCancel::default()
     };
