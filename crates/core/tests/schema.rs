@@ -118,6 +118,7 @@ async fn the_role_of_requests_reaches_nothing_without_a_policy_but_what_holds_no
                 order by 1";
     let harmless = [
         "attention",
+        "dispatcher_floor",
         "duties",
         "event_sequence",
         "plans",
@@ -298,7 +299,7 @@ async fn a_migration_that_has_to_wait_for_a_table_holds_nobody_else_up_for_long(
     testbed
         .run(
             "drop table stationmaster.dispatchers, stationmaster_internal.dispatcher_servers, stationmaster_internal.dispatcher_heartbeats,
-                 stationmaster.dispatcher_events, stationmaster.projects, stationmaster.triggers, stationmaster_internal.signals_inbox,
+                 stationmaster_internal.dispatcher_floor, stationmaster.dispatcher_events, stationmaster.projects, stationmaster.triggers, stationmaster_internal.signals_inbox,
                  stationmaster_internal.signals_pending, stationmaster_internal.signals_settled cascade;
              drop function stationmaster.dispatcher_id, stationmaster_internal.signal_key cascade;
              delete from stationmaster_internal._sqlx_migrations where version = 4;
