@@ -142,10 +142,10 @@ mod tests {
     #[test]
     fn it_is_quiet_until_it_answers() {
         let breaker = Breaker::default();
-        assert!(breaker.is_quiet_for(Duration::from_secs(60)));
+        assert!(breaker.is_quiet_for(Duration::from_mins(1)));
         breaker.succeeded();
         breaker.failed("away");
-        assert!(!breaker.is_quiet_for(Duration::from_secs(60)));
+        assert!(!breaker.is_quiet_for(Duration::from_mins(1)));
         assert!(breaker.is_quiet_for(Duration::ZERO));
     }
 

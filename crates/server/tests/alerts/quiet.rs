@@ -6,7 +6,7 @@ use crate::support::{Launch, SHORT, TestDatabase};
 use crate::trial::Watch;
 
 /// By the hurried rules every range and every wait is over in this time, twice.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 /// These ask about the whole PostgreSQL, which other tests use too.
 const OF_ALL: [&str; 2] = ["OldTransaction", "ConnectionsUsedUp"];
 

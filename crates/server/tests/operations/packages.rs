@@ -97,11 +97,11 @@ fn every_file_for_kubernetes_is_listed_and_every_setting_in_it_is_one_that_the_p
         let name = file.file_name().unwrap().to_str().unwrap();
         assert!(list.contains(&format!("  - {name}\n")), "{name}");
         let text = std::fs::read_to_string(&file).unwrap();
-        let named = text
+        let variables = text
             .lines()
             .filter_map(|line| line.trim().strip_prefix("- name: "));
         names.extend(
-            named
+            variables
                 .filter(|name| name.starts_with("STATIONMASTER_"))
                 .map(str::to_owned),
         );
