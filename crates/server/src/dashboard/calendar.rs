@@ -5,8 +5,6 @@
     reason = "what is drawn or told to people needs no more digits"
 )]
 
-use std::fmt::Write as _;
-
 use jiff::Timestamp;
 use maud::{Markup, html};
 use stationmaster_client::wire::{Calendar, CalendarAlarm, CalendarQuery};
@@ -49,7 +47,7 @@ pub(super) async fn show(visitor: &Visitor, fields: &Fields) -> Result<Markup, T
         }
         @if calendar.alarms.is_empty() { (nothing("Nothing fires within this time.")) }
         @else {
-            (counts(&calendar))
+            @if calendar.fires > 0 { (counts(&calendar)) }
             (lines(&calendar))
             p.quiet { (told(&calendar)) }
         }
@@ -74,11 +72,15 @@ fn counts(calendar: &Calendar) -> Markup {
 }
 
 fn told(calendar: &Calendar) -> String {
-    let mut words = format!("{} in all", many(grouped(calendar.fires), "fire"));
-    if calendar.frequent > 0 {
-        let often = many(calendar.frequent, "alarm");
-        let _ = write!(words, ", besides {often} too frequent to be counted");
-    }
+    let often = many(calendar.frequent, "alarm");
+    let mut words = match (calendar.fires, calendar.frequent) {
+        (0, _) => format!("{often}, too frequent to be counted"),
+        (fires, 0) => format!("{} in all", many(grouped(fires), "fire")),
+        (fires, _) => format!(
+            "{} in all, besides {often} too frequent to be counted",
+            many(grouped(fires), "fire")
+        ),
+    };
     if calendar.more {
         words.push_str("; of very many alarms those that fire next were looked at");
     }

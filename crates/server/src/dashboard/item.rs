@@ -134,7 +134,8 @@ fn state(details: &QueueItemDetails, execution: Option<&Execution>) -> Markup {
 pub(super) fn why(wait: &ItemWait, counted: i64) -> Option<Markup> {
     let reason = wait.reasons.first()?;
     Some(html! {
-        (waiting(reason))
+        // In the line of a list there is room for little.
+        @if let Waiting::Limit { limit, active, .. } = reason { "the workspace is full: " (active) " of " (limit) } @else { (waiting(reason)) }
         @if let Some(position) = wait.position { " · position " (place(position, counted)) }
         @if let Some(expected) = &wait.expected { " · " span title=(expected.how) { (start(expected)) } }
     })

@@ -2,7 +2,7 @@
 //! and what a crash left behind.
 
 use serde_json::value::RawValue;
-use stationmaster_client::wire::{AlarmStatus, NewAlarm, NewSignal, NewVersion, SignalStatus};
+use stationmaster_client::wire::{AlarmStatus, ItemStatus, NewAlarm, NewSignal, NewVersion, SignalStatus};
 use stationmaster_core::access::Role;
 
 use crate::scene::Scene;
@@ -30,9 +30,11 @@ async fn what_waits_of_a_workflow_that_fails_is_cancelled_and_what_else_waits_ge
         tab.main().await
     );
     tab.act("cancel-failing", "Cancel 1 item").await;
-    use stationmaster_client::wire::ItemStatus::{Cancelled, Pending};
-    eventually("it is cancelled", async || visit.status(waits).await == Cancelled).await;
-    assert_eq!(visit.status(other).await, Pending);
+    eventually("it is cancelled", async || {
+        visit.status(waits).await == ItemStatus::Cancelled
+    })
+    .await;
+    assert_eq!(visit.status(other).await, ItemStatus::Pending);
     tab.open("/queue?workspace=globex").await;
     tab.press("Priority of what waits…").await;
     tab.fill("priority", "8").await;

@@ -1,7 +1,8 @@
 //! What is drawn: the calendar of all alarms, and a run in its workflow.
 
 use serde_json::json;
-use stationmaster_client::wire::{CalendarQuery, ExecutionStatus, NewAlarm, NodeState};
+use stationmaster_client::wire::NodeState::{Ahead, Failed, Finished, UnderWay};
+use stationmaster_client::wire::{CalendarQuery, ExecutionStatus, NewAlarm};
 use stationmaster_core::access::Role;
 
 use crate::support::eventually;
@@ -87,7 +88,6 @@ async fn the_page_of_an_execution_shows_where_each_node_of_its_workflow_stands()
         let nodes = visit.client.execution_nodes(id).await.unwrap().nodes;
         nodes.iter().filter_map(|node| node.state).collect::<Vec<_>>()
     };
-    use NodeState::{Ahead, Failed, Finished, UnderWay};
     eventually("it waits", async || {
         let nodes = visit.client.execution_nodes(running).await.unwrap().nodes;
         nodes[1].until.is_some()

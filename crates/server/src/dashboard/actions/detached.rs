@@ -16,26 +16,23 @@ pub(super) async fn look(visitor: &Visitor, name: &str, fields: &Fields) -> Seen
     let operation = visitor.client.operation(fields.need("id")?).await?;
     let what = words(operation.kind);
     let stands = html! { p { (operation_lamp(operation.status)) " " (told(&operation)) } };
-    let look = match name {
-        "cancel-operation" => {
-            let words = html! { (stands) p { "No further part of it is done. What was done stays done." } };
-            let mut look = Look::new(format!("End: {what}"), "End it", words).for_good();
-            look.button = look.button.filter(|_| !operation.status.has_ended());
-            look
-        }
-        _ => {
-            let mine = is_within_reach(visitor, &operation).await?;
-            let words = html! {
-                (stands)
-                dl.facts { @for (name, value) in filter(&operation.filter) { dt { (name) } dd { (value) } } }
-                @if mine { p { "What still matches is done as an operation of its own, under your name, bound to the same instant: what came later is not touched." } }
-                @else { p.wrong { "It was asked for by a token for other workspaces than yours, so the same filter would mean something else." } }
-            };
-            let mut look =
-                Look::new(format!("Do the rest: {what}"), "Do the rest", words).bind("key", Uuid::now_v7());
-            look.button = look.button.filter(|_| mine && left_off(&operation));
-            look
-        }
+    let look = if name == "cancel-operation" {
+        let words = html! { (stands) p { "No further part of it is done. What was done stays done." } };
+        let mut look = Look::new(format!("End: {what}"), "End it", words).for_good();
+        look.button = look.button.filter(|_| !operation.status.has_ended());
+        look
+    } else {
+        let mine = is_within_reach(visitor, &operation).await?;
+        let words = html! {
+            (stands)
+            dl.facts { @for (name, value) in filter(&operation.filter) { dt { (name) } dd { (value) } } }
+            @if mine { p { "What still matches is done as an operation of its own, under your name, bound to the same instant: what came later is not touched." } }
+            @else { p.wrong { "It was asked for by a token for other workspaces than yours, so the same filter would mean something else." } }
+        };
+        let title = format!("Do the rest: {what}");
+        let mut look = Look::new(title, "Do the rest", words).bind("key", Uuid::now_v7());
+        look.button = look.button.filter(|_| mine && left_off(&operation));
+        look
     };
     Ok(look.bind("id", operation.id))
 }
