@@ -197,19 +197,33 @@ async fn a_stray_whose_row_is_back_is_not_ended() {
     let tenant = testbed.tenant(1, NOOP).await;
     let engine = ScriptedEngine::new(Mood::Willing);
     engine.tell_workspace(tenant.0);
-    let server = server(&testbed, &engine).await;
+    let seldom = Settings {
+        reconcile_interval: Duration::from_hours(1),
+        ..brisk()
+    };
+    let first = Arc::clone(&engine) as Arc<dyn Engine>;
+    let first = Server::start_outside(&testbed.url, seldom, first).await;
     let item = testbed.enqueue(tenant).await;
     testbed.reaches(item, "RUNNING").await;
     let execution = ExecutionId(testbed.execution(item).await.id);
-    // As it was noted before the rows came back.
+    let stray = ExecutionId::new();
+    engine.begin(stray);
+    // Both were noted before, and somebody wants both ended: first the one whose row is back.
     let note = format!(
         "insert into stationmaster_internal.stray_runs (run_id, execution_id, workspace_id, engine_id, end_wished_at, end_wished_by)
-         select run_id, execution_id, workspace_id, engine_id, now(), 'alice' from stationmaster_internal.executions_active
-         where execution_id = '{execution}'"
+         select s.run_id, s.execution_id, a.workspace_id, a.engine_id, now() - s.ago, 'alice'
+         from stationmaster_internal.executions_active a
+         cross join lateral (values (a.run_id, a.execution_id, interval '1 minute'),
+                                    ('run-of-{stray}', '{stray}'::uuid, interval '1 second')) as s (run_id, execution_id, ago)"
     );
-    assert_eq!(testbed.run(&note).await, 1);
-    eventually("it is forgotten", async || testbed.count("stray_runs").await == 0).await;
+    assert_eq!(testbed.run(&note).await, 2);
+    testbed.run("select pg_notify('stationmaster', 'cancel')").await;
+    eventually("the other one is ended", async || engine.terminations(stray) == 1).await;
     assert_eq!(engine.terminations(execution), 0);
     assert_eq!(testbed.outcome(item).await, "RUNNING");
+    first.stop().await;
+    let server = server(&testbed, &engine).await;
+    eventually("it is forgotten", async || testbed.count("stray_runs").await == 0).await;
+    assert_eq!(engine.terminations(execution), 0);
     server.stop().await;
 }
