@@ -37,7 +37,7 @@ end
 $$;
 
 -- What was tried again needs nobody any more. Once for a whole statement: people retry by the thousand, and a delete for each was a
--- quarter of what that cost.
+-- seventh of what that cost, and more on a busy machine.
 create or replace function stationmaster_internal.forget_superseded_executions() returns trigger language plpgsql security definer
 set search_path = pg_catalog as $$
 begin

@@ -48,7 +48,7 @@ const HOT: [(&str, &str, &str, &[&str]); 6] = [
     (
         "signals/candidates",
         include_str!("../../sql/signals/candidates.sql"),
-        "null, null, 1000000, 5000",
+        "null, null, 1000000, 5000, null, null",
         &["signals_inbox_seq", "signals_inbox_by_project"],
     ),
     (
