@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::wire::{
     BulkAnswer, BulkCancel, BulkEnqueue, BulkEnqueued, BulkPriority, BulkRetry, Cancel, Cancelled, Complete,
     EndStray, Enqueue, Enqueued, Execution, ExecutionCount, ExecutionCountQuery, ExecutionCounts,
-    ExecutionNodes, ExecutionQuery, History, ItemCount, ItemCounts, Page, PageQuery, QueueCountQuery, QueueItem,
-    QueueItemChange, QueueItemDetails, QueueQuery, Stray, Terminate, Waits, WaitsQuery,
+    ExecutionNodes, ExecutionQuery, History, ItemCount, ItemCounts, Page, PageQuery, QueueCountQuery,
+    QueueItem, QueueItemChange, QueueItemDetails, QueueQuery, Stray, Terminate, Waits, WaitsQuery,
 };
 
 impl Client {
