@@ -111,6 +111,7 @@ async fn what_goes_wrong_with_temporal_is_noticed() {
         no_workers(&watch, &database, &temporal, &look),
         older_runs(&watch, &temporal, &look),
     );
+    stray(&watch, &database, &temporal, &look).await;
     away(&watch, &database, &proxy, owner, &look).await;
 }
 
@@ -128,6 +129,33 @@ async fn no_workers(watch: &Watch, database: &TestDatabase, temporal: &Temporal,
     let _worker = Worker::start(temporal, Work::CompleteAfter(Duration::ZERO));
     trial.mend(&look).await;
     database.until_count("COMPLETED", 1).await;
+    trial.clear().await;
+}
+
+/// What a failover does that loses the last commits, done by hand: the rows go, and the run goes on.
+async fn stray(watch: &Watch, database: &TestDatabase, temporal: &Temporal, look: &Place) {
+    let mut trial = watch.begin(&["StrayRuns"]).await;
+    let workflow = database.workflow(1, ENDLESS).await;
+    database.enqueue(workflow, 1).await;
+    database.until_count("RUNNING", 1).await;
+    let rows = database.rows().await;
+    let execution = rows.iter().find(|row| row.status == "RUNNING").unwrap().id;
+    let lose = format!(
+        "with gone as (
+             delete from stationmaster_internal.executions_active where execution_id = '{execution}'
+         ), item as (
+             delete from stationmaster_internal.queue_items where id = '{execution}'
+         )
+         update stationmaster_internal.workspace_capacity set active = active - 1 where workspace_id = '{}'",
+        workflow.0
+    );
+    run(database, &lose).await;
+    trial.fire(look).await;
+    trial.mend(look).await;
+    eventually("it is ended", async || {
+        !temporal.open().await.contains(&execution)
+    })
+    .await;
     trial.clear().await;
 }
 

@@ -25,7 +25,7 @@ mod work;
 use std::collections::BTreeSet;
 
 /// Every alert, without the name that all of them begin with, and the fault by which it is tried. The table of the runbooks says the same.
-const FAULTS: [(&str, &str); 34] = [
+const FAULTS: [(&str, &str); 35] = [
     ("Down", "a server is killed (-9)"),
     ("NotReady", "the host of the database falls silent"),
     (
@@ -62,6 +62,10 @@ const FAULTS: [(&str, &str); 34] = [
     (
         "NoWorkers",
         "an execution runs on a task queue that no worker polls",
+    ),
+    (
+        "StrayRuns",
+        "the rows of an execution that runs are deleted, as by a failover that loses the last commits",
     ),
     ("ItemsFailed", "the engine refuses what a workflow is made of"),
     ("FailuresRising", "twenty executions fail"),

@@ -23,13 +23,12 @@ pub(super) fn example(shape: &str) -> Option<Value> {
     }
     match shape {
         "QueueItem" | "QueueItemDetails" | "Enqueued" | "BulkEnqueued" | "Cancelled" | "BulkAnswer"
-        | "History" | "Step" | "ItemCounts" => queue(shape),
-        "Execution" | "ExecutionCounts" | "Stray" | "FailureGroup" | "Failure" | "Operation" => {
-            execution(shape)
-        }
+        | "History" | "Step" | "ItemCounts" | "Waits" => queue(shape),
+        "Execution" | "ExecutionCounts" | "ExecutionNodes" | "Stray" | "FailureGroup" | "Failure"
+        | "Operation" => execution(shape),
         "Workspace" | "Workflow" | "Version" | "VersionMade" | "GraphChecked" | "Plan" | "Plans"
         | "NamesFound" => catalogue(shape),
-        "Alarm" | "AlarmMade" | "AlarmDetails" | "NextFires" | "Backfilled" | "FiredByHand"
+        "Alarm" | "AlarmMade" | "AlarmDetails" | "NextFires" | "Calendar" | "Backfilled" | "FiredByHand"
         | "AlarmEvent" | "Occurrence" => alarm(shape),
         "Signal" | "SignalSent" | "BulkSent" | "Trigger" | "Dispatcher" | "DispatcherEvent"
         | "Reconciled" => signal(shape),
@@ -67,6 +66,8 @@ fn queue(shape: &str) -> Option<Value> {
         "ItemCounts" => of::<wire::ItemCounts>(
             json!({ "items": [{ "status": "PENDING", "count": 14, "more": false }, { "status": "DISPATCHED", "count": 1_000, "more": true }] }),
         ),
+        "Waits" => of::<wire::Waits>(json!({ "counted": 10_000,
+            "items": [{ "id": ID, "reasons": [{ "reason": "queued", "position": 3 }], "position": 3 }] })),
         "History" => of::<wire::History>(json!({ "items": [step] })),
         _ => of::<wire::Step>(step),
     }
@@ -83,6 +84,11 @@ fn execution(shape: &str) -> Option<Value> {
         "ExecutionCounts" => of::<wire::ExecutionCounts>(
             json!({ "items": [{ "status": "RUNNING", "count": 3, "more": false }, { "status": "COMPLETED", "count": 1_000, "more": true }] }),
         ),
+        "ExecutionNodes" => of::<wire::ExecutionNodes>(json!({
+            "graph": { "nodes": [{ "id": "ask", "type": "http", "url": "https://shop.example/import" }, { "id": "rest", "type": "wait", "seconds": 30 }],
+                       "edges": [{ "from": "ask", "to": "rest" }] },
+            "nodes": [{ "id": "ask", "kind": "http", "state": "finished" }, { "id": "rest", "kind": "wait", "state": "under_way", "until": LATER }],
+        })),
         "Stray" => of::<wire::Stray>(json!({
             "execution_id": ID, "run_id": RUN, "workspace_id": ID, "workspace": "shop", "started_at": TIME, "found_at": LATER,
             "end_requested_at": null, "end_requested_by": null,
@@ -152,6 +158,12 @@ fn alarm(shape: &str) -> Option<Value> {
         "NextFires" => of::<wire::NextFires>(
             json!({ "description": "at 02:00", "timezone": "Europe/Zurich", "items": [fire] }),
         ),
+        "Calendar" => of::<wire::Calendar>(json!({
+            "from": TIME, "to": "2026-03-02T10:00:00Z", "step_seconds": 3_600, "steps": [{ "at": "2026-03-02T01:00:00Z", "fires": 1 }],
+            "fires": 1, "frequent": 0, "notes": [], "more": false,
+            "alarms": [{ "id": ID, "workspace_id": ID, "workspace": "shop", "name": "nightly", "label": "the nightly import",
+                         "fires": ["2026-03-02T01:00:00Z"], "more": false }],
+        })),
         "Backfilled" => of::<wire::Backfilled>(json!({ "dry_run": true,
             "items": [{ "scheduled_for": "2026-01-02T01:00:00Z", "status": "skipped", "fires": true }] })),
         "FiredByHand" => of::<wire::FiredByHand>(json!({ "alarm_id": ID, "scheduled_for": TIME })),
