@@ -208,8 +208,13 @@ struct Open<'a> {
 
 impl<'a> Open<'a> {
     async fn of(database: &Database, request: &'a BulkFailures) -> Result<Self, Error> {
+        let goes_on = request.after.is_some() || request.before.is_some();
         let group = match &request.group {
-            Some(text) => Some(find(database, text).await?),
+            Some(text) => Some(match find(database, text).await {
+                // Somebody looked at it before, and of a group of which nothing is left nothing is left to do.
+                Err(Error::NotFound(_)) if goes_on => GroupId(range(text)?.0),
+                found => found?,
+            }),
             None => None,
         };
         Ok(Self { request, group })

@@ -92,7 +92,8 @@ async fn an_enqueue_that_is_committed_late_is_noticed_then() {
 #[tokio::test]
 async fn an_enqueue_into_a_full_workspace_that_is_committed_late_is_noticed_then() {
     let testbed = Testbed::new().await;
-    let tenant = testbed.tenant(1, &wait(0.1)).await;
+    // Long enough for it to be seen at work, also by a slow machine.
+    let tenant = testbed.tenant(1, &wait(0.5)).await;
     let server = testbed.server(woken_only()).await;
     for round in 0..3 {
         let others = testbed.enqueue_many(tenant, 2).await;

@@ -246,6 +246,29 @@ async fn a_request_that_nothing_narrows_is_refused_and_a_note_narrows_nothing() 
     );
 }
 
+/// A call that took long says that there may be more, and a second walk looks whether something changed hands: both come to a group that is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_goes_on_with_a_group_of_which_nothing_is_left_is_told_that_it_is_done() {
+    let scene = Scene::new().await;
+    let admin = scene.admin().await;
+    let tenant = scene.tenant(5, ENDLESS).await;
+    fails(&scene, &admin, tenant, "order 17 not found").await;
+    let mut which = BulkFailures {
+        group: Some(groups(&admin).await.remove(0).id),
+        dry_run: true,
+        ..BulkFailures::default()
+    };
+    let seen = admin.retry_failures(&which, None).await.unwrap();
+    (which.dry_run, which.before) = (false, Some(seen.as_of));
+    let done = admin.retry_failures(&which, None).await.unwrap();
+    assert_eq!(done.items, 1);
+    let rest = admin.retry_failures(&which, None).await.unwrap();
+    assert_eq!((rest.items, rest.more), (0, false));
+    which.before = None;
+    let refused = admin.retry_failures(&which, None).await;
+    assert!(matches!(refused, Err(Error::NotFound(_))), "{refused:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failures_of_others_are_neither_seen_nor_touched() {
     let scene = Scene::new().await;

@@ -139,7 +139,7 @@ fn who_holds_the_slots_is_told_and_a_completion_frees_them() {
     let hints: Vec<&str> = asked
         .stderr
         .lines()
-        .filter_map(|line| line.split_once(": stationmaster "))
+        .filter_map(|line| line.split_once("stationmaster "))
         .map(|(_, command)| command)
         .collect();
     assert_eq!(hints.len(), 2, "{}", asked.stderr);

@@ -125,8 +125,9 @@ async fn one_dead_letter_is_replayed_an_alarm_is_cancelled_and_what_a_crash_left
     let status = client.alarm(alarm).await.unwrap().alarm.status;
     assert_eq!(status, AlarmStatus::Cancelled);
 
-    let left = "insert into stationmaster.dispatchers (id, project, task_queue, owner, epoch, engine, lease_until, resting_since)
-                values (stationmaster.dispatcher_id('mill', 'default'), 'mill', 'default', gen_random_uuid(), 1, 'embedded', now() - interval '1 hour', now())";
+    let left = "insert into stationmaster.dispatchers (id, project, task_queue, owner, epoch, engine, taken_at, lease_until, resting_since)
+                values (stationmaster.dispatcher_id('mill', 'default'), 'mill', 'default', gen_random_uuid(), 1, 'embedded',
+                        now() - interval '2 hours', now() - interval '1 hour', now())";
     sqlx::query(left)
         .execute(&visit.scene.database.pool)
         .await
