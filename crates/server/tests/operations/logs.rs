@@ -211,9 +211,9 @@ async fn trouble_dispatchers(scene: &Scene) {
         .alarms
         .run(
             "with ghost as (
-                 insert into stationmaster.dispatchers (id, project, task_queue, owner, epoch, engine, lease_until, resting_since)
+                 insert into stationmaster.dispatchers (id, project, task_queue, owner, epoch, engine, taken_at, lease_until, resting_since)
                  values (stationmaster.dispatcher_id('ghost', 'default'), 'ghost', 'default', gen_random_uuid(), 1, 'embedded',
-                         now() - interval '1 hour', now())
+                         now() - interval '2 hours', now() - interval '1 hour', now())
                  returning id, owner
              )
              insert into stationmaster_internal.dispatcher_heartbeats (dispatcher_id, project, task_queue, server_id, epoch, beat_at)
