@@ -246,8 +246,9 @@ async fn wakes_and_webhooks_belong_to_a_round_are_linked_to_what_caused_them_and
         .await;
     alarms
         .run(
-            "insert into stationmaster.dispatchers (id, project, task_queue, owner, epoch, engine, lease_until, resting_since)
-             values (stationmaster.dispatcher_id('mill', 'default'), 'mill', 'default', gen_random_uuid(), 1, 'embedded', now() - interval '1 hour', now())",
+            "insert into stationmaster.dispatchers (id, project, task_queue, owner, epoch, engine, taken_at, lease_until, resting_since)
+             values (stationmaster.dispatcher_id('mill', 'default'), 'mill', 'default', gen_random_uuid(), 1, 'embedded',
+                     now() - interval '2 hours', now() - interval '1 hour', now())",
         )
         .await;
     let _ = rustls::crypto::ring::default_provider().install_default();
