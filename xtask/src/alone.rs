@@ -1,9 +1,9 @@
 //! Tests that fail beside others are judged once more, alone.
 //!
-//! Tests with a real database, browser or processes hold times: a server claims again within ten seconds, what runs for half a second is seen
-//! to run. Side by side on a small machine such a time is also that of the neighbours. So what fails there is run a second time with the
-//! machine to itself, and that decides. It is no way to live with a flaky test: each such name is said at the end, and more than a few of them
-//! fail the run whatever they do alone.
+//! The suites of real processes hold times: a server claims again within ten seconds, an idle one takes so much of a core. Side by
+//! side on a small machine such a time is also that of the neighbours. So what fails there is run a second time with the machine to
+//! itself, and that decides. It is no way to live with a flaky test: each such name is said at the end, and more than a few of them fail the
+//! run whatever they do alone.
 
 use std::io::{BufRead as _, BufReader, Write};
 use std::process::{Command, ExitStatus, Stdio};

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: brings up what the tests need, runs them, and takes it all down again.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -105,18 +105,16 @@ pub(crate) fn run(repository: &Repository, arguments: &[String]) -> Result<ExitC
     let mut only_alone = Vec::new();
     for mut command in commands(repository, arguments)? {
         surroundings.given_to(&mut command);
-        // Whoever chose some wants to see those as they are.
-        if !arguments.is_empty() || is_documentation(&command) {
+        let Some(suite) = only_suite(&command) else {
             let status = repository::run(&mut command)?;
             if !status.success() {
                 outcome = code_of(status);
             }
             continue;
-        }
-        let all: Vec<OsString> = command.get_args().map(OsStr::to_owned).collect();
+        };
         let by_itself = |name: &str| {
             let mut command = repository.cargo();
-            command.args(&all).args(["--", "--exact", name]);
+            command.args(["test", "--workspace", "--test", &suite, "--", "--exact", name]);
             surroundings.given_to(&mut command);
             command
         };
@@ -267,8 +265,15 @@ pub(crate) fn pages(repository: &Repository, arguments: &[String]) -> Result<Exi
     run(repository, &all)
 }
 
-fn is_documentation(command: &Command) -> bool {
-    command.get_args().any(|argument| argument == "--doc")
+/// The suite that a command runs, if it is one of those that wait and nothing else.
+fn only_suite(command: &Command) -> Option<String> {
+    let words: Vec<&str> = command.get_args().filter_map(OsStr::to_str).collect();
+    match words[..] {
+        ["test", "--no-fail-fast", "--workspace", "--test", suite] if WAITING.contains(&suite) => {
+            Some(suite.to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// One run for the targets, one for each suite that mostly waits, and one for the examples in the documentation, which cargo cannot
