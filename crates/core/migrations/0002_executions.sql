@@ -72,8 +72,8 @@ create table stationmaster_internal.queue_pending (
     last_error                     text
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1,
         vacuum_truncate = off);
--- PostgreSQL prepares the condition of a partial index anew in every statement that inserts, and one that calls a function (text equals
--- text) costs an eighth of the whole insert. So the index of the line has none, and the others ask only whether something is there.
+-- PostgreSQL prepares the condition of a partial index anew in every statement that inserts, and three that call a function (text equals
+-- text) cost a sixth of the whole insert. So the index of the line has none, and the others ask only whether something is there.
 create index queue_pending_in_line on stationmaster_internal.queue_pending (stage, workspace_id, rank, seq);
 create index queue_pending_later on stationmaster_internal.queue_pending (run_at) where waits_for is not null;
 create index queue_pending_by_execution on stationmaster_internal.queue_pending (execution_id) where execution_id is not null;
