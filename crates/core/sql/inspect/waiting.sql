@@ -1,6 +1,6 @@
 -- The facts from which it is told why items wait, and for how long: those of a page together, so that each workspace is looked at once.
 -- Locks nothing; the line of a workspace is counted up to a bound, and of what ended the last fifty executions of the workspace that ran are
--- asked how long they did. Index: queue_pending_pkey, queue_pending_ready, executions_finished_by_workspace; what runs is read whole, once.
+-- asked how long they did. Index: queue_pending_pkey, queue_pending_in_line, executions_finished_by_workspace; what runs is read whole, once.
 -- $1 items, $2 how many are counted of all lines together.
 with asked as materialized (
     select p.item_id, p.workspace_id, p.workflow_definition_id, p.stage, p.run_at, p.waits_for, p.last_error, p.rank, p.seq
