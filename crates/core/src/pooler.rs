@@ -83,9 +83,15 @@ async fn keeps_prepared(connection: &mut PgConnection) -> Result<bool, sqlx::Err
         .fetch_one(connection)
         .await;
     match asked {
-        Err(error) if is_of_a_pooler(&error) => Ok(false),
+        Err(error) if is_of_a_pooler(&error) || takes_other_values(&error) => Ok(false),
         asked => asked.map(|_| true),
     }
+}
+
+/// The statement that somebody else has under this name takes other values than ours: a violation of the protocol.
+fn takes_other_values(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.is_some_and(|code| code == "08P01")
 }
 
 impl db::Error {
