@@ -12,7 +12,7 @@ use sqlx::{Connection as _, PgConnection};
 use url::Url;
 
 use crate::support::{
-    Alarms, Door, Launch, LimitWatch, Proxy, SHORT, TestDatabase, eventually, free_port, setting,
+    Alarms, Door, Launch, LimitWatch, Process, Proxy, SHORT, TestDatabase, eventually, free_port, setting,
 };
 
 /// What it has for everybody.
@@ -179,17 +179,18 @@ async fn until_claimed_again(database: &TestDatabase) -> Duration {
     since.elapsed()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_busy_server_whose_pooler_falls_silent_claims_again_within_ten_seconds() {
-    let database = TestDatabase::new().await;
-    let (_pooler, proxy, launch) = by_a_proxy(&database).await;
+/// A server with more to do than it is asked about.
+async fn busy(database: &TestDatabase, launch: &Launch) -> Process {
     let workflow = database.workflow(4, SHORT).await;
-    let mut server = launch.start_ready().await;
+    let server = launch.start_ready().await;
     database.enqueue(workflow, 2000).await;
     database.until_count("COMPLETED", 10).await;
-    proxy.silence();
-    let took = until_claimed_again(&database).await;
-    println!("claimed again {took:?} after the silence");
+    server
+}
+
+async fn claims_again_in_time(database: &TestDatabase, server: &mut Process) {
+    let took = until_claimed_again(database).await;
+    println!("claimed again after {took:?}");
     assert!(took < AGAIN, "{took:?}\n{}", server.log());
     server.assert_alive();
     eventually("the server is ready", async || server.readiness().await.0 == 200).await;
@@ -197,13 +198,19 @@ async fn a_busy_server_whose_pooler_falls_silent_claims_again_within_ten_seconds
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_server_whose_pooler_falls_silent_claims_again_within_ten_seconds() {
+    let database = TestDatabase::new().await;
+    let (_pooler, proxy, launch) = by_a_proxy(&database).await;
+    let mut server = busy(&database, &launch).await;
+    proxy.silence();
+    claims_again_in_time(&database, &mut server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pooler_that_was_gone_for_a_while_costs_no_more_than_ten_seconds_beyond_that() {
     let database = TestDatabase::new().await;
     let (_pooler, proxy, launch) = by_a_proxy(&database).await;
-    let workflow = database.workflow(4, SHORT).await;
-    let mut server = launch.start_ready().await;
-    database.enqueue(workflow, 2000).await;
-    database.until_count("COMPLETED", 10).await;
+    let mut server = busy(&database, &launch).await;
     proxy.vanish();
     eventually("it says that it is the pooler", async || {
         let (status, words) = server.readiness().await;
@@ -211,12 +218,7 @@ async fn a_pooler_that_was_gone_for_a_while_costs_no_more_than_ten_seconds_beyon
     })
     .await;
     proxy.door(Door::Open);
-    let took = until_claimed_again(&database).await;
-    println!("claimed again {took:?} after the pooler was back");
-    assert!(took < AGAIN, "{took:?}\n{}", server.log());
-    server.assert_alive();
-    eventually("the server is ready", async || server.readiness().await.0 == 200).await;
-    database.assert_counters_agree().await;
+    claims_again_in_time(&database, &mut server).await;
 }
 
 #[tokio::test]
