@@ -90,7 +90,9 @@ async fn keeps_prepared(connection: &mut PgConnection) -> Result<bool, sqlx::Err
 
 /// The statement that somebody else has under this name takes other values than ours: a violation of the protocol.
 fn takes_other_values(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code());
+    let code = error
+        .as_database_error()
+        .and_then(sqlx::error::DatabaseError::code);
     code.is_some_and(|code| code == "08P01")
 }
 
