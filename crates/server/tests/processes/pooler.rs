@@ -288,8 +288,11 @@ async fn found(id: &str, settings: &[(&str, &str)]) -> (String, String, String) 
     for (name, value) in settings {
         doctor.env(format!("STATIONMASTER_{name}"), value);
     }
-    let output = tokio::task::spawn_blocking(move || doctor.output().unwrap());
-    let report: serde_json::Value = serde_json::from_slice(&output.await.unwrap().stdout).unwrap();
+    let output = tokio::task::spawn_blocking(move || doctor.output().unwrap())
+        .await
+        .unwrap();
+    let report = serde_json::from_slice::<serde_json::Value>(&output.stdout);
+    let report = report.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     let findings = report["findings"].as_array().unwrap();
     let one = findings.iter().find(|finding| finding["id"] == id);
     let one = one.unwrap_or_else(|| panic!("no {id} in {report:#}"));
