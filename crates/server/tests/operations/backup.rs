@@ -263,6 +263,11 @@ async fn what_alarms_and_signals_led_to_after_a_backup_is_found_again_and_nothin
         })
         .await;
         ticks(alarms.receiver.at("/tick").len() + 2).await;
+        eventually(
+            "the wake that was under way comes again when its server counts as lost",
+            async || alarms.receiver.at("/once").len() >= 2,
+        )
+        .await;
         after.signal(nix::sys::signal::Signal::SIGTERM);
         after.ended().await;
         assert_every_instant_is_on_record(&restored, series).await;
