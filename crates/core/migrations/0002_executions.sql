@@ -69,13 +69,16 @@ create table stationmaster_internal.queue_pending (
     execution_id                   uuid,
     attempts                       integer not null default 0,
     recoveries                     integer not null default 0,
-    last_error                     text
+    last_error                     text,
+    unseen                         boolean not null default false
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1,
         vacuum_truncate = off);
 -- PostgreSQL prepares the condition of a partial index anew in every statement that inserts, and three that call a function (text equals
 -- text) cost a sixth of the whole insert. So the index of the line has none, and the others ask only whether something is there.
 create index queue_pending_in_line on stationmaster_internal.queue_pending (stage, workspace_id, rank, seq);
 create index queue_pending_later on stationmaster_internal.queue_pending (run_at) where waits_for is not null;
+-- An item that came alone is its own hint: one entry here costs a fifth of a row in queue_hints.
+create index queue_pending_unseen on stationmaster_internal.queue_pending (seq) where unseen;
 create index queue_pending_by_execution on stationmaster_internal.queue_pending (execution_id) where execution_id is not null;
 
 -- Leases are not indexed: recovery reads this table, which holds what runs and no more, at most every second, while every

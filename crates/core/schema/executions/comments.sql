@@ -89,7 +89,7 @@ comment on sequence stationmaster_internal.queue_watched is
 
 comment on table stationmaster_internal.queue_pending is
 'Items that wait, one narrow row each.
-Room: executions. Written by: enqueue, retry and release (insert), admission and cancel (delete).';
+Room: executions. Written by: enqueue, retry and release (insert), admission and cancel (delete), claims (unseen).';
 comment on column stationmaster_internal.queue_pending.rank is
     'Minus the priority, so that one ascending index gives priority, then age';
 comment on column stationmaster_internal.queue_pending.stage is
@@ -99,7 +99,10 @@ comment on column stationmaster_internal.queue_pending.execution_id is
     'Null before the first try, which takes the id of the item; after a retry that of the execution to come; the same in every try';
 comment on index stationmaster_internal.queue_pending_in_line is
     'The heart of a claim: the ready items of a workspace, in the order in which they are taken; and those that are parked, when their definition is resumed';
+comment on column stationmaster_internal.queue_pending.unseen is
+    'Came alone, and no claim has taken note of it yet: it is its own hint';
 comment on index stationmaster_internal.queue_pending_later is 'The next item that becomes due';
+comment on index stationmaster_internal.queue_pending_unseen is 'Items that are their own hints, in the order of arrival';
 comment on index stationmaster_internal.queue_pending_by_execution is 'An item by its execution, to cancel it';
 
 comment on table stationmaster_internal.executions_active is
@@ -137,7 +140,7 @@ comment on index stationmaster_internal.workspace_capacity_gone is
     'Workspaces that were deleted and still have something to fail';
 
 comment on table stationmaster_internal.queue_hints is
-'Says that a workspace has ready items from a position on. A row, so that it becomes visible exactly when the items do, however long the enqueuing transaction lasts.
+'Says that a workspace has ready items from a position on. A row, so that it becomes visible exactly when the items do, however long the transaction lasts that made them ready. An item that came alone needs none: see queue_pending.unseen.
 Room: executions. Written by: whoever makes items ready (insert), claims (delete).';
 
 comment on table stationmaster_internal.queue_events is

@@ -22,29 +22,35 @@ $$;
 
 -- Rings for a hint of the queue, which nobody watches just now, unless another hint is still there: somebody was rung for that one, and
 -- whoever takes it in looks again and again for a while. So a queue that nobody serves is rung for once, not by every enqueue. Only
--- the last hints before this one are looked at, however many there were. A transaction that sees the past cannot tell.
+-- the last before this one are looked at, however many there were, first among items that are their own hints. A transaction that sees the past cannot tell.
 --
 -- It is decided when the hint is written, and the hint becomes visible at the commit, perhaps much later. So whoever stops to watch
 -- remembers which transactions were open at its last look, and looks again until they are over (executions/claim.rs).
 --
--- Whoever finds such a hint of another says so for all: for a moment, far shorter than the one who takes that hint in will look, nobody
+-- Whoever finds such a hint of another says so for all: for a moment, a quarter of the time that the one who takes that hint in will look, nobody
 -- needs to look for one.
 create or replace function stationmaster_internal.ring_unwatched(hint bigint) returns void language plpgsql as $$
 declare
     of_another boolean;
 begin
     if current_setting('transaction_isolation') = 'read committed' then
-        select h.xmin <> pg_current_xact_id()::xid into of_another
-        from stationmaster_internal.queue_hints h
-        where h.id between hint - 200 and hint - 1
-        order by h.id
+        select p.xmin <> pg_current_xact_id()::xid into of_another
+        from stationmaster_internal.queue_pending p
+        where p.unseen and p.seq between hint - 200 and hint - 1
+        order by p.seq
         limit 1;
+        if not found then
+            select h.xmin <> pg_current_xact_id()::xid into of_another
+            from stationmaster_internal.queue_hints h
+            where h.id between hint - 200 and hint - 1
+            order by h.id
+            limit 1;
+        end if;
     end if;
     if of_another is null then
         perform pg_notify('stationmaster', 'queue');
-    elsif of_another and statement_timestamp() = now()
-          and has_sequence_privilege('stationmaster_internal.queue_watched', 'update') then
-        perform setval('stationmaster_internal.queue_watched', (date_part('epoch', clock_timestamp()) * 1000)::bigint + 50);
+    elsif of_another and has_sequence_privilege('stationmaster_internal.queue_watched', 'update') then
+        perform setval('stationmaster_internal.queue_watched', (date_part('epoch', clock_timestamp()) * 1000)::bigint + 250);
     end if;
 end
 $$;

@@ -3,7 +3,7 @@
 -- for among the oldest 20,000 that wait, and only where all of those are scheduled or parked among the heads of all queues. What could be
 -- started at once, but for a server, is at the heads of the queues of eligible workspaces, behind hints that no claim has absorbed yet (the
 -- oldest 1,000 of them are looked at), or scheduled for a time that is over.
--- Index: queue_pending_pkey, queue_pending_in_line, queue_pending_later, queue_hints_pkey.
+-- Index: queue_pending_pkey, queue_pending_in_line, queue_pending_later, queue_pending_unseen, queue_hints_pkey.
 with oldest as (
     select p.item_id, p.run_at
     from (select item_id, workspace_id, stage, run_at from stationmaster_internal.queue_pending order by item_id limit 20000) p
@@ -25,7 +25,9 @@ with oldest as (
     where c.eligible or not exists (select from oldest) and not c.paused
 ), hinted as (
     select p.item_id, p.run_at
-    from (select workspace_id, rank, seq from stationmaster_internal.queue_hints order by id limit 1000) h
+    from ((select workspace_id, rank, seq from stationmaster_internal.queue_hints order by id limit 1000)
+          union all
+          (select workspace_id, rank, seq from stationmaster_internal.queue_pending where unseen order by seq limit 1000)) h
     join stationmaster_internal.workspace_capacity c on c.workspace_id = h.workspace_id
     cross join lateral (
         select p.item_id, p.run_at

@@ -128,6 +128,8 @@ pub(crate) struct Claimer {
 
 enum Look {
     Nothing,
+    /// There are hints, and nothing else is known.
+    Hints,
     Something,
 }
 
@@ -154,8 +156,10 @@ impl Claimer {
             return Ok(Claimed::nothing(poll));
         }
         self.lost.give_back(&self.context).await?;
-        if let Look::Nothing = self.look().await? {
+        let look = self.look().await?;
+        if let Look::Nothing = look {
             let mut memory = self.memory.lock();
+            memory.contended = 0;
             let sleep = self.context.attention.sleep(poll, memory.next_due);
             let sleep = memory.open.map_or(sleep, |open| sleep.min(open.wait()));
             memory.asleep_until = Some(Instant::now() + sleep);
@@ -179,15 +183,15 @@ impl Claimer {
                     Next::Now,
                 )
             }
-            Admitted::Contended => {
-                let mut memory = self.memory.lock();
-                memory.contended += 1;
-                let wait = CONTENDED.wait(memory.contended).max(CONTENDED.base);
-                (Vec::new(), Next::After(wait))
-            }
+            Admitted::Contended => (Vec::new(), Next::After(self.contended())),
             Admitted::Nothing => {
                 self.memory.lock().look_at = None;
-                (Vec::new(), Next::Now)
+                // Hints that were there and could not be had are in the hands of others: of a claim, or of somebody who cancels.
+                let next = match look {
+                    Look::Hints => Next::After(self.contended()),
+                    Look::Something | Look::Nothing => Next::Now,
+                };
+                (Vec::new(), next)
             }
         };
         // In turns nobody looks again soon, so nobody may say so.
@@ -200,6 +204,13 @@ impl Claimer {
             tracing::debug!(items = claims.len(), "Processing {} queue items", claims.len());
         }
         Ok(Claimed { claims, next })
+    }
+
+    /// How long to leave alone what others hold.
+    fn contended(&self) -> Duration {
+        let mut memory = self.memory.lock();
+        memory.contended += 1;
+        CONTENDED.wait(memory.contended).max(CONTENDED.base)
     }
 
     /// A look that writes nothing, so that an idle queue costs one read. While busy it is taken only now and then.
@@ -233,7 +244,11 @@ impl Claimer {
             next_due_in.map(|seconds| now + Duration::try_from_secs_f64(seconds).unwrap_or_default());
         if hinted || eligible || due {
             memory.look_at = (!due).then(|| now + LOOK_EVERY);
-            return Ok(Look::Something);
+            return Ok(if eligible || due {
+                Look::Something
+            } else {
+                Look::Hints
+            });
         }
         memory.look_at = None;
         Ok(Look::Nothing)

@@ -218,6 +218,13 @@ impl Testbed {
         ItemId(answer.unwrap().id)
     }
 
+    /// One that comes by the function, as its own hint.
+    pub(crate) async fn enqueue_alone(&self, (workspace, definition): (WorkspaceId, DefinitionId)) -> ItemId {
+        let query = "select stationmaster.enqueue_execution($1, $2)";
+        let query = sqlx::query_scalar(query).bind(workspace).bind(definition);
+        query.fetch_one(self.pool()).await.unwrap()
+    }
+
     /// Many ordinary items, in one statement.
     pub(crate) async fn enqueue_many(
         &self,

@@ -151,9 +151,10 @@ async fn a_ready_item_that_no_hint_speaks_for_is_found() {
     let mut items = Vec::new();
     for tenant in tenants {
         items.push(testbed.enqueue(tenant).await);
+        items.push(testbed.enqueue_alone(tenant).await);
     }
     testbed
-        .run("delete from stationmaster_internal.queue_hints")
+        .run("update stationmaster_internal.queue_pending set unseen = false; delete from stationmaster_internal.queue_hints")
         .await;
     let server = testbed.server(brisk()).await;
     for item in items {

@@ -11,9 +11,9 @@ const CROWD: &str = "
         active = case when random() < 0.05 then 1 else max_concurrent end;
     with w as (select id, row_number() over () as n from stationmaster.workspaces limit 2000)
     insert into stationmaster_internal.queue_pending
-        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, stage, run_at, waits_for)
+        (item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, stage, run_at, waits_for, unseen)
     select gen_random_uuid(), s, -(s % 3), w.id, w.id, w.id, case when s % 50 = 0 then 'later' else 'ready' end,
-           case when s % 50 = 0 then now() + s * interval '1 s' end, case when s % 50 = 0 then 'schedule' end
+           case when s % 50 = 0 then now() + s * interval '1 s' end, case when s % 50 = 0 then 'schedule' end, s > 40000
     from generate_series(1, 50000) s join w on w.n = s % 2000 + 1;
     insert into stationmaster_internal.executions_active
         (execution_id, item_id, seq, rank, workspace_id, workflow_definition_id, workflow_definition_version_id, state,
@@ -95,7 +95,12 @@ const HOT: &[Hot] = &[
         name: "executions/look",
         statement: include_str!("../../sql/executions/look.sql"),
         values: "0",
-        indexes: &["workspace_capacity_eligible", "queue_pending_later"],
+        indexes: &[
+            "workspace_capacity_eligible",
+            "queue_pending_later",
+            "queue_pending_unseen",
+            "queue_hints_pkey",
+        ],
     },
     Hot {
         name: "executions/promote_due",
@@ -107,7 +112,11 @@ const HOT: &[Hot] = &[
         name: "capacity/absorb_hints",
         statement: include_str!("../../sql/capacity/absorb_hints.sql"),
         values: "0, 2000, 0",
-        indexes: &["queue_hints_pkey", "workspace_capacity_pkey"],
+        indexes: &[
+            "queue_hints_pkey",
+            "queue_pending_unseen",
+            "workspace_capacity_pkey",
+        ],
     },
     Hot {
         name: "operate/set_priority",

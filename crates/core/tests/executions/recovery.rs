@@ -383,7 +383,7 @@ async fn what_was_claimed_under_an_id_that_has_lapsed_is_given_back_at_once() {
     enqueue.execute(looks).await.unwrap();
     eventually("a claim is on its way", async || {
         let waiting = "select count(*) from pg_stat_activity
-                       where datname = current_database() and wait_event_type = 'Lock' and query like '%next_due_in%'";
+                       where datname = current_database() and wait_event_type = 'Lock' and query like '%as hinted%'";
         testbed.number(waiting).await > 0
     })
     .await;

@@ -35,7 +35,8 @@ async fn open_enqueue(
 async fn nobody_is_ready(testbed: &Testbed) {
     let query =
         "select (select count(*) from stationmaster_internal.workspace_capacity where ready or active > 0)
-                      + (select count(*) from stationmaster_internal.queue_hints)";
+                      + (select count(*) from stationmaster_internal.queue_hints)
+                      + (select count(*) from stationmaster_internal.queue_pending where unseen)";
     eventually("the servers have nothing left to do", async || {
         testbed.number(query).await == 0
     })
