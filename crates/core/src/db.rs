@@ -127,6 +127,9 @@ pub enum Error {
     /// It has gone silent: what was sent is not answered, and never will be.
     #[error("the database has gone silent")]
     Silent,
+    /// What is prepared on one connection may be there on another, and not on its own.
+    #[error("database_url leads through a pooler in which prepared statements do not survive")]
+    LostStatements,
     /// Too old to use.
     #[error("PostgreSQL {found} is too old: version {OLDEST_SERVER} or newer is needed")]
     TooOld {
