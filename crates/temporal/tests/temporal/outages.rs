@@ -161,10 +161,12 @@ async fn what_takes_the_place_of_temporal_within_a_moment_is_sent_nothing() {
     engine.bind_to(Some(&engine.identity().await.unwrap()));
 
     let mut sent: Vec<ExecutionId> = Vec::new();
-    for _ in 0..10 {
+    // Nobody sees when the engine has noticed; it may before it has something to send, or only then.
+    for pause in [0, 20, 50, 100, 200, 400] {
         // Who is there has just been proven.
         start_running(&engine, &request()).await;
         proxy.lead_to(&other.address);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
         for _ in 0..5 {
             let request = request();
             let outcome = engine.start(&request, PATIENCE).await;
