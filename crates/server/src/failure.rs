@@ -13,6 +13,7 @@ use stationmaster_core::pooler::BEHIND_A_POOLER;
 use stationmaster_core::task::chain;
 use stationmaster_schedule::{ParseError, UnknownZone};
 
+use crate::command::typed;
 use crate::config::{Complaint, Complaints};
 use crate::output::{Format, printable};
 
@@ -221,7 +222,9 @@ pub(crate) fn report(error: &anyhow::Error, format: Format) -> ExitCode {
     if let Some(PassedOn(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
     }
-    Report::of(error).print(format)
+    let report = Report::of(error);
+    let advice = report.advice.as_deref().map(typed::advice);
+    Report { advice, ..report }.print(format)
 }
 
 /// Is somebody away whom we need, so that the same may succeed later?
