@@ -88,7 +88,6 @@ const CONFLICTS: u32 = 4;
 /// The classes of errors that are about what is written, and not about the moment, the connection or the schema. A constraint or a trigger
 /// (somebody may have added one of his own) refuses rows.
 pub(crate) const ABOUT_A_ROW: [&str; 6] = ["21", "22", "23", "44", "54", "P0"];
-
 /// The oldest PostgreSQL that has what we need.
 const OLDEST_SERVER: u32 = 15;
 
@@ -127,6 +126,9 @@ pub enum Error {
     /// It has gone silent: what was sent is not answered, and never will be.
     #[error("the database has gone silent")]
     Silent,
+    /// What is prepared on one connection may be there on another, and not on its own.
+    #[error("database_url leads through a pooler in which prepared statements do not survive")]
+    LostStatements,
     /// Too old to use.
     #[error("PostgreSQL {found} is too old: version {OLDEST_SERVER} or newer is needed")]
     TooOld {
@@ -365,8 +367,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Prepares the connections; they are made when first used, so that a database that is away is an error of the call, not
-    /// of the start.
+    /// Prepares the connections; they are made when first used, so that a database that is away is an error of the call, not of the start.
     pub fn new(url: &str, max_connections: u32) -> Result<Self, Error> {
         let hosts = Arc::new(Hosts::read(url)?);
         let options = hosts.options().clone().options(SESSION).options(BOUNDS);

@@ -1,10 +1,17 @@
 //! Does a pooler lie between that hands out transactions, or has each connection a session of its own? Nobody tells; but whoever is asked twice,
 //! on two connections, answers from the same backend or not. For whoever looks after the database; it reads only, and locks nothing.
 
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt as _;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 
 use crate::db::{self, Database, within};
+
+/// What to set where a pooler lies between that hands out transactions.
+pub const BEHIND_A_POOLER: &str = "A pooler lies between that hands out transactions: set database_direct_url to an address that leads past it, \
+     and database_prepared to false unless it keeps prepared statements (PgBouncer from 1.21 on, with max_prepared_statements)";
 
 /// Times that each of two connections is asked. A pooler gives out whoever is free, so once is nearly always enough.
 const ASKED: usize = 3;
@@ -31,6 +38,14 @@ pub async fn sessions_of_work(database: &Database) -> Result<Sessions, db::Error
 /// What the connections lead to that need a session of their own: notifications, the watch, migrations.
 pub async fn sessions_of_the_direct_way(database: &Database) -> Result<Sessions, db::Error> {
     look(database.options()).await
+}
+
+/// For whoever prepares statements and has no other way to see that they do not survive: by the name of one, somebody else's would be run.
+pub async fn refuse_lost_statements(database: &Database) -> Result<(), db::Error> {
+    match sessions_of_work(database).await? {
+        Sessions::Shared { prepared: false } => Err(db::Error::LostStatements),
+        Sessions::Shared { prepared: true } | Sessions::Own => Ok(()),
+    }
 }
 
 async fn look(options: PgConnectOptions) -> Result<Sessions, db::Error> {
@@ -76,24 +91,34 @@ async fn backend(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
 }
 
 /// Prepares a statement under a name, the first time, and asks for it by that name from then on. Where sessions change it is not there, or somebody
-/// else has one of this name.
+/// else has one of this name: what comes back then is not what was asked for, and the driver may even panic over it.
 async fn keeps_prepared(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    const OURS: i32 = 1_732_050_808;
     let asked = sqlx::query_scalar::<_, i32>("select $1::integer")
-        .bind(1)
-        .fetch_one(connection)
-        .await;
-    match asked {
-        Err(error) if is_of_a_pooler(&error) || takes_other_values(&error) => Ok(false),
-        asked => asked.map(|_| true),
+        .bind(OURS)
+        .fetch_one(connection);
+    match AssertUnwindSafe(asked).catch_unwind().await {
+        Ok(Ok(answer)) => Ok(answer == OURS),
+        Ok(Err(error)) if is_of_a_pooler(&error) || is_of_another_statement(&error) => Ok(false),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Ok(false),
     }
 }
 
-/// The statement that somebody else has under this name takes other values than ours: a violation of the protocol.
-fn takes_other_values(error: &sqlx::Error) -> bool {
-    let code = error
-        .as_database_error()
-        .and_then(sqlx::error::DatabaseError::code);
-    code.is_some_and(|code| code == "08P01")
+/// The statement that somebody else has under this name takes other values than ours, which is a violation of the protocol, or answers with others.
+fn is_of_another_statement(error: &sqlx::Error) -> bool {
+    use sqlx::Error::{ColumnDecode, ColumnIndexOutOfBounds, ColumnNotFound, Decode, RowNotFound};
+    match error {
+        ColumnDecode { .. } | ColumnIndexOutOfBounds { .. } | ColumnNotFound(_) | Decode(_) | RowNotFound => {
+            true
+        }
+        error => {
+            let code = error
+                .as_database_error()
+                .and_then(sqlx::error::DatabaseError::code);
+            code.is_some_and(|code| code == "08P01")
+        }
+    }
 }
 
 impl db::Error {
@@ -103,6 +128,7 @@ impl db::Error {
         match self {
             Self::Shared(error) => error.is_of_a_pooler(),
             Self::Sql(error) => is_of_a_pooler(error),
+            Self::LostStatements => true,
             _ => false,
         }
     }

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::db;
+use crate::pooler::BEHIND_A_POOLER;
 use crate::retry::Backoff;
 
 /// When a pass wants to run again.
@@ -258,6 +259,7 @@ impl Tasks {
 async fn round<P: Pass>(pass: &mut P) -> Result<Next, String> {
     match AssertUnwindSafe(pass.run_once()).catch_unwind().await {
         Ok(Ok(next)) => Ok(next),
+        Ok(Err(error)) if error.is_of_a_pooler() => Err(format!("{}. {BEHIND_A_POOLER}", chain(&error))),
         Ok(Err(error)) => Err(chain(&error)),
         Err(panic) => Err(format!("panic: {}", panic_message(&*panic))),
     }
@@ -280,7 +282,8 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// What a panic said.
-pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+#[must_use]
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(ToString::to_string)

@@ -9,9 +9,11 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use stationmaster_core::db;
+use stationmaster_core::pooler::BEHIND_A_POOLER;
 use stationmaster_core::task::chain;
 use stationmaster_schedule::{ParseError, UnknownZone};
 
+use crate::command::typed;
 use crate::config::{Complaint, Complaints};
 use crate::output::{Format, printable};
 
@@ -220,7 +222,9 @@ pub(crate) fn report(error: &anyhow::Error, format: Format) -> ExitCode {
     if let Some(PassedOn(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
     }
-    Report::of(error).print(format)
+    let report = Report::of(error);
+    let advice = report.advice.as_deref().map(typed::advice);
+    Report { advice, ..report }.print(format)
 }
 
 /// Is somebody away whom we need, so that the same may succeed later?
@@ -266,10 +270,6 @@ fn of_expression(BadExpression { text, error }: &BadExpression) -> Report<'stati
 
 const AWAY: &str =
     "Is PostgreSQL running, and does the setting database_url name it? See: stationmaster config show";
-
-/// What to set where a pooler lies between that hands out transactions.
-pub(crate) const BEHIND_A_POOLER: &str = "A pooler lies between that hands out transactions: set database_direct_url to an address that leads past it, \
-     and database_prepared to false unless it keeps prepared statements (PgBouncer from 1.21 on, with max_prepared_statements)";
 
 fn of_database(error: &db::Error) -> Report<'static> {
     use db::Error;

@@ -18,6 +18,7 @@ use stationmaster_core::engine::embedded::{EmbeddedDispatchers, EmbeddedEngine};
 use stationmaster_core::engine::{Engine as _, OtherEngine, record};
 use stationmaster_core::locks::Locks;
 use stationmaster_core::observe::Metrics;
+use stationmaster_core::pooler;
 use stationmaster_core::presence::Presence;
 use stationmaster_core::schema;
 use stationmaster_core::session::Wall;
@@ -199,6 +200,9 @@ async fn prepare(config: &Config, database: &Database, address: SocketAddr) -> R
 
 async fn prepare_once(config: &Config, database: &Database, address: SocketAddr) -> Result<()> {
     database.choose_host().await?;
+    if config.database_way.prepared {
+        pooler::refuse_lost_statements(database).await?;
+    }
     if config.migrate_at_start {
         let migrated = database.migrate().await;
         migrated.context("the tables could not be brought up to date")?;

@@ -1,20 +1,22 @@
 //! Which Temporal the connection must lead to, and the proof that it does.
 //!
 //! An address is no identity: it may be mistyped, moved to another cluster, or lead to one that was emptied and set up anew. A link
-//! that is bound proves again and again that the namespace behind the connection is the one it is bound to, at every new connection
-//! and at most [`FRESH`] before any request, because a channel may have reconnected by itself. While it is not known which one it
-//! should be, nothing is sent at all.
+//! that is bound proves at every new connection that the namespace behind it is the one it is bound to, before anything else is sent
+//! there; a connection leads to no other as long as it lasts (see `transport`). Where a proxy answers in the place of Temporal, what
+//! is behind it may change all the same, so the proof is repeated at most [`FRESH`] before any request. While it is not known which one
+//! it should be, nothing is sent at all.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use stationmaster_core::engine::Identity;
-use temporalio_client::Connection;
 use temporalio_client::tonic::{Code, Request, Status};
 use temporalio_common::protos::temporal::api::workflowservice::v1::{
     DescribeNamespaceRequest, GetClusterInfoRequest,
 };
 use tokio::time::{Instant, timeout_at};
+
+use crate::transport::Connection;
 
 /// How old a proof may be.
 const FRESH: Duration = Duration::from_secs(1);
@@ -125,7 +127,7 @@ impl Place {
             namespace: self.namespace.clone(),
             ..DescribeNamespaceRequest::default()
         };
-        let mut service = connection.workflow_service();
+        let mut service = connection.service();
         let described = service
             .describe_namespace(Request::new(message))
             .await?

@@ -59,7 +59,7 @@ impl TemporalEngine {
     }
 
     /// Sends one request, with as much time as any call has.
-    pub(crate) async fn ask<Q, A>(&self, message: Q, rpc: impl Rpc<Q, A>) -> Result<A, CallError> {
+    pub(crate) async fn ask<Q: Clone, A>(&self, message: Q, rpc: impl Rpc<Q, A>) -> Result<A, CallError> {
         self.link.call(self.rpc_ends_at(), message, rpc).await
     }
 

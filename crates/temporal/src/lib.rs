@@ -17,7 +17,8 @@
 //!    |- sweep        which runs have closed, again and again
 //!    |- visibility   the store that lists many runs
 //!    `- link         the one connection, made when first needed
-//!        `- bond         which Temporal it must lead to, and the proof
+//!        |- bond         which Temporal it must lead to, and the proof
+//!        `- transport    a connection that is never made a second time
 //!   dispatchers  dispatchers as workflows, and the worker that runs them
 //!   config       what the outside has to say, checked once
 //! ```
@@ -39,6 +40,7 @@ mod outcome;
 mod payload;
 mod run;
 mod sweep;
+mod transport;
 mod visibility;
 
 pub use config::{ClientIdentity, ConfigError, TemporalConfig, TemporalTls};

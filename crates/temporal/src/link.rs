@@ -6,6 +6,9 @@
 //! would otherwise be noticed only by the keep-alive, most of a minute later. A status that the server sent has no
 //! source; one that the connection made up has.
 //!
+//! A connection that has ended carries nothing more, and is not made again behind our back (see `transport`): what was to be sent on it
+//! goes out on the next one, which is asked first who is there.
+//!
 //! Invariant: [`CallError::NotConnected`] means that the request was never handed to a connection.
 
 use std::error::Error;
@@ -18,14 +21,13 @@ use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use stationmaster_core::engine::Identity;
 use stationmaster_core::tls;
-use temporalio_client::Connection;
-use temporalio_client::errors::ClientConnectError;
 use temporalio_client::grpc::WorkflowService;
 use temporalio_client::tonic::{Request, Response, Status};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::bond::{Bond, Place};
 use crate::config::{ConfigError, TemporalConfig};
+use crate::transport::{ConnectError, Connection, has_ended};
 
 /// Why a call has no answer to give.
 #[derive(Debug)]
@@ -36,6 +38,13 @@ pub(crate) enum CallError {
     Expired,
     /// The server answered with an error, or the connection failed; a status of the latter kind has a source.
     Answered(Box<Status>),
+}
+
+impl CallError {
+    /// Had the connection ended before anything was sent on it?
+    fn was_not_sent(&self) -> bool {
+        matches!(self, Self::Answered(status) if has_ended(status))
+    }
 }
 
 impl std::fmt::Display for CallError {
@@ -69,12 +78,12 @@ struct Numbered {
 
 /// A call of the service, such as `WorkflowService::describe_namespace`: sends a request and answers with the response.
 pub(crate) trait Rpc<Q, A>:
-    for<'s> FnOnce(&'s mut (dyn WorkflowService + 'static), Request<Q>) -> BoxFuture<'s, Answer<A>>
+    for<'s> Fn(&'s mut (dyn WorkflowService + 'static), Request<Q>) -> BoxFuture<'s, Answer<A>>
 {
 }
 
 impl<Q, A, F> Rpc<Q, A> for F where
-    F: for<'s> FnOnce(&'s mut (dyn WorkflowService + 'static), Request<Q>) -> BoxFuture<'s, Answer<A>>
+    F: for<'s> Fn(&'s mut (dyn WorkflowService + 'static), Request<Q>) -> BoxFuture<'s, Answer<A>>
 {
 }
 
@@ -101,11 +110,23 @@ impl Link {
     }
 
     /// Sends one request, once, and waits for its answer until `ends_at`.
-    pub(crate) async fn call<Q, A>(
+    pub(crate) async fn call<Q: Clone, A>(
         &self,
         ends_at: Instant,
         message: Q,
         rpc: impl Rpc<Q, A>,
+    ) -> Result<A, CallError> {
+        match self.call_once(ends_at, message.clone(), &rpc).await {
+            Err(error) if error.was_not_sent() => self.call_once(ends_at, message, &rpc).await,
+            answer => answer,
+        }
+    }
+
+    async fn call_once<Q, A>(
+        &self,
+        ends_at: Instant,
+        message: Q,
+        rpc: &impl Rpc<Q, A>,
     ) -> Result<A, CallError> {
         self.bond.allows().map_err(CallError::NotConnected)?;
         let (number, connection) = self.connected(ends_at).await?;
@@ -118,9 +139,9 @@ impl Link {
         tracing::trace!(request = std::any::type_name::<Q>(), "Asks Temporal");
         let mut request = Request::new(message);
         request.set_timeout(ends_at.saturating_duration_since(Instant::now()));
-        // The service without the library's layer of retries: a request goes out once or not at all.
-        let mut service = connection.workflow_service();
-        let Ok(answer) = timeout_at(ends_at, rpc(service.as_mut(), request)).await else {
+        // There is no layer of retries below this: a request goes out once or not at all.
+        let mut service = connection.service();
+        let Ok(answer) = timeout_at(ends_at, rpc(&mut service, request)).await else {
             self.drop_attempt(number);
             return Err(CallError::Expired);
         };
@@ -149,6 +170,13 @@ impl Link {
 
     /// Who is there, whatever the link is bound to.
     pub(crate) async fn identity(&self, ends_at: Instant) -> Result<Identity, CallError> {
+        match self.identity_once(ends_at).await {
+            Err(error) if error.was_not_sent() => self.identity_once(ends_at).await,
+            answer => answer,
+        }
+    }
+
+    async fn identity_once(&self, ends_at: Instant) -> Result<Identity, CallError> {
         let (number, connection) = self.connected(ends_at).await?;
         let Ok(answer) = timeout_at(ends_at, self.place.identity(&connection)).await else {
             self.drop_attempt(number);
@@ -190,7 +218,7 @@ impl Link {
         let encrypted = self.config.is_encrypted();
         let task = tokio::spawn(async move {
             let options = options.map_err(|error| Arc::from(error.to_string()))?;
-            match timeout(limit, Connection::connect(options)).await {
+            match timeout(limit, Connection::open(&options)).await {
                 Ok(Ok(connection)) => Ok(connection),
                 Ok(Err(error)) => Err(Arc::from(reason(&error, encrypted))),
                 Err(_) => Err(Arc::from(format!("no answer within {limit:?}"))),
@@ -210,12 +238,12 @@ impl Link {
 }
 
 /// What stands between us and a connection, in one line, without the debug forms that the library prints.
-fn reason(error: &ClientConnectError, encrypted: bool) -> String {
+fn reason(error: &ConnectError, encrypted: bool) -> String {
     if let Some(words) = tls::explain(error, &tls::TEMPORAL) {
         return words;
     }
     match error {
-        ClientConnectError::SystemInfoCallError(status) => {
+        ConnectError::Greeting(status) => {
             let mut text = format!("{:?}: {}", status.code(), status.message());
             append_sources(&mut text, status.source());
             if encrypted && status.source().is_some() {
@@ -230,12 +258,11 @@ fn reason(error: &ClientConnectError, encrypted: bool) -> String {
             }
             text
         }
-        ClientConnectError::TonicTransportError(error) => {
+        ConnectError::Transport(error) => {
             let mut text = error.to_string();
             append_sources(&mut text, error.source());
             text
         }
-        other => other.to_string(),
     }
 }
 

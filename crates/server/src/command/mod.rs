@@ -57,7 +57,7 @@ mod times;
 pub(crate) mod tokens;
 pub(crate) mod top;
 pub(crate) mod triggers;
-mod typed;
+pub(crate) mod typed;
 mod watch;
 pub(crate) mod workflows;
 pub(crate) mod workspaces;

@@ -2,7 +2,7 @@
 //! with the same filters.
 
 use super::times::past;
-use crate::config::without_password;
+use crate::config::is_secret;
 
 /// Flags that say where a command works.
 const PLACE: [&str; 6] = [
@@ -34,6 +34,11 @@ pub(super) fn beside(command: &str) -> String {
     in_the_same_place(&typed(), command)
 }
 
+/// Advice that names commands, each of them in the place where this one works.
+pub(crate) fn advice(words: &str) -> String {
+    placed(&typed(), words)
+}
+
 fn typed() -> Vec<String> {
     std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
@@ -50,12 +55,47 @@ fn repeated(line: &[String], flag: &str, value: &str) -> String {
 }
 
 fn in_the_same_place(line: &[String], command: &str) -> String {
-    let (program, arguments) = line.split_at(line.len().min(1));
-    let is_place = |piece: &Piece<'_>| piece.flag.is_some_and(|flag| PLACE.contains(&flag));
-    let place = pieces(arguments, "").into_iter().filter(is_place);
-    let words = program.iter().cloned().chain(place.flat_map(|piece| piece.words));
-    let words = words.map(|word| quoted(&word));
+    let program = line.first().map(|word| quoted(word));
+    let words = program.into_iter().chain(place(line));
     words.chain([command.to_owned()]).collect::<Vec<_>>().join(" ")
+}
+
+/// The flags of this line that say where it works.
+fn place(line: &[String]) -> Vec<String> {
+    let is_place = |piece: &Piece<'_>| piece.flag.is_some_and(|flag| PLACE.contains(&flag));
+    let place = pieces(line.get(1..).unwrap_or_default(), "")
+        .into_iter()
+        .filter(is_place);
+    place
+        .flat_map(|piece| piece.words)
+        .map(|word| quoted(&word))
+        .collect()
+}
+
+fn placed(line: &[String], advice: &str) -> String {
+    const PROGRAM: &str = "stationmaster ";
+    let place = place(line);
+    if place.is_empty() {
+        return advice.to_owned();
+    }
+    let tree = crate::cli::tree();
+    let works_there = |rest: &str| {
+        let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '-');
+        let noun = &rest[..end.unwrap_or(rest.len())];
+        // Contexts are where places are kept.
+        noun != "contexts" && tree.find_subcommand(noun).is_some()
+    };
+    let mut parts = advice.split(PROGRAM);
+    let mut said = parts.next().unwrap_or_default().to_owned();
+    for rest in parts {
+        said.push_str(PROGRAM);
+        if works_there(rest) {
+            said.push_str(&place.join(" "));
+            said.push(' ');
+        }
+        said.push_str(rest);
+    }
+    said
 }
 
 /// A word of the line, or a flag with its value.
@@ -75,7 +115,8 @@ fn pieces<'a>(line: &[String], one_more: &'a str) -> Vec<Piece<'a>> {
         let known = PLACE.into_iter().chain(TIMES).chain([one_more]);
         let flag = known.into_iter().find(|flag| *flag == name);
         let shown = |value: &str| match name {
-            "--database-url" => without_password(value),
+            "--database-url" if is_secret("database_url", value) => "…".to_owned(),
+            "--set" => set(value),
             name if TIMES.contains(&name) => {
                 past(value).map_or_else(|_| value.to_owned(), |at| at.to_string())
             }
@@ -94,9 +135,18 @@ fn pieces<'a>(line: &[String], one_more: &'a str) -> Vec<Piece<'a>> {
     pieces
 }
 
+/// A setting and its value. What is secret, or has a part that is, is left out as a whole: with a part hidden it would not work as it is told,
+/// and would look as if it did.
+fn set(words: &str) -> String {
+    match words.split_once('=') {
+        Some((name, value)) if is_secret(name, value) => format!("{name}=…"),
+        _ => words.to_owned(),
+    }
+}
+
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%…".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
@@ -193,11 +243,49 @@ mod tests {
         for line in [
             &["queue", "list", "--database-url", "postgres://me:planted@host/x"][..],
             &["queue", "list", "--database-url=postgres://me:planted@host/x"],
+            &["queue", "list", "--set", "temporal.api_key=planted"],
+            &["queue", "list", "--set=redis_url=redis://:planted@host/0"],
         ] {
-            let said = repeated(&words(line), "--before", "P");
-            assert!(!said.contains("planted") && said.contains("host/x"), "{said}");
-            let said = in_the_same_place(&words(line), "doctor");
-            assert!(!said.contains("planted") && said.contains("host/x"), "{said}");
+            for said in [
+                repeated(&words(line), "--before", "P"),
+                in_the_same_place(&words(line), "doctor"),
+            ] {
+                assert!(
+                    !said.contains("planted") && !said.contains("***") && said.contains('…'),
+                    "{said}"
+                );
+            }
+        }
+        let line = words(&["queue", "list", "--database-url", "postgres://me@host/x"]);
+        assert_eq!(
+            in_the_same_place(&line, "doctor"),
+            "stationmaster --database-url postgres://me@host/x doctor"
+        );
+    }
+
+    #[test]
+    fn a_command_in_an_advice_works_in_the_same_place() {
+        let line = words(&["queue", "list", "--url", "http://here"]);
+        for (advice, said) in [
+            (
+                "See what is missing: stationmaster doctor",
+                "See what is missing: stationmaster --url http://here doctor",
+            ),
+            (
+                "Run `stationmaster tokens list`, then stationmaster --url http://there doctor",
+                "Run `stationmaster --url http://here tokens list`, then stationmaster --url http://there doctor",
+            ),
+            (
+                "Keep one: stationmaster contexts add NAME --url URL",
+                "Keep one: stationmaster contexts add NAME --url URL",
+            ),
+            (
+                "The role of stationmaster needs rights",
+                "The role of stationmaster needs rights",
+            ),
+        ] {
+            assert_eq!(placed(&line, advice), said);
+            assert_eq!(placed(&words(&["queue", "list"]), advice), advice);
         }
     }
 }

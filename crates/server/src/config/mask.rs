@@ -25,8 +25,13 @@ pub(super) fn shown(text: &str, secrecy: Secrecy) -> String {
     }
 }
 
+/// Would something of this value be hidden?
+pub(super) fn hides(text: &str, secrecy: Secrecy) -> bool {
+    shown(text, secrecy).contains(HIDDEN)
+}
+
 /// A URL without its password.
-pub(crate) fn without_password(text: &str) -> String {
+fn without_password(text: &str) -> String {
     let hosts = hosts::each(text);
     if hosts.len() > 1 {
         return hosts::with_hosts_of(&without_password(&hosts[0]), text);

@@ -37,9 +37,9 @@ mod value;
 pub(crate) use complaint::{Complaint, Complaints};
 pub(crate) use contexts::{Contexts, Stored};
 pub(crate) use flags::Flags;
-pub(crate) use mask::without_password;
 pub(crate) use parse::duration;
 pub(crate) use reference::{reference, template};
+pub(crate) use settings::is_secret;
 pub(crate) use target::{Target, TargetFlags, before_contexts, no_context, target, token_of_the_environment};
 pub(crate) use value::Effective;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stationmaster_core::wake::signature::Secret;
 
-use super::mask::{Secrecy, shown};
+use super::mask::{Secrecy, hides, shown};
 use super::parse::{
     Parsed, address, boolean, choice, duration, duration_between, filter, list, number, pairs, path, share,
     url, webhook_secret, words,
@@ -368,6 +368,12 @@ pub(super) fn apply_defaults_of_exclusive_mode(config: &mut Config, values: &mut
             value.value = Some(default.to_owned());
         }
     }
+}
+
+/// Would something of this value be hidden, were it shown as the value of this setting?
+pub(crate) fn is_secret(key: &str, value: &str) -> bool {
+    let setting = SETTINGS.iter().find(|setting| setting.key == key);
+    setting.is_some_and(|setting| hides(value, setting.secrecy))
 }
 
 impl Setting {

@@ -8,17 +8,18 @@ use stationmaster_client::Client;
 use stationmaster_client::wire::Severity;
 use stationmaster_core::db::{Database, Error};
 use stationmaster_core::health::{self, Server};
+use stationmaster_core::pooler::BEHIND_A_POOLER;
 use stationmaster_core::session::Wall;
 use stationmaster_core::task::chain;
 
 use super::{
-    Check, Deadline, Finding, REACH, all, note, ok, owners, pooler, problem, servers, tables, timeout,
-    warning, within, work,
+    Check, Deadline, Finding, REACH, all, note, ok, owners, panicked, pooler, problem, servers, silence,
+    survived, tables, timeout, warning, within, work,
 };
 use crate::config::{Config, Heartbeats};
-use crate::failure::BEHIND_A_POOLER;
 use crate::{http, wiring};
 
+const SCHEMA: &str = "database.schema";
 /// The oldest PostgreSQL that has what we need.
 const OLDEST: i32 = 150_000;
 /// One for each question that may have to wait for somebody's lock, so that the others need not.
@@ -29,10 +30,11 @@ const APART: f64 = 2.0;
 pub(super) async fn look(config: &Arc<Config>, actor: &str, deadline: Deadline) -> Vec<Finding> {
     const ID: &str = "database.reachable";
     let unreachable = |seen: String, advice: &str| vec![problem(ID, seen, advice)];
-    let reached = timeout(REACH, reach(config)).await;
+    let reached = timeout(REACH, survived(reach(config))).await;
     let database = match reached {
-        Ok(Ok(database)) => database,
-        Ok(Err(error)) => {
+        Ok(Ok(Ok(database))) => database,
+        Ok(Err(panic)) => return vec![panicked(ID, &panic)],
+        Ok(Ok(Err(error))) => {
             let seen = chain(error.as_ref());
             if error.downcast_ref().is_some_and(Error::is_of_a_pooler) {
                 return unreachable(seen, BEHIND_A_POOLER);
@@ -64,8 +66,12 @@ pub(super) async fn look(config: &Arc<Config>, actor: &str, deadline: Deadline) 
         within(deadline, "database.clock", clock(database)),
         within(deadline, "database.horizon", tables::horizon(database)),
     ];
-    let schema = timeout(REACH.min(deadline.left() / 2), schema(database)).await;
-    let schema = schema.unwrap_or_else(|_| super::silence("database.schema"));
+    let schema = timeout(REACH.min(deadline.left() / 2), survived(schema(database))).await;
+    let schema = match schema {
+        Ok(Ok(schema)) => schema,
+        Ok(Err(panic)) => panicked(SCHEMA, &panic),
+        Err(_) => silence(SCHEMA),
+    };
     if schema.severity == Severity::Ok {
         let owners = owners::look(&client, stale_after(config));
         checks.extend([
@@ -104,7 +110,7 @@ fn stale_after(config: &Config) -> Option<SignedDuration> {
 }
 
 async fn schema(database: &Database) -> Finding {
-    const ID: &str = "database.schema";
+    const ID: &str = SCHEMA;
     match database.check_schema().await {
         Ok(()) => ok(ID, "the tables are those of this version"),
         Err(Error::Schema { found: 0, .. }) => {

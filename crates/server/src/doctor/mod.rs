@@ -4,13 +4,14 @@
 //! whoever does not answer. The command `doctor` runs it where it is, and so does a server for whoever asks it: the same checks, seen from
 //! where the server stands.
 
-use std::sync::Arc;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use anyhow::Result;
 use futures::future::{BoxFuture, FutureExt as _, join_all};
 use stationmaster_client::wire::{Examination, Finding, Severity};
-use stationmaster_core::task::chain;
+use stationmaster_core::task::{chain, panic_message};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::config::Config;
@@ -87,6 +88,7 @@ pub(crate) fn examination(findings: Vec<Finding>) -> Examination {
 
 /// Looks at everything, from here.
 pub(crate) async fn examine(config: &Arc<Config>, actor: &str) -> Examination {
+    silence_what_is_told();
     let deadline = Deadline::new();
     let (inside, outside) = tokio::join!(
         database::look(config, actor, deadline),
@@ -134,12 +136,44 @@ fn within<'a, L: Look>(
     look: impl Future<Output = L> + Send + 'a,
 ) -> Check<'a> {
     async move {
-        match timeout_at(deadline.0, look).await {
-            Ok(look) => look.findings(id),
+        match timeout_at(deadline.0, survived(look)).await {
+            Ok(Ok(look)) => look.findings(id),
+            Ok(Err(panic)) => vec![panicked(id, &panic)],
             Err(_) => vec![silence(id)],
         }
     }
     .boxed()
+}
+
+tokio::task_local! {
+    /// Here a panic is told as a finding.
+    static TOLD: ();
+}
+
+/// What a look comes to, or with what words it panicked. Whatever is wrong with what the doctor looks at, the doctor says it.
+async fn survived<T>(look: impl Future<Output = T>) -> Result<T, String> {
+    let look = TOLD.scope((), AssertUnwindSafe(look).catch_unwind());
+    look.await.map_err(|panic| panic_message(&*panic))
+}
+
+/// A panic that is told as a finding is not told a second time, among what the report is printed on.
+fn silence_what_is_told() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if TOLD.try_with(|()| ()).is_err() {
+                usual(panic);
+            }
+        }));
+    });
+}
+
+/// The check came to no end. What makes the driver of the database panic is an answer to another question than the one asked.
+fn panicked(id: &'static str, words: &str) -> Finding {
+    let advice = "Mend what database.pooler says: by another's prepared statement the answer is not to what was asked. If it says nothing, this is \
+                  a fault of this program: please report it";
+    problem(id, format!("the check broke off (panic: {words})"), advice)
 }
 
 /// Whoever was asked did not answer.
@@ -151,4 +185,25 @@ fn silence(id: &'static str) -> Finding {
 /// Runs checks at once, in the order in which they are told.
 async fn all(checks: Vec<Check<'_>>) -> Vec<Finding> {
     join_all(checks).await.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_check_that_panics_is_a_finding_and_the_others_are_told_too() {
+        silence_what_is_told();
+        let row: Vec<u8> = Vec::new();
+        let breaks = async move { ok("breaks", format!("{}", row[usize::from(row.is_empty())])) };
+        let checks = vec![
+            within(Deadline::new(), "breaks", breaks),
+            within(Deadline::new(), "works", async { ok("works", "fine") }),
+        ];
+        let findings = all(checks).await;
+        assert_eq!(findings.len(), 2, "{findings:?}");
+        assert_eq!(findings[0].severity, Severity::Problem, "{findings:?}");
+        assert!(findings[0].seen.contains("index out of bounds"), "{findings:?}");
+        assert_eq!(findings[1].severity, Severity::Ok, "{findings:?}");
+    }
 }

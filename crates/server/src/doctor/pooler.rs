@@ -1,12 +1,11 @@
 //! Is there a pooler on the way to the database, and do the settings say so?
 
 use stationmaster_core::db::{Database, Error};
-use stationmaster_core::pooler::{self, Sessions};
+use stationmaster_core::pooler::{self, BEHIND_A_POOLER, Sessions};
 use stationmaster_core::task::chain;
 
 use super::{Finding, ok, problem, warning};
 use crate::config::{Config, Way};
-use crate::failure::BEHIND_A_POOLER;
 
 pub(super) const ID: &str = "database.pooler";
 

@@ -11,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
 use stationmaster_core::observe::{Metrics, trace};
+use stationmaster_core::task::panic_message;
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument as _;
 use uuid::Uuid;
@@ -103,11 +104,7 @@ async fn carry(longest: Duration, request: Request, next: Next) -> Response {
     match tokio::time::timeout(longest, work).await {
         Ok(Ok(response)) => response,
         Ok(Err(panic)) => {
-            let words = panic
-                .downcast_ref::<&str>()
-                .map(ToString::to_string)
-                .or_else(|| panic.downcast_ref::<String>().cloned());
-            tracing::error!(panic = words.unwrap_or_default(), "A request panicked");
+            tracing::error!(panic = panic_message(&*panic), "A request panicked");
             Problem::new(
                 Kind::Internal,
                 "the server's log tells more, under the request id",

@@ -224,12 +224,17 @@ async fn a_pooler_that_was_gone_for_a_while_costs_no_more_than_ten_seconds_beyon
 #[tokio::test]
 async fn a_server_that_is_not_told_of_a_pooler_says_which_settings_it_lacks() {
     let database = TestDatabase::new().await;
-    let pooler = Pooler::before(&database);
-    let mut server = Launch::on(&database).with("DATABASE_URL", &pooler.url).start();
-    let (status, _) = server.ended().await;
-    assert_eq!(status.code(), Some(2), "{}", server.log());
-    for setting in ["database_prepared", "database_direct_url"] {
-        assert_eq!(server.said(setting), 1, "{}", server.log());
+    // One lets nobody in who brings parameters; the other lets everybody in, and would run the prepared statements of others.
+    for pooler in [
+        Pooler::before(&database),
+        Pooler::that_ignores_parameters(&database),
+    ] {
+        let mut server = Launch::on(&database).with("DATABASE_URL", &pooler.url).start();
+        let (status, _) = server.ended().await;
+        assert_eq!(status.code(), Some(2), "{}", server.log());
+        for setting in ["database_prepared", "database_direct_url"] {
+            assert_eq!(server.said(setting), 1, "{}", server.log());
+        }
     }
 }
 
@@ -292,7 +297,9 @@ async fn found(id: &str, settings: &[(&str, &str)]) -> (String, String, String) 
         .await
         .unwrap();
     let report = serde_json::from_slice::<serde_json::Value>(&output.stdout);
-    let report = report.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let noise = String::from_utf8_lossy(&output.stderr);
+    let report = report.unwrap_or_else(|_| panic!("{noise}"));
+    assert_eq!(noise, "", "what it meets is told in the report");
     let findings = report["findings"].as_array().unwrap();
     let one = findings.iter().find(|finding| finding["id"] == id);
     let one = one.unwrap_or_else(|| panic!("no {id} in {report:#}"));

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use stationmaster_core::engine::{Engine, RunState, StartOutcome};
+use stationmaster_core::id::ExecutionId;
 
 use crate::support::{
     DevServer, Mode, PATIENCE, Proxy, engine, free_port, impatient_engine, request, server_and_engine,
@@ -146,4 +147,66 @@ async fn a_connection_that_breaks_after_sending_leaves_the_start_in_doubt() {
     proxy.set(Mode::Open);
     let run_id = start_running(&engine, &request).await;
     assert_eq!(start_running(&engine, &request).await, run_id);
+}
+
+#[tokio::test]
+async fn what_takes_the_place_of_temporal_within_a_moment_is_sent_nothing() {
+    let (server, _) = server_and_engine().await;
+    let other = DevServer::start(free_port());
+    let there = engine(&other.address);
+    until_ready(&there).await;
+    let proxy = Proxy::before(&server.address, Mode::Open).await;
+    let engine = engine(&proxy.address);
+    until_ready(&engine).await;
+    engine.bind_to(Some(&engine.identity().await.unwrap()));
+
+    let mut sent: Vec<ExecutionId> = Vec::new();
+    // Nobody sees when the engine has noticed; it may before it has something to send, or only then.
+    for pause in [0, 20, 50, 100, 200, 400] {
+        // Who is there has just been proven.
+        start_running(&engine, &request()).await;
+        proxy.lead_to(&other.address);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        for _ in 0..5 {
+            let request = request();
+            let outcome = engine.start(&request, PATIENCE).await;
+            // The first may still go out on the connection that is just breaking.
+            assert!(
+                matches!(
+                    outcome,
+                    StartOutcome::Unavailable { .. } | StartOutcome::InDoubt { .. }
+                ),
+                "{outcome:?}"
+            );
+            sent.push(request.execution_id);
+        }
+        proxy.lead_to(&server.address);
+        until_ready(&engine).await;
+    }
+    let states = there.describe(&sent).await.unwrap();
+    let nothing = states.iter().all(|state| matches!(state, RunState::NotFound));
+    assert!(nothing, "{states:?}");
+}
+
+#[tokio::test]
+async fn a_connection_that_ended_while_nobody_used_it_is_replaced_without_a_word() {
+    let (server, _) = server_and_engine().await;
+    let proxy = Proxy::before(&server.address, Mode::Open).await;
+    let engine = engine(&proxy.address);
+    until_ready(&engine).await;
+    engine.bind_to(Some(&engine.identity().await.unwrap()));
+    let mut outcomes = Vec::new();
+    // Nobody sees when the engine has noticed; each time it has more time to.
+    for pause in [50, 100, 200, 400, 800, 1600] {
+        start_running(&engine, &request()).await;
+        proxy.lead_to(&server.address);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let outcome = engine.start(&request(), PATIENCE).await;
+        if matches!(outcome, StartOutcome::Running { .. }) {
+            return;
+        }
+        outcomes.push(outcome);
+        until_ready(&engine).await;
+    }
+    panic!("{outcomes:?}");
 }

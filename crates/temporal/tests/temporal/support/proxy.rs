@@ -29,6 +29,7 @@ enum Direction {
 pub(crate) struct Proxy {
     pub(crate) address: String,
     mode: watch::Sender<Mode>,
+    server: watch::Sender<String>,
     connections: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
@@ -38,16 +39,13 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (mode, modes) = watch::channel(mode);
+        let (server, servers) = watch::channel(server.to_owned());
         let connections = Arc::new(AtomicUsize::new(0));
-        let task = tokio::spawn(accept(
-            listener,
-            server.to_owned(),
-            modes,
-            Arc::clone(&connections),
-        ));
+        let task = tokio::spawn(accept(listener, servers, modes, Arc::clone(&connections)));
         Self {
             address,
             mode,
+            server,
             connections,
             task,
         }
@@ -55,6 +53,11 @@ impl Proxy {
 
     pub(crate) fn set(&self, mode: Mode) {
         self.mode.send_replace(mode);
+    }
+
+    /// Breaks all connections; whoever connects from now on comes to this server.
+    pub(crate) fn lead_to(&self, server: &str) {
+        self.server.send_replace(server.to_owned());
     }
 
     /// How many connections were ever accepted.
@@ -71,13 +74,15 @@ impl Drop for Proxy {
 
 async fn accept(
     listener: TcpListener,
-    server: String,
+    mut servers: watch::Receiver<String>,
     modes: watch::Receiver<Mode>,
     connections: Arc<AtomicUsize>,
 ) {
     while let Ok((engine, _)) = listener.accept().await {
         connections.fetch_add(1, Ordering::Relaxed);
-        let Ok(server) = TcpStream::connect(&server).await else {
+        let address = servers.borrow_and_update().clone();
+        let mut moved = servers.clone();
+        let Ok(server) = TcpStream::connect(&address).await else {
             continue;
         };
         let (from_engine, to_engine) = engine.into_split();
@@ -88,6 +93,7 @@ async fn accept(
             tokio::select! {
                 () = there => {}
                 () = back => {}
+                _ = moved.changed() => {}
             }
         });
     }
