@@ -26,7 +26,7 @@ fn named(launch: &Launch, name: &str, address: &str) -> Launch {
 /// People who ask for something now and then, not all at the same moment: while there is no answer each of them waits for one.
 fn asking(address: &str) -> JoinSet<()> {
     let mut people = JoinSet::new();
-    for pause in 1..=20 {
+    for pause in (1..=20).cycle().take(60) {
         let address = address.to_owned();
         people.spawn(async move {
             loop {
