@@ -239,7 +239,7 @@ async fn unknown(
     Ok(Error::Unknown {
         noun,
         name: given.to_owned(),
-        near: near(database, noun, given, workspace).await?,
+        near: near(database, noun, given, workspace, Otherwise::Resembling).await?,
     })
 }
 
@@ -258,7 +258,12 @@ pub async fn find(
         items = beginning(database, noun, range, workspace).await?;
         items.truncate(TOLD);
     }
-    let near = near(database, noun, text, workspace).await?;
+    let otherwise = if items.is_empty() && Uuid::try_parse(text).is_err() {
+        Otherwise::Resembling
+    } else {
+        Otherwise::Nothing
+    };
+    let near = near(database, noun, text, workspace, otherwise).await?;
     Ok(NamesFound { items, near })
 }
 
@@ -400,14 +405,30 @@ async fn listed(
     query.all(database).await
 }
 
+/// What is told when no name begins so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Otherwise {
+    /// Names that resemble it: very many are read for that, so only for whoever has found nothing and gave no id.
+    Resembling,
+    Nothing,
+}
+
 /// Names that begin so, or else those that resemble it.
 async fn near(
     database: &Database,
     noun: Noun,
     text: &str,
     workspace: Option<WorkspaceId>,
+    otherwise: Otherwise,
 ) -> Result<Vec<String>, db::Error> {
-    let known = listed(database, noun, Range::ALL, "", workspace, COMPARED).await?;
+    let (beginning, most) = (
+        text.trim().to_ascii_lowercase(),
+        i64::try_from(TOLD).unwrap_or_default(),
+    );
+    let mut known = listed(database, noun, Range::ALL, &beginning, workspace, most).await?;
+    if known.is_empty() && otherwise == Otherwise::Resembling {
+        known = listed(database, noun, Range::ALL, "", workspace, COMPARED).await?;
+    }
     let with_workspace = matches!(noun, Noun::Workflow | Noun::Alarm) && workspace.is_none();
     Ok(resembling(&known, with_workspace, text))
 }

@@ -46,6 +46,7 @@ mod servers;
 mod session;
 mod settings;
 mod signals;
+mod strays;
 mod ticks;
 mod tokens;
 mod views;
@@ -66,6 +67,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(desk: Desk) -> Router<S> 
         .route("/queue", get(queue::list))
         .route("/queue/{id}", get(item::show))
         .route("/executions", get(executions::list))
+        .route(strays::PATH, get(strays::list))
         .route("/executions/{id}", get(item::show_execution))
         .route("/workspaces", get(workspaces::list))
         .route("/workspaces/{id}", get(workspaces::show))

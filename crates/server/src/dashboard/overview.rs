@@ -16,6 +16,7 @@ use super::pieces::{
     workflow_link, workspace_link,
 };
 use super::session::Visitor;
+use super::strays;
 
 /// How far back charts go.
 const TIMES: [(&str, &str); 5] = [
@@ -172,7 +173,7 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
                     html! { (group.kind) " · " (group.workspace.as_deref().unwrap_or("no workspace")) @if let Some(workflow) = &group.workflow { " · " (workflow) } " · last " (time(group.last_at)) }))
             }
             @if groups.len() > 6 { (need("bad", "/failures", &many(groups.len() - 6, "more group of failures").replace("group of failuress", "groups of failures"), html! {})) }
-            @if !overview.strays.is_empty() { (need("bad", "/health", &format!("{} on the engine that no row tells of", many(overview.strays.len(), "run")), html! { "lost with a failover, or younger than a restored backup; see them, and end them one by one: " code { "stationmaster executions strays" } })) }
+            @if !overview.strays.is_empty() { (need("bad", strays::PATH, &format!("{} on the engine that no row tells of", counted_runs(overview.strays.len())), html! { "lost with a failover, or younger than a restored backup: look at each, and let it end or end it" })) }
             @if dead > 0 { (need("warn", "/signals?status=DEAD", &many(dead, "dead letter"), html! { "signals that could not be routed" })) }
             @for alarm in late.iter().take(3) { (need("bad", &format!("/alarms/{}", alarm.id), &format!("Alarm {} is late", called(alarm)), html! { "due " (maybe(alarm.next_fire_at)) })) }
             @for alarm in failing.iter().take(3) { (need("warn", &format!("/alarms/{}", alarm.id), &format!("Alarm {} fails", called(alarm)), html! { (many(alarm.failed_in_a_row, "occurrence")) " in a row" @if let Some(error) = &alarm.last_error { ": " (first_line(error)) } })) }
@@ -185,6 +186,15 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
                     html! { @for (at, workspace) in full.iter().take(4).enumerate() { @if at > 0 { ", " } a href=(format!("/workspaces/{}", segment(&workspace.name))) { (workspace.name) } " (" (workspace.active) " of " (workspace.limit) ", " (counted(workspace.ready, 10_000)) " wait)" } }))
             }
         }
+    }
+}
+
+/// The overview tells of so many strays and no more.
+fn counted_runs(told: usize) -> String {
+    if told < 20 {
+        many(told, "run")
+    } else {
+        format!("{told} runs or more")
     }
 }
 

@@ -1,7 +1,9 @@
 //! Finding one's way: names that were misspelt, anything by its id or name, why each row waits, and who does not answer.
 
 use serde_json::json;
-use stationmaster_client::wire::{LockRequest, NewAlarm, NewSignal, OverviewQuery, Waiting};
+use stationmaster_client::wire::{
+    BulkPriority, LockRequest, NewAlarm, NewSignal, OperationKind, OverviewQuery, Waiting,
+};
 use stationmaster_core::access::Role;
 use uuid::Uuid;
 
@@ -123,6 +125,42 @@ async fn the_jump_box_finds_signals_locks_and_dispatchers_by_whatever_they_are_c
     scoped.open("/jump?q=nightly").await;
     assert!(scoped.main().await.contains("Nothing is called so"));
     assert!(!scoped.main().await.contains("nightly report"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_jump_box_leads_to_an_operation_and_to_what_the_engine_calls_an_execution() {
+    let visit = Visit::new().await;
+    let (place, other) = (
+        visit.place("acme", 1, ENDLESS).await,
+        visit.place("globex", 0, ENDLESS).await,
+    );
+    let execution = visit.running(visit.item(&place, "{}").await).await.id;
+    let all = BulkPriority {
+        workspace_id: Some(place.workspace),
+        priority: 1,
+        ..BulkPriority::default()
+    };
+    let kind = OperationKind::PrioritiseQueue;
+    let operation = visit.client.begin(kind, &all, None).await.unwrap().id;
+    let tab = visit.person(Role::Viewer, None).await;
+    for (text, page) in [
+        (operation.to_string(), format!("/operations/{operation}")),
+        (
+            format!("execution-{execution}"),
+            tab.jumped(&execution.to_string()).await,
+        ),
+    ] {
+        assert_eq!(tab.jumped(&text).await, page);
+    }
+    assert!(
+        tab.main().await.contains("RUNNING"),
+        "{}",
+        tab.main().await
+    );
+    // Whoever may not see what it is done to does not learn of it.
+    let scoped = visit.person(Role::Viewer, Some(other.workspace)).await;
+    assert!(scoped.jumped(&operation.to_string()).await.starts_with("/jump"));
+    assert!(scoped.main().await.contains("Nothing is called so"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,6 +8,7 @@ mod bulk;
 mod crowd;
 mod deeds;
 mod drawn;
+mod engine;
 mod found;
 mod live;
 mod open;
