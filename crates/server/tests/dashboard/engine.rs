@@ -5,7 +5,7 @@ use stationmaster_core::db::Database;
 use uuid::Uuid;
 
 use crate::scene::Scene;
-use crate::support::{ENDLESS, Launch, Proxy, Temporal, TestDatabase, eventually};
+use crate::support::{ENDLESS, Launch, Proxy, Temporal, TestDatabase, Work, Worker, eventually};
 use crate::visit::{Place, Visit};
 
 /// A server on Temporal by this address, which looks for strays all the time.
@@ -70,6 +70,37 @@ async fn an_engine_that_does_not_answer_is_told_since_when_and_gone_once_it_does
     tab.open("/").await;
     tab.until("it is told no more", &gone).await;
     visit.running(item).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_workspace_whose_runs_nobody_works_on_is_told_with_the_reason_and_gone_once_somebody_does() {
+    let temporal = Temporal::shared().await;
+    let visit = on_temporal(&temporal, &temporal.address).await;
+    let place = visit.place("acme", 1, ENDLESS).await;
+    let running = visit.running(visit.item(&place, "{}").await).await.id;
+    visit.item(&place, "{}").await;
+    let tab = visit.person(Role::Viewer, None).await;
+    tab.open("/").await;
+    let words = "acme does not go on";
+    tab.shows(words).await;
+    let needs = tab.text("#needs").await;
+    let why = format!("no worker polls task queue {}", temporal.namespace);
+    assert!(needs.contains(&why) && !needs.contains("All in order"), "{needs}");
+    tab.press(words).await;
+    assert_eq!(tab.address().await, format!("/executions/{running}"));
+    tab.open("/workspaces/acme").await;
+    let used = tab.text("#use").await;
+    assert!(
+        used.contains(&why) && !used.contains("a higher limit would let more run"),
+        "{used}"
+    );
+    let _worker = Worker::start(&temporal, Work::CompleteAfter(std::time::Duration::ZERO));
+    tab.open("/").await;
+    tab.until(
+        "it goes on",
+        &format!("!document.querySelector('#needs').innerText.includes('{words}')"),
+    )
+    .await;
 }
 
 /// What a failover does that loses the last commits, done by hand: the rows go, and the run goes on.

@@ -254,6 +254,51 @@ async fn every_row_that_waits_says_why_which_position_it_has_and_when_it_is_expe
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_although_it_has_room_is_told_first_and_what_waits_for_its_time_is_not() {
+    let visit = Visit::new().await;
+    let (place, other) = (
+        visit.place("acme", 2, ENDLESS).await,
+        visit.place("globex", 2, ENDLESS).await,
+    );
+    let tab = visit.person(Role::Viewer, None).await;
+    // Claims pass over a row that somebody's transaction holds.
+    let mut held = visit.scene.database.pool.begin().await.unwrap();
+    let lock = "select from stationmaster_internal.workspace_capacity where workspace_id = $1 for update";
+    sqlx::query(lock)
+        .bind(place.workspace)
+        .execute(&mut *held)
+        .await
+        .unwrap();
+    let item = visit.item(&place, "{}").await;
+    visit.client.pause_workflow(other.workflow).await.unwrap();
+    let parked = visit.item(&other, "{}").await;
+    let earlier = "update stationmaster_internal.queue_items set created_at = now() - interval '1 minute' where id = any ($1)";
+    sqlx::query(earlier)
+        .bind([item, parked])
+        .execute(&visit.scene.database.pool)
+        .await
+        .unwrap();
+    tab.open("/").await;
+    let words = "acme waits although it has room";
+    tab.shows(words).await;
+    assert!(
+        !tab.text("#needs").await.contains("globex waits"),
+        "{}",
+        tab.main().await
+    );
+    tab.press(words).await;
+    assert_eq!(tab.address().await, format!("/queue/{item}"));
+    held.rollback().await.unwrap();
+    tab.open("/").await;
+    tab.until(
+        "it goes on",
+        &format!("!document.querySelector('#needs').innerText.includes('{words}')"),
+    )
+    .await;
+    visit.running(item).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_does_not_answer_is_told_first_since_when_and_gone_once_it_answers() {
     let settings = [("ALARMS__ALLOW_TARGETS", "127.0.0.1")];
     let visit = Visit::on(Scene::with(&settings).await).await;
