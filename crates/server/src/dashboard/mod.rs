@@ -42,6 +42,7 @@ mod operations;
 mod overview;
 mod pieces;
 mod queue;
+mod runbooks;
 mod servers;
 mod session;
 mod settings;
@@ -89,6 +90,8 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(desk: Desk) -> Router<S> 
         .route("/tokens", get(tokens::list))
         .route("/settings", get(settings::show))
         .route("/health", get(health::show))
+        .route("/runbooks", get(runbooks::list))
+        .route("/runbooks/{name}", get(runbooks::show))
         .route("/jump", get(jump::jump))
         .route("/complete", get(jump::complete))
         .route("/act/{name}", get(actions::look).post(actions::carry_out))

@@ -3,7 +3,9 @@
 use axum::extract::Path;
 use maud::{Markup, html};
 use stationmaster_client::Client;
-use stationmaster_client::wire::{Execution, ExecutionQuery, ExecutionStatus, Order, PageQuery, Workspace};
+use stationmaster_client::wire::{
+    Execution, ExecutionQuery, ExecutionStatus, Obstacle, Order, PageQuery, Workspace,
+};
 use uuid::Uuid;
 
 use super::Answer;
@@ -184,9 +186,9 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
 }
 
 /// A run and what keeps it from going on, when the engine knows.
-pub(super) async fn held_up(client: &Client, execution: Uuid) -> Option<(Uuid, String)> {
+pub(super) async fn held_up(client: &Client, execution: Uuid) -> Option<(Uuid, Obstacle)> {
     let obstacle = client.execution(execution).await.ok()?.obstacle?;
-    Some((execution, obstacle.to_string()))
+    Some((execution, obstacle))
 }
 
 /// The slots as a board: what is in each, and since when.

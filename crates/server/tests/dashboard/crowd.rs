@@ -220,6 +220,8 @@ pub(crate) async fn pages(client: &Client) -> Vec<String> {
         "/alarms",
         "/alarms?ahead=7d",
         "/operations",
+        "/runbooks",
+        "/runbooks/engine-away",
         "/alarms/new?cron=0+9+*+*+*",
         "/signals",
         "/signals?status=DEAD",

@@ -14,7 +14,10 @@ async fn on_temporal(temporal: &Temporal, address: &str) -> Visit {
     let server = Launch::on(&database)
         .temporal(address, &temporal.namespace)
         .with("EXECUTIONS__RECONCILE_INTERVAL", "1s")
-        .with("HTTP__TEMPORAL_UI_URL", "https://temporal.example/namespaces/shop")
+        .with(
+            "HTTP__TEMPORAL_UI_URL",
+            "https://temporal.example/namespaces/shop",
+        )
         .start_ready()
         .await;
     Visit::on(Scene {
@@ -83,6 +86,8 @@ async fn a_full_workspace_whose_runs_nobody_works_on_is_told_with_the_reason_and
     tab.open("/").await;
     let words = "acme does not go on";
     tab.shows(words).await;
+    let leads = "document.querySelector('#needs a[href=\"/runbooks/no-workers\"]') !== null";
+    assert_eq!(tab.look(leads).await, true, "{}", tab.main().await);
     let needs = tab.text("#needs").await;
     let why = format!("no worker polls task queue {}", temporal.namespace);
     assert!(needs.contains(&why) && !needs.contains("All in order"), "{needs}");

@@ -152,11 +152,7 @@ async fn the_jump_box_leads_to_an_operation_and_to_what_the_engine_calls_an_exec
     ] {
         assert_eq!(tab.jumped(&text).await, page);
     }
-    assert!(
-        tab.main().await.contains("RUNNING"),
-        "{}",
-        tab.main().await
-    );
+    assert!(tab.main().await.contains("RUNNING"), "{}", tab.main().await);
     // Whoever may not see what it is done to does not learn of it.
     let scoped = visit.person(Role::Viewer, Some(other.workspace)).await;
     assert!(scoped.jumped(&operation.to_string()).await.starts_with("/jump"));

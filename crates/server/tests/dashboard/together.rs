@@ -1,7 +1,8 @@
 //! Several at once: rows that were ticked, and sets so large that the servers do it.
 
 use stationmaster_client::wire::{
-    BulkCancel, Enqueue, ExecutionStatus, ItemStatus, NewAlarm, OperationKind, OperationQuery, OperationStatus,
+    BulkCancel, Enqueue, ExecutionStatus, ItemStatus, NewAlarm, OperationKind, OperationQuery,
+    OperationStatus,
 };
 use stationmaster_core::access::Role;
 use uuid::Uuid;

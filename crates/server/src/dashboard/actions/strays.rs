@@ -33,10 +33,7 @@ pub(super) async fn carry(visitor: &Visitor, fields: &Fields) -> Deed {
         run_id: fields.need("run")?.to_owned(),
         reason: fields.owned("reason"),
     };
-    visitor
-        .client
-        .end_stray(fields.must::<Uuid>("id")?, &end)
-        .await?;
+    visitor.client.end_stray(fields.must::<Uuid>("id")?, &end).await?;
     Ok(Done::said("A server ends it as soon as it can."))
 }
 
