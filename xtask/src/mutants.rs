@@ -83,6 +83,7 @@ const GROUPS: [Group; 9] = [
         "stationmaster-core",
         &[
             "crates/core/src/names.rs",
+            "crates/core/src/names/range.rs",
             "crates/core/src/history.rs",
             "crates/core/src/failures/mod.rs",
             "crates/core/src/executions/inspect.rs",

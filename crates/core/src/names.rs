@@ -13,10 +13,12 @@ use crate::db::{self, Database, Read as _, statement};
 use crate::executions::browse::{self, Filter};
 use crate::id::{AlarmId, DefinitionId, WorkspaceId};
 
+mod range;
+
+pub(crate) use range::Range;
+
 /// The longest name.
 const LONGEST: usize = 63;
-/// The shortest part of an id that is looked for.
-const SHORTEST_PART: usize = 4;
 /// What is told at most of what may have been meant.
 const TOLD: usize = 20;
 /// Names that are compared with one that is unknown.
@@ -239,7 +241,7 @@ async fn unknown(
     Ok(Error::Unknown {
         noun,
         name: given.to_owned(),
-        near: near(database, noun, given, workspace).await?,
+        near: near(database, noun, given, workspace, Otherwise::Resembling).await?,
     })
 }
 
@@ -258,7 +260,12 @@ pub async fn find(
         items = beginning(database, noun, range, workspace).await?;
         items.truncate(TOLD);
     }
-    let near = near(database, noun, text, workspace).await?;
+    let otherwise = if items.is_empty() && Uuid::try_parse(text).is_err() {
+        Otherwise::Resembling
+    } else {
+        Otherwise::Nothing
+    };
+    let near = near(database, noun, text, workspace, otherwise).await?;
     Ok(NamesFound { items, near })
 }
 
@@ -284,48 +291,6 @@ async fn named(
                 .collect())
         }
         _ => Ok(Vec::new()),
-    }
-}
-
-/// Ids that begin with a text.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Range {
-    pub(crate) from: Uuid,
-    pub(crate) to: Uuid,
-}
-
-impl Range {
-    pub(crate) const ALL: Self = Self {
-        from: Uuid::nil(),
-        to: Uuid::max(),
-    };
-
-    /// Those that begin so, when it is enough of an id.
-    pub(crate) fn of(text: &str) -> Option<Self> {
-        let digits: String = text.chars().filter(|character| *character != '-').collect();
-        let is_part = (SHORTEST_PART..=32).contains(&digits.len())
-            && text.is_ascii()
-            && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let filled = |with: char| {
-            let rest: String = std::iter::repeat_n(with, 32 - digits.len()).collect();
-            Uuid::try_parse(&format!("{digits}{rest}")).ok()
-        };
-        if !is_part {
-            return None;
-        }
-        Some(Self {
-            from: filled('0')?,
-            to: filled('f')?,
-        })
-    }
-
-    /// Just behind the last of them.
-    fn end(self) -> Uuid {
-        Uuid::from_u128(self.to.as_u128().saturating_add(1))
-    }
-
-    fn holds(self, id: Uuid) -> bool {
-        self.from <= id && id <= self.to
     }
 }
 
@@ -400,14 +365,30 @@ async fn listed(
     query.all(database).await
 }
 
+/// What is told when no name begins so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Otherwise {
+    /// Names that resemble it: very many are read for that, so only for whoever has found nothing and gave no id.
+    Resembling,
+    Nothing,
+}
+
 /// Names that begin so, or else those that resemble it.
 async fn near(
     database: &Database,
     noun: Noun,
     text: &str,
     workspace: Option<WorkspaceId>,
+    otherwise: Otherwise,
 ) -> Result<Vec<String>, db::Error> {
-    let known = listed(database, noun, Range::ALL, "", workspace, COMPARED).await?;
+    let (beginning, most) = (
+        text.trim().to_ascii_lowercase(),
+        i64::try_from(TOLD).unwrap_or_default(),
+    );
+    let mut known = listed(database, noun, Range::ALL, &beginning, workspace, most).await?;
+    if known.is_empty() && otherwise == Otherwise::Resembling {
+        known = listed(database, noun, Range::ALL, "", workspace, COMPARED).await?;
+    }
     let with_workspace = matches!(noun, Noun::Workflow | Noun::Alarm) && workspace.is_none();
     Ok(resembling(&known, with_workspace, text))
 }
@@ -499,18 +480,6 @@ mod tests {
         assert!(name("01890a5d").is_ok());
     }
 
-    #[test]
-    fn a_part_of_an_id_is_a_stretch_of_them() {
-        let id = Uuid::try_parse("01890a5d-ac96-774b-bcce-b302099a8057").unwrap_or_default();
-        for part in ["0189", "01890a5d-", "01890A5D-ac96-77", &id.to_string()] {
-            assert!(Range::of(part).is_some_and(|range| range.holds(id)), "{part}");
-        }
-        for no_part in ["018", "shop", "0189x", ""] {
-            assert!(Range::of(no_part).is_none(), "{no_part}");
-        }
-        assert!(Range::of("0190").is_some_and(|range| !range.holds(id)));
-    }
-
     fn known(names: &[(&str, Option<&str>)]) -> Vec<NameFound> {
         let one = |(at, (name, workspace)): (usize, &(&str, Option<&str>))| NameFound {
             id: Uuid::from_u128(0x0189_0a5d_ac96_774b_bcce_b302_099a_8000 + at as u128),
@@ -574,14 +543,5 @@ mod tests {
         assert_eq!(meant(&names), ": did you mean a or b or c?");
         assert_eq!(meant(&names[..1]), ": did you mean a?");
         assert_eq!(meant(&[]), "");
-    }
-
-    #[test]
-    fn a_stretch_of_ids_ends_where_the_next_begins() {
-        let of = |text: &str| Range::of(text).unwrap_or(Range::ALL);
-        assert_eq!(of("0189").end(), of("018a").from);
-        assert!(!of("0189").holds(of("0189").end()) && of("0189").holds(of("0189").from));
-        assert_eq!(Range::ALL.end(), Uuid::max(), "there is nothing behind the last");
-        assert!(Range::of(&"0".repeat(33)).is_none());
     }
 }

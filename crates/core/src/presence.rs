@@ -290,6 +290,14 @@ pub async fn list(database: &Database, all: bool) -> Result<Vec<Server>, db::Err
         .await
 }
 
+/// Servers that were lost within the last hour and have not come back: others have taken over from them, and a person may want to know.
+pub async fn lost_lately(database: &Database) -> Result<Vec<Server>, db::Error> {
+    sqlx::query_as(statement!("servers/lost_lately"))
+        .bind(database.among(None))
+        .all(&database.own())
+        .await
+}
+
 /// One server, also one that has left; of several with a name the one that is there, or else the last one. A name in whatever case, and
 /// as much of an id as lists show, when it is the only one that begins so.
 pub async fn find(database: &Database, which: &Reference) -> Result<Option<Server>, db::Error> {

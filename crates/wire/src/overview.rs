@@ -49,6 +49,9 @@ pub struct Overview {
     pub executions: Vec<Execution>,
     /// The servers.
     pub servers: Vec<Server>,
+    /// Servers that were lost within the last hour, none of whose name is there again, at most 20.
+    #[serde(default)]
+    pub lost: Vec<Server>,
     /// Nobody is asked for a token: whoever reaches this address may do everything.
     pub open: bool,
 }

@@ -214,7 +214,7 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
             h2 { "Occurrences" }
             @if occurrences.items.is_empty() { (nothing("It has not fired yet.")) }
             @else { div.scroll tabindex="0" { table.rows {
-                thead { tr { th { "Nominal instant" } th { "Status" } th { "Origin" } th.number { "Tries" } th { "Settled" } th { "Answer" } } }
+                thead { tr { th { "Nominal instant" } th { "Status" } th { "Origin" } th.number { "Failed tries" } th { "Settled" } th { "Answer" } } }
                 tbody { @for occurrence in &occurrences.items { tr data-key=(occurrence.scheduled_for) {
                     td { (time(occurrence.scheduled_for)) @if let Some(note) = &occurrence.note { " " strong.note { (note) } } }
                     td { (occurrence_lamp(occurrence.status)) @if let Some(retry) = occurrence.retry_at { " again " (time(retry)) } }

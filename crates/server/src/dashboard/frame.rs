@@ -143,6 +143,7 @@ const PLACES: [&[Place]; 3] = [
         kept(place("/tokens", "Tokens", 't'), Role::Admin, false),
         place("/settings", "Settings", 'p'),
         kept(place("/health", "Health", 'h'), Role::Operator, true),
+        place("/runbooks", "Runbooks", 'n'),
     ],
 ];
 

@@ -6,7 +6,23 @@ use stationmaster_client::wire::Severity;
 use super::Answer;
 use super::frame::Page;
 use super::pieces::lamp;
+use super::runbooks;
 use super::session::Visitor;
+
+/// Where it is written what to do about a finding.
+fn runbook(finding: &str) -> Option<&'static str> {
+    Some(match finding {
+        "engine.reachable" | "servers.engine" => "engine-away",
+        "engine.workers" => "no-workers",
+        "work.strays" => "stray-runs",
+        "work.alarms" => "alarms-exhausted",
+        "dispatchers.owners" => "dispatcher-unattended",
+        "database.connections" => "connections-used-up",
+        "database.clock" => "clock-skew",
+        "database.horizon" | "database.idle_in_transaction" => "old-transaction",
+        _ => return None,
+    })
+}
 
 pub(super) async fn show(visitor: Visitor) -> Answer {
     let examination = visitor.client.doctor().await?;
@@ -25,7 +41,7 @@ pub(super) async fn show(visitor: Visitor) -> Answer {
             li {
                 div { (lamp(class(finding.severity), finding.severity.as_str())) " " strong { (finding.id) } }
                 p { (finding.seen) }
-                @if let Some(advice) = &finding.advice { p.advice { (advice) } }
+                @if let Some(advice) = &finding.advice { p.advice { (advice) @if let Some(name) = runbook(&finding.id) { " · " (runbooks::link(name)) } } }
             }
         } }
     };

@@ -209,17 +209,9 @@ fn facts(visitor: &Visitor, item: &QueueItem, execution: Option<&Execution>) -> 
 
 /// Where Temporal shows this run.
 fn temporal(visitor: &Visitor, execution: &Execution) -> Option<String> {
-    let mut url = visitor.temporal_ui.clone()?;
-    execution
-        .engine
-        .as_deref()
-        .filter(|engine| engine.starts_with("temporal"))?;
-    url.path_segments_mut()
-        .ok()?
-        .pop_if_empty()
-        .push("workflows")
-        .push(&format!("execution-{}", execution.id));
-    Some(url.into())
+    let engine = execution.engine.as_deref();
+    engine.filter(|engine| engine.starts_with("temporal"))?;
+    visitor.on_temporal(execution.id)
 }
 
 fn line_of(steps: &[Step]) -> Markup {

@@ -4,15 +4,18 @@ use std::collections::BTreeSet;
 
 use axum::http::header;
 use axum::response::{IntoResponse, Redirect, Response};
+use futures::TryStreamExt as _;
 use futures::future::{join_all, join5};
 use maud::html;
-use stationmaster_client::wire::{DispatcherQuery, NameFound, NameQuery, Noun, Signal, SignalQuery};
+use stationmaster_client::wire::{DispatcherQuery, NameFound, NameQuery, Noun, Signal, SignalQuery, Stray};
 use stationmaster_client::{Client, Error};
+use uuid::Uuid;
 
 use super::fields::{Fields, address, segment};
 use super::frame::{Page, Trouble};
 use super::pieces::nothing;
 use super::session::Visitor;
+use super::strays;
 
 /// What has a name or an id that people paste, in the order in which it is told.
 const NOUNS: [Noun; 6] = [
@@ -25,6 +28,8 @@ const NOUNS: [Noun; 6] = [
 ];
 /// Names that are told of each kind while one types.
 const OFFERED: usize = 20;
+/// What stands before the id of an execution in its name on an engine.
+const ON_THE_ENGINE: &str = "execution-";
 
 /// Something that was found, and where it has its page.
 struct Found {
@@ -182,16 +187,34 @@ fn in_project(signal: Signal) -> Found {
     }
 }
 
+/// What an engine calls an execution, as we do.
+fn as_ours(text: &str) -> &str {
+    match text.strip_prefix(ON_THE_ENGINE) {
+        Some(id) if Uuid::try_parse(id).is_ok() => id,
+        _ => text,
+    }
+}
+
+/// The page of strays, when a run of that execution is among them.
+async fn stray(client: &Client, text: &str) -> Option<Found> {
+    let id = Uuid::try_parse(text).ok()?;
+    let is_meant = |stray: &Stray| std::future::ready(stray.execution_id == id);
+    let mut found = std::pin::pin!(client.all_strays().try_filter(is_meant));
+    found.try_next().await.ok()??;
+    Some(Found::new("stray", text, strays::PATH.to_owned()))
+}
+
 pub(super) async fn jump(visitor: Visitor, fields: Fields) -> Result<Response, Trouble> {
-    let Some(text) = fields.get("q") else {
+    let Some(text) = fields.get("q").map(as_ours) else {
         return Ok(Redirect::to("/").into_response());
     };
     let (mut found, mut near) = named(&visitor.client, text).await;
     let (others, like) = called(&visitor.client, text).await;
     found.extend(others);
     near.extend(like);
-    // No index knows the names of signals, so they are looked through last.
+    // No index knows the names of signals, so they are looked through last; and of strays nobody but the engine knows the ids.
     if found.is_empty() {
+        found.extend(stray(&visitor.client, text).await);
         found.extend(signals_named(&visitor.client, text).await);
     }
     if let [only] = found.as_slice() {
@@ -206,6 +229,7 @@ pub(super) async fn jump(visitor: Visitor, fields: Fields) -> Result<Response, T
     };
     Ok(Page::new("Jump", body).into_response())
 }
+
 /// Names that begin so, as options of a list.
 pub(super) async fn complete(visitor: Visitor, fields: Fields) -> Result<Response, Trouble> {
     let text = fields.owned("text").unwrap_or_default();

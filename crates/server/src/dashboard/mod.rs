@@ -42,10 +42,12 @@ mod operations;
 mod overview;
 mod pieces;
 mod queue;
+mod runbooks;
 mod servers;
 mod session;
 mod settings;
 mod signals;
+mod strays;
 mod ticks;
 mod tokens;
 mod views;
@@ -66,6 +68,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(desk: Desk) -> Router<S> 
         .route("/queue", get(queue::list))
         .route("/queue/{id}", get(item::show))
         .route("/executions", get(executions::list))
+        .route(strays::PATH, get(strays::list))
         .route("/executions/{id}", get(item::show_execution))
         .route("/workspaces", get(workspaces::list))
         .route("/workspaces/{id}", get(workspaces::show))
@@ -87,6 +90,8 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(desk: Desk) -> Router<S> 
         .route("/tokens", get(tokens::list))
         .route("/settings", get(settings::show))
         .route("/health", get(health::show))
+        .route("/runbooks", get(runbooks::list))
+        .route("/runbooks/{name}", get(runbooks::show))
         .route("/jump", get(jump::jump))
         .route("/complete", get(jump::complete))
         .route("/act/{name}", get(actions::look).post(actions::carry_out))

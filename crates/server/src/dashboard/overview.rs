@@ -1,10 +1,14 @@
 //! The first page: what needs a person, and then what runs.
 
+use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
+use stationmaster_client::Client;
 use stationmaster_client::wire::{
-    Alarm, FailureKind, OpenBreaker, Overview, OverviewQuery, Server, ServerEnd, Workspace,
+    Alarm, ExecutionQuery, ExecutionStatus, FailureKind, ItemStatus, Obstacle, OpenBreaker, Order, Overview,
+    OverviewQuery, QueueOrder, QueueQuery, Server, ServerEnd, Waiting, Workspace,
 };
+use uuid::Uuid;
 
 use super::Answer;
 use super::fields::{Fields, address, segment};
@@ -16,6 +20,7 @@ use super::pieces::{
     workflow_link, workspace_link,
 };
 use super::session::Visitor;
+use super::{runbooks, strays};
 
 /// How far back charts go.
 const TIMES: [(&str, &str); 5] = [
@@ -29,7 +34,7 @@ const TIMES: [(&str, &str); 5] = [
 const WORKSPACES: usize = 12;
 /// Fires to come shown here.
 const FIRES: usize = 8;
-/// An alarm that has not fired so long after its time is late.
+/// An alarm that has not fired so long after its time is late, and so is an item that has not started.
 const LATE: SignedDuration = SignedDuration::from_secs(30);
 
 pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
@@ -69,9 +74,13 @@ pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
         }
     };
     let ready = client.readiness().await.err().map(|error| error.to_string());
+    let halts = Halts {
+        held_up: held_up(client, &overview.workspaces).await,
+        stalled: stalled(client, &overview.workspaces).await,
+    };
     let body = html! {
         h1.visually-hidden { "Overview" }
-        section #needs data-live { (needs(&overview, ready.as_deref())) }
+        section #needs data-live { (needs(&overview, ready.as_deref(), &halts)) }
         section #numbers data-live aria-label="Numbers of now" { (numbers(&overview)) }
         section #charts data-live { (charts) }
         details.cut open[["workspace", "workflow", "server"].iter().any(|name| fields.get(name).is_some())] {
@@ -101,7 +110,7 @@ pub(super) async fn show(visitor: Visitor, fields: Fields) -> Answer {
 }
 
 /// What a person should look at, the worst first; or the good news.
-fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
+fn needs(overview: &Overview, not_ready: Option<&str>, halts: &Halts<'_>) -> Markup {
     let now = Timestamp::now();
     let numbers = &overview.overview;
     let lost: Vec<&Server> = overview.servers.iter().filter(|server| !server.alive).collect();
@@ -126,11 +135,7 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
         .iter()
         .filter(|workspace| !workspace.paused && workspace.limit == 0 && workspace.ready > 0)
         .collect();
-    let full: Vec<&Workspace> = overview
-        .workspaces
-        .iter()
-        .filter(|workspace| workspace.limit > 0 && workspace.active >= workspace.limit && workspace.ready > 0)
-        .collect();
+    let full: Vec<&Workspace> = overview.workspaces.iter().filter(|one| is_full(one)).collect();
     let away: Vec<&Server> = overview
         .servers
         .iter()
@@ -149,6 +154,9 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
         && silent.is_empty()
         && numbers.servers > 0
         && lost.is_empty()
+        && overview.lost.is_empty()
+        && halts.held_up.is_empty()
+        && halts.stalled.is_empty()
         && idle == 0
         && groups.is_empty()
         && late.is_empty()
@@ -160,22 +168,25 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
     html! {
         h2 { "What needs you" }
         ul.needs {
-            @if numbers.servers == 0 { (need("bad", "/servers", "No server takes work", html! { "start one: " code { "stationmaster serve" } })) }
-            @if let Some(words) = not_ready { (need("bad", "/health", "This server is not ready", html! { (words) })) }
-            @for server in away.iter().take(3) { (need("bad", "/servers", &format!("Engine {} does not answer {}", server.engine, server.name), html! { "since " (maybe(server.engine_away_at)) "; what it would start is held back until it does" })) }
-            @if !numbers.engine_up && numbers.servers > 0 && away.is_empty() { (need("bad", "/servers", "An engine does not answer", html! { "claims are held back until it does" })) }
-            @for (target, since, servers) in silent.iter().take(5) { (need("bad", &address("/alarms", &[("search", aimed_at(target))]), &format!("Target {target} does not answer"), html! { "since " (time(*since)) ", seen by " (servers.join(", ")) "; its wakes are held back until it does" })) }
-            @for server in &lost { (need("bad", "/servers", &format!("Server {} is lost", server.name), html! { "last heard of " (time(server.seen_at)) })) }
+            @if numbers.servers == 0 { (need("bad", "/servers", "No server takes work", html! { "start one: " code { "stationmaster serve" } " · " (runbooks::link("no-server")) })) }
+            @if let Some(words) = not_ready { (need("bad", "/health", "This server is not ready", html! { (words) " · " (runbooks::link("not-ready")) })) }
+            @for server in away.iter().take(3) { (need("bad", "/servers", &format!("Engine {} does not answer {}", server.engine, server.name), html! { "since " (maybe(server.engine_away_at)) "; what it would start is held back until it does · " (runbooks::link("engine-away")) })) }
+            @if !numbers.engine_up && numbers.servers > 0 && away.is_empty() { (need("bad", "/servers", "An engine does not answer", html! { "claims are held back until it does · " (runbooks::link("engine-away")) })) }
+            @for (target, since, servers) in silent.iter().take(5) { (need("bad", &address("/alarms", &[("search", aimed_at(target))]), &format!("Target {target} does not answer"), html! { "since " (time(*since)) ", seen by " (servers.join(", ")) "; its wakes are held back until it does · " (runbooks::link("target-open")) })) }
+            @for server in &lost { (need("bad", "/servers", &format!("Server {} is lost", server.name), html! { "last heard of " (time(server.seen_at)) " · " (runbooks::link("server-lost")) })) }
+            @for server in overview.lost.iter().take(3) { (need("warn", "/servers?all=yes", &format!("Server {} was lost and is not back", server.name), html! { "last heard of " (time(server.seen_at)) @if let Some(by) = &server.recovered_by { "; what it had in hand went to " (by) } ". This line is gone when it is back, or after an hour · " (runbooks::link("server-down")) })) }
+            @for (workspace, execution, obstacle) in &halts.held_up { (need("bad", &format!("/executions/{execution}"), &format!("{} does not go on", workspace.name), html! { (obstacle) "; all " (workspace.limit) " slots are held, and " (counted(workspace.ready, 10_000)) " wait" @if matches!(obstacle, Obstacle::NoWorker { .. }) { " · " (runbooks::link("no-workers")) } })) }
+            @for (workspace, item, since) in &halts.stalled { (need("bad", &format!("/queue/{item}"), &format!("{} waits although it has room", workspace.name), html! { "the oldest since " (time(*since)) ", with nothing in its way but the servers: they have too much to do, or somebody's transaction holds a row of it · " (runbooks::link("dispatch-stalled")) })) }
             @if idle > 0 { (need("warn", "/servers", &format!("{} take no new work", many(idle, "server")), html! { "they finish what they have" })) }
             @for group in groups.iter().take(6) {
                 (need("bad", &format!("/failures/{}", group.id), &format!("{} × {}", counted(group.count, 10_000), first_line(&group.message)),
                     html! { (group.kind) " · " (group.workspace.as_deref().unwrap_or("no workspace")) @if let Some(workflow) = &group.workflow { " · " (workflow) } " · last " (time(group.last_at)) }))
             }
             @if groups.len() > 6 { (need("bad", "/failures", &many(groups.len() - 6, "more group of failures").replace("group of failuress", "groups of failures"), html! {})) }
-            @if !overview.strays.is_empty() { (need("bad", "/health", &format!("{} on the engine that no row tells of", many(overview.strays.len(), "run")), html! { "lost with a failover, or younger than a restored backup; see them, and end them one by one: " code { "stationmaster executions strays" } })) }
-            @if dead > 0 { (need("warn", "/signals?status=DEAD", &many(dead, "dead letter"), html! { "signals that could not be routed" })) }
-            @for alarm in late.iter().take(3) { (need("bad", &format!("/alarms/{}", alarm.id), &format!("Alarm {} is late", called(alarm)), html! { "due " (maybe(alarm.next_fire_at)) })) }
-            @for alarm in failing.iter().take(3) { (need("warn", &format!("/alarms/{}", alarm.id), &format!("Alarm {} fails", called(alarm)), html! { (many(alarm.failed_in_a_row, "occurrence")) " in a row" @if let Some(error) = &alarm.last_error { ": " (first_line(error)) } })) }
+            @if !overview.strays.is_empty() { (need("bad", strays::PATH, &format!("{} on the engine that no row tells of", counted_runs(overview.strays.len())), html! { "lost with a failover, or younger than a restored backup: look at each, and let it end or end it · " (runbooks::link("stray-runs")) })) }
+            @if dead > 0 { (need("warn", "/signals?status=DEAD", &many(dead, "dead letter"), html! { "signals that could not be routed · " (runbooks::link("dead-letters")) })) }
+            @for alarm in late.iter().take(3) { (need("bad", &format!("/alarms/{}", alarm.id), &format!("Alarm {} is late", called(alarm)), html! { "due " (maybe(alarm.next_fire_at)) " · " (runbooks::link("alarms-late")) })) }
+            @for alarm in failing.iter().take(3) { (need("warn", &format!("/alarms/{}", alarm.id), &format!("Alarm {} fails", called(alarm)), html! { (many(alarm.failed_in_a_row, "occurrence")) " in a row" @if let Some(error) = &alarm.last_error { ": " (first_line(error)) } " · " (runbooks::link("wakes-fail")) })) }
             @for workspace in stuck.iter().take(3) { (need("bad", &format!("/workspaces/{}", segment(&workspace.name)), &format!("{} can run nothing", workspace.name), html! { "its limit is 0, and " (counted(workspace.ready, 10_000)) " wait" })) }
             @for workspace in paused.iter().take(3) { (need("warn", &format!("/workspaces/{}", segment(&workspace.name)), &format!("{} is paused", workspace.name), html! { (counted(workspace.ready, 10_000)) " wait" })) }
             @for held in overview.held.iter().take(3) { (need("warn", &format!("/workflows/{}", held.workflow_definition_id), &format!("{} of {} is paused", held.workflow, held.workspace), html! { (counted(held.held, 10_000)) " wait for it" })) }
@@ -185,6 +196,93 @@ fn needs(overview: &Overview, not_ready: Option<&str>) -> Markup {
                     html! { @for (at, workspace) in full.iter().take(4).enumerate() { @if at > 0 { ", " } a href=(format!("/workspaces/{}", segment(&workspace.name))) { (workspace.name) } " (" (workspace.active) " of " (workspace.limit) ", " (counted(workspace.ready, 10_000)) " wait)" } }))
             }
         }
+    }
+}
+
+/// Workspaces that do not go on, for reasons that no limit and no pause explains.
+struct Halts<'a> {
+    held_up: Vec<HeldUp<'a>>,
+    stalled: Vec<Stalled<'a>>,
+}
+
+/// A workspace with room, an item that could have started, and since when.
+type Stalled<'a> = (&'a Workspace, Uuid, Timestamp);
+
+/// Of the first workspaces with room, those in which something waits that should have been started long ago.
+async fn stalled<'a>(client: &Client, workspaces: &'a [Workspace]) -> Vec<Stalled<'a>> {
+    let has_room = |one: &&Workspace| !one.paused && one.active < one.limit && one.ready > 0;
+    let asked = workspaces
+        .iter()
+        .filter(has_room)
+        .take(3)
+        .map(|workspace| async move {
+            let oldest = QueueQuery {
+                workspace_id: Some(workspace.id.into()),
+                status: Some(ItemStatus::Pending),
+                order: Some(QueueOrder::Oldest),
+                limit: Some(20),
+                ..QueueQuery::default()
+            };
+            let now = Timestamp::now();
+            let items = client.queue(&oldest).await.ok()?.items.into_iter();
+            let could = items.map(|item| {
+                (
+                    item.id,
+                    item.created_at.max(item.run_at.unwrap_or(item.created_at)),
+                )
+            });
+            let overdue: Vec<(Uuid, Timestamp)> =
+                could.filter(|(_, at)| now.duration_since(*at) > LATE).collect();
+            if overdue.is_empty() {
+                return None;
+            }
+            // Those of a workflow that is paused wait for somebody, and others for the engine.
+            let ids: Vec<Uuid> = overdue.iter().map(|(id, _)| *id).collect();
+            let waits = client.waits(&ids).await.ok()?.items;
+            let is_free = |id: &Uuid| {
+                let reasons = waits
+                    .iter()
+                    .find(|wait| wait.id == *id)
+                    .map(|wait| &wait.reasons[..]);
+                matches!(reasons, Some([Waiting::Queued { .. }]))
+            };
+            let (id, since) = overdue.into_iter().find(|(id, _)| is_free(id))?;
+            Some((workspace, id, since))
+        });
+    join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// A workspace that is full, its oldest run, and what keeps that from going on.
+type HeldUp<'a> = (&'a Workspace, Uuid, Obstacle);
+
+fn is_full(workspace: &Workspace) -> bool {
+    workspace.limit > 0 && workspace.active >= workspace.limit && workspace.ready > 0
+}
+
+/// Of the first workspaces that are full, those whose oldest run cannot go on. Nobody else would tell: slots that are held look like work.
+async fn held_up<'a>(client: &Client, workspaces: &'a [Workspace]) -> Vec<HeldUp<'a>> {
+    let full = workspaces.iter().filter(|one| is_full(one)).take(3);
+    let asked = full.map(|workspace| async move {
+        let oldest = ExecutionQuery {
+            workspace_id: Some(workspace.id.into()),
+            status: Some(ExecutionStatus::Running),
+            order: Some(Order::Oldest),
+            limit: Some(1),
+            ..ExecutionQuery::default()
+        };
+        let oldest = client.executions(&oldest).await.ok()?.items.pop()?;
+        let (execution, obstacle) = super::workspaces::held_up(client, oldest.id).await?;
+        Some((workspace, execution, obstacle))
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// The overview tells of so many strays and no more.
+fn counted_runs(told: usize) -> String {
+    if told < 20 {
+        many(told, "run")
+    } else {
+        format!("{told} runs or more")
     }
 }
 

@@ -12,6 +12,7 @@ use stationmaster_client::wire::Role;
 use stationmaster_client::{Client, Error};
 use tokio_util::sync::CancellationToken;
 use url::Url;
+use uuid::Uuid;
 
 use super::fields::{Fields, address, ours};
 use super::frame::{self, Trouble};
@@ -123,6 +124,17 @@ impl Visitor {
     /// Administers what belongs to no workspace: servers, plans, dispatchers' runs.
     pub(super) fn administers_all(&self) -> bool {
         self.administers() && self.sees_all
+    }
+
+    /// Where Temporal shows the run of an execution to people.
+    pub(super) fn on_temporal(&self, execution: Uuid) -> Option<String> {
+        let mut url = self.temporal_ui.clone()?;
+        url.path_segments_mut()
+            .ok()?
+            .pop_if_empty()
+            .push("workflows")
+            .push(&format!("execution-{execution}"));
+        Some(url.into())
     }
 }
 

@@ -2,7 +2,11 @@
 
 use axum::extract::Path;
 use maud::{Markup, html};
-use stationmaster_client::wire::{Execution, ExecutionQuery, ExecutionStatus, Order, PageQuery, Workspace};
+use stationmaster_client::Client;
+use stationmaster_client::wire::{
+    Execution, ExecutionQuery, ExecutionStatus, Obstacle, Order, PageQuery, Workspace,
+};
+use uuid::Uuid;
 
 use super::Answer;
 use super::fields::{Fields, segment};
@@ -117,6 +121,11 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
     }
     holders.sort_by_key(|execution| execution.claimed_at);
     let backlog = client.backlog(workspace.id).await?;
+    let full = !workspace.paused && workspace.active >= workspace.limit && workspace.ready > 0;
+    let held = match holders.first() {
+        Some(oldest) if full => held_up(client, oldest.id).await,
+        _ => None,
+    };
     let charts = history::draw(
         &visitor,
         &fields,
@@ -143,7 +152,9 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
         }
         section #use data-live {
             p { "Plan " strong { (workspace.plan) } ", " (workspace.active) " of " (workspace.limit) " slots in use, " (counted(workspace.ready, 10_000)) " ready to be admitted." }
-            @if !workspace.paused && workspace.active >= workspace.limit && workspace.ready > 0 {
+            @if let Some((execution, obstacle)) = &held {
+                p.banner.warn { "It is full, and " (counted(workspace.ready, 10_000)) " wait. " a href=(format!("/executions/{execution}")) { "Its oldest run" } " does not go on: " (obstacle) ". A higher limit would not help for long." }
+            } @else if full {
                 p.banner { "It is full, and " (counted(workspace.ready, 10_000)) " wait: a higher limit would let more run." }
             }
             (board(&workspace, &holders))
@@ -172,6 +183,12 @@ pub(super) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
         }
     };
     Ok(Page::new(workspace.name.clone(), body))
+}
+
+/// A run and what keeps it from going on, when the engine knows.
+pub(super) async fn held_up(client: &Client, execution: Uuid) -> Option<(Uuid, Obstacle)> {
+    let obstacle = client.execution(execution).await.ok()?.obstacle?;
+    Some((execution, obstacle))
 }
 
 /// The slots as a board: what is in each, and since when.

@@ -60,6 +60,7 @@ async fn show(
         strays: strays::list(&database, None, None, STRAYS).await?,
         executions: browse::executions(&database, &newest).await?.rows,
         servers: presence::list(&database, false).await?,
+        lost: presence::lost_lately(&database).await?,
         open: state.settings.open,
     }))
 }

@@ -23,14 +23,16 @@ fn named(launch: &Launch, name: &str, address: &str) -> Launch {
         .with("DISPATCHERS__SCAN_INTERVAL", "1s")
 }
 
-/// People who ask for something now and then, not all at the same moment: while there is no answer each of them waits for one.
+/// People who ask for something now and then, not all at the same moment, whether they have had an answer or not: more than ten have to fail.
 fn asking(address: &str) -> JoinSet<()> {
     let mut people = JoinSet::new();
     for pause in 1..=20 {
         let address = address.to_owned();
         people.spawn(async move {
+            let mut asked = JoinSet::new();
             loop {
-                get(&address, "/v1/workspaces").await;
+                let address = address.clone();
+                asked.spawn(async move { get(&address, "/v1/workspaces").await });
                 tokio::time::sleep(Duration::from_secs(pause)).await;
             }
         });

@@ -345,6 +345,22 @@ impl Tab {
         address.as_str().unwrap().to_owned()
     }
 
+    /// Types this into the box that leads anywhere, and tells where it led.
+    pub(crate) async fn jumped(&self, text: &str) -> String {
+        self.open("/servers").await;
+        self.key("/").await;
+        self.until("the box has the focus", "document.activeElement.id === 'jump'")
+            .await;
+        self.call("Input.insertText", json!({ "text": text })).await;
+        self.key("Enter").await;
+        self.until(
+            &format!("{text} leads somewhere"),
+            "location.pathname !== '/servers' && document.readyState === 'complete'",
+        )
+        .await;
+        self.address().await
+    }
+
     /// Light or dark, and how wide.
     pub(crate) async fn appear(&self, theme: &str, width: u32, height: u32) {
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": theme }] });

@@ -1,7 +1,9 @@
 //! Finding one's way: names that were misspelt, anything by its id or name, why each row waits, and who does not answer.
 
 use serde_json::json;
-use stationmaster_client::wire::{LockRequest, NewAlarm, NewSignal, OverviewQuery, Waiting};
+use stationmaster_client::wire::{
+    BulkPriority, LockRequest, NewAlarm, NewSignal, OperationKind, OverviewQuery, Waiting,
+};
 use stationmaster_core::access::Role;
 use uuid::Uuid;
 
@@ -126,6 +128,38 @@ async fn the_jump_box_finds_signals_locks_and_dispatchers_by_whatever_they_are_c
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_jump_box_leads_to_an_operation_and_to_what_the_engine_calls_an_execution() {
+    let visit = Visit::new().await;
+    let (place, other) = (
+        visit.place("acme", 1, ENDLESS).await,
+        visit.place("globex", 0, ENDLESS).await,
+    );
+    let execution = visit.running(visit.item(&place, "{}").await).await.id;
+    let all = BulkPriority {
+        workspace_id: Some(place.workspace),
+        priority: 1,
+        ..BulkPriority::default()
+    };
+    let kind = OperationKind::PrioritiseQueue;
+    let operation = visit.client.begin(kind, &all, None).await.unwrap().id;
+    let tab = visit.person(Role::Viewer, None).await;
+    for (text, page) in [
+        (operation.to_string(), format!("/operations/{operation}")),
+        (
+            format!("execution-{execution}"),
+            tab.jumped(&execution.to_string()).await,
+        ),
+    ] {
+        assert_eq!(tab.jumped(&text).await, page);
+    }
+    assert!(tab.main().await.contains("RUNNING"), "{}", tab.main().await);
+    // Whoever may not see what it is done to does not learn of it.
+    let scoped = visit.person(Role::Viewer, Some(other.workspace)).await;
+    assert!(scoped.jumped(&operation.to_string()).await.starts_with("/jump"));
+    assert!(scoped.main().await.contains("Nothing is called so"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn times_are_told_as_ago_in_the_readers_zone_or_in_utc_on_every_page_from_then_on() {
     let visit = Visit::new().await;
     let place = visit.place("acme", 0, ENDLESS).await;
@@ -213,6 +247,51 @@ async fn every_row_that_waits_says_why_which_position_it_has_and_when_it_is_expe
     assert_eq!(seen.iter().map(|wait| wait.id).collect::<Vec<_>>(), [held]);
     let too_many: Vec<Uuid> = (0..101).map(|_| Uuid::now_v7()).collect();
     assert!(visit.client.waits(&too_many).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_although_it_has_room_is_told_first_and_what_waits_for_its_time_is_not() {
+    let visit = Visit::new().await;
+    let (place, other) = (
+        visit.place("acme", 2, ENDLESS).await,
+        visit.place("globex", 2, ENDLESS).await,
+    );
+    let tab = visit.person(Role::Viewer, None).await;
+    // Claims pass over a row that somebody's transaction holds.
+    let mut held = visit.scene.database.pool.begin().await.unwrap();
+    let lock = "select from stationmaster_internal.workspace_capacity where workspace_id = $1 for update";
+    sqlx::query(lock)
+        .bind(place.workspace)
+        .execute(&mut *held)
+        .await
+        .unwrap();
+    let item = visit.item(&place, "{}").await;
+    visit.client.pause_workflow(other.workflow).await.unwrap();
+    let parked = visit.item(&other, "{}").await;
+    let earlier = "update stationmaster_internal.queue_items set created_at = now() - interval '1 minute' where id = any ($1)";
+    sqlx::query(earlier)
+        .bind([item, parked])
+        .execute(&visit.scene.database.pool)
+        .await
+        .unwrap();
+    tab.open("/").await;
+    let words = "acme waits although it has room";
+    tab.shows(words).await;
+    assert!(
+        !tab.text("#needs").await.contains("globex waits"),
+        "{}",
+        tab.main().await
+    );
+    tab.press(words).await;
+    assert_eq!(tab.address().await, format!("/queue/{item}"));
+    held.rollback().await.unwrap();
+    tab.open("/").await;
+    tab.until(
+        "it goes on",
+        &format!("!document.querySelector('#needs').innerText.includes('{words}')"),
+    )
+    .await;
+    visit.running(item).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

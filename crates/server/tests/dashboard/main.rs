@@ -8,6 +8,7 @@ mod bulk;
 mod crowd;
 mod deeds;
 mod drawn;
+mod engine;
 mod found;
 mod live;
 mod open;
@@ -18,6 +19,7 @@ mod scale;
 #[allow(dead_code, reason = "shared with the tests of the API, which need more of it")]
 #[path = "../api/scene.rs"]
 mod scene;
+mod servers;
 mod sessions;
 #[allow(
     dead_code,

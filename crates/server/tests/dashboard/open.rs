@@ -243,13 +243,14 @@ async fn pages_left_open_hold_no_more_than_at_first() {
         let mut grown = Vec::new();
         for (((path, tab), before), after) in tabs.iter().zip(first).zip(last) {
             // It was alive to the end: who holds nothing because nothing comes any more has proved nothing.
-            let state = tab.look("document.querySelector('#live').dataset.state").await;
+            // On a machine that is busy an answer may be late just now; then it comes back by itself.
+            let lives = "document.querySelector('#live').dataset.state === 'live'";
+            tab.until(&format!("{path} lives"), lives).await;
             if after.heap > before.heap * 1.5 + 1_000_000.0
                 || after.listeners > before.listeners + 5.0
                 || after.unseen() > before.unseen() + after.shown + 300.0
-                || state != "live"
             {
-                grown.push(format!("{path} {state} {before:?} {after:?}"));
+                grown.push(format!("{path} {before:?} {after:?}"));
             }
         }
         assert!(grown.is_empty(), "{grown:#?}");

@@ -166,6 +166,15 @@ async fn every_page_shows_what_is_there_as_text_and_keeps_nobody_out() {
         ("/tokens".into(), vec!["admin", "everywhere"]),
         ("/settings".into(), vec!["FREE", "PRO"]),
         ("/health".into(), vec!["findings"]),
+        ("/executions/strays".into(), vec!["There is none"]),
+        (
+            "/runbooks".into(),
+            vec!["StationmasterEngineAway", "The engine does not answer"],
+        ),
+        (
+            "/runbooks/dispatch-stalled".into(),
+            vec!["What users notice", "pg_terminate_backend(PID)"],
+        ),
         ("/jump?q=nothing-like-it".into(), vec!["Nothing is called so"]),
     ];
     // All that is wrong is told at once.

@@ -1,7 +1,8 @@
 //! Several at once: rows that were ticked, and sets so large that the servers do it.
 
 use stationmaster_client::wire::{
-    BulkCancel, Enqueue, ItemStatus, NewAlarm, OperationKind, OperationQuery, OperationStatus,
+    BulkCancel, Enqueue, ExecutionStatus, ItemStatus, NewAlarm, OperationKind, OperationQuery,
+    OperationStatus,
 };
 use stationmaster_core::access::Role;
 use uuid::Uuid;
@@ -88,6 +89,66 @@ async fn rows_are_ticked_by_hand_or_by_key_stay_ticked_and_are_acted_on_and_no_o
     assert!(tab.complaints().is_empty(), "{:?}", tab.complaints());
     let viewer = visit.person(Role::Viewer, None).await;
     viewer.open("/queue").await;
+    let boxes = "document.querySelectorAll('input[type=checkbox]').length";
+    assert_eq!(viewer.look(boxes).await, 0, "a viewer ticks nothing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn executions_that_are_ticked_are_cancelled_or_retried_and_no_others() {
+    let visit = Visit::new().await;
+    let place = visit.place("acme", 9, ENDLESS).await;
+    let mut running = Vec::new();
+    for _ in 0..3 {
+        running.push(visit.running(visit.item(&place, "{}").await).await);
+    }
+    let mut failed = Vec::new();
+    for _ in 0..2 {
+        failed.push(visit.failed(&place, "{}", "the disk is full").await);
+    }
+    let tab = visit.person(Role::Operator, None).await;
+    tab.open("/executions?status=RUNNING").await;
+    assert_eq!(
+        tab.look("document.querySelector('#ticked').hidden").await,
+        true,
+        "nothing is ticked"
+    );
+    // A box stands for the item, whatever its execution is called.
+    let tick = |id: Uuid| format!("document.querySelector('#executions input[value=\"{id}\"]').click()");
+    for execution in &running[..2] {
+        tab.look(&tick(execution.queue_item_id)).await;
+    }
+    tab.until(
+        "two are ticked",
+        "document.querySelector('.ticked-count').textContent === '2 rows ticked'",
+    )
+    .await;
+    tab.press("Cancel…").await;
+    assert!(
+        tab.main().await.contains("2 items, these and no others"),
+        "{}",
+        tab.main().await
+    );
+    tab.act("cancel-these", "Cancel 2 items").await;
+    let status = async |id: Uuid| visit.client.execution(id).await.unwrap().status;
+    eventually("they are cancelled", async || {
+        let first = status(running[0].id).await == ExecutionStatus::Cancelled;
+        first && status(running[1].id).await == ExecutionStatus::Cancelled
+    })
+    .await;
+    assert_eq!(status(running[2].id).await, ExecutionStatus::Running);
+    tab.open("/executions?status=FAILED").await;
+    tab.look(&tick(failed[0])).await;
+    tab.press("Retry…").await;
+    tab.act("retry-these", "Retry 1 item").await;
+    let outcome = async |id: Uuid| visit.client.queue_item(id).await.unwrap().item.outcome;
+    eventually("it runs again", async || {
+        outcome(failed[0]).await != Some(ExecutionStatus::Failed)
+    })
+    .await;
+    assert_eq!(outcome(failed[1]).await, Some(ExecutionStatus::Failed));
+    assert!(tab.complaints().is_empty(), "{:?}", tab.complaints());
+    let viewer = visit.person(Role::Viewer, None).await;
+    viewer.open("/executions").await;
     let boxes = "document.querySelectorAll('input[type=checkbox]').length";
     assert_eq!(viewer.look(boxes).await, 0, "a viewer ticks nothing");
 }

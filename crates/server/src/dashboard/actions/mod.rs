@@ -18,10 +18,11 @@ mod catalogue;
 mod detached;
 mod items;
 mod operations;
+mod strays;
 mod ticked;
 
 /// What is done, by the name in its address, and who may.
-const ACTIONS: [(&str, Role); 44] = [
+const ACTIONS: [(&str, Role); 45] = [
     ("retry-failures", Role::Operator),
     ("set-failures-aside", Role::Operator),
     ("cancel-failing", Role::Operator),
@@ -38,6 +39,7 @@ const ACTIONS: [(&str, Role); 44] = [
     ("retry", Role::Operator),
     ("priority", Role::Operator),
     ("terminate", Role::Operator),
+    ("end-stray", Role::Operator),
     ("run-again", Role::Operator),
     ("run-now", Role::Operator),
     ("pause-workspace", Role::Operator),
@@ -226,6 +228,7 @@ enum Room {
     Detached,
     Ticked,
     Items,
+    Strays,
     Catalogue,
     Alarms,
     Operations,
@@ -237,6 +240,7 @@ fn room(name: &str) -> Room {
         _ if ticked::is_one(name) => Room::Ticked,
         "cancel-operation" | "resume-operation" => Room::Detached,
         "cancel" | "retry" | "priority" | "terminate" | "run-again" | "run-now" => Room::Items,
+        "end-stray" => Room::Strays,
         "publish-version" | "change-plan" => Room::Catalogue,
         _ if name.ends_with("workspace") || name.ends_with("workflow") => Room::Catalogue,
         _ if name.contains("alarm") || name == "backfill" => Room::Alarms,
@@ -250,6 +254,7 @@ async fn see(visitor: &Visitor, name: &str, fields: &Fields) -> Seen {
         Room::Detached => detached::look(visitor, name, fields).await,
         Room::Ticked => ticked::look(visitor, name, fields).await,
         Room::Items => items::look(visitor, name, fields).await,
+        Room::Strays => strays::look(visitor, fields).await,
         Room::Catalogue => catalogue::look(visitor, name, fields).await,
         Room::Alarms => alarms::look(visitor, name, fields).await,
         Room::Operations => operations::look(visitor, name, fields).await,
@@ -262,6 +267,7 @@ async fn act(visitor: &Visitor, name: &str, fields: &Fields) -> Deed {
         Room::Detached => detached::carry(visitor, name, fields).await,
         Room::Ticked => ticked::carry(visitor, name, fields).await,
         Room::Items => items::carry(visitor, name, fields).await,
+        Room::Strays => strays::carry(visitor, fields).await,
         Room::Catalogue => catalogue::carry(visitor, name, fields).await,
         Room::Alarms => alarms::carry(visitor, name, fields).await,
         Room::Operations => operations::carry(visitor, name, fields).await,
