@@ -119,7 +119,7 @@ impl Admission {
         let _turn = self.context.capacity_turn.lock().await;
         let hints_from = self.memory.lock().hints_from;
         let mut transaction = self.context.database.begin().await?;
-        let (last, seen, used, taken, token, reached): (Option<i64>, i64, i64, i64, Token, f64) =
+        let (last, seen, used, staying, token, reached): (Option<i64>, i64, i64, i64, Token, f64) =
             sqlx::query_as(statement!("capacity/absorb_hints"))
                 .bind(hints_from)
                 .bind(HINTS)
@@ -130,7 +130,7 @@ impl Admission {
         self.context.low_water.lock().served(reached);
         // Thousands of hints that stay, for workspaces that somebody keeps locked or for items that are taken later, must not hide those
         // behind them.
-        self.memory.lock().hints_from = if seen == HINTS && used - taken < seen {
+        self.memory.lock().hints_from = if seen == HINTS && used - staying < seen {
             last.unwrap_or_default() + 1
         } else {
             0
