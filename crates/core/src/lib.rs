@@ -49,6 +49,7 @@ mod listen;
 pub mod locks;
 pub mod names;
 pub mod observe;
+mod obstacles;
 pub mod operations;
 pub mod pages;
 mod pipeline;

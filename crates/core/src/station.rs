@@ -17,6 +17,7 @@ use crate::history::Historian;
 use crate::id::ExecutionId;
 use crate::listen::{self, Bells};
 use crate::observe::Metrics;
+use crate::obstacles::Obstacles;
 use crate::operations::Operator;
 use crate::pooler_watch::PoolerWatch;
 use crate::presence::{Heartbeat, Presence};
@@ -52,13 +53,11 @@ pub struct Station {
     dispatchers: Option<Dispatchers>,
     gauges: Gauges,
     outlook: Outlook,
+    obstacles: Obstacles,
 }
 
 /// How long a server that starts waits for its engine to say who it is.
 const MEETING: Duration = Duration::from_secs(3);
-
-/// How long somebody who looks at an execution waits for what the engine knows of it.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +127,7 @@ impl Station {
             dispatchers,
             gauges: Gauges::default(),
             outlook,
+            obstacles: Obstacles::default(),
         })
     }
 
@@ -163,12 +163,7 @@ impl Station {
 
     /// What keeps a run from going on, when the engine knows and says so soon.
     pub async fn obstacle(&self, execution: ExecutionId) -> Option<Obstacle> {
-        let contact = &self.around.contact;
-        if !contact.breaker.is_closed() {
-            return None;
-        }
-        let asked = tokio::time::timeout(PATIENCE, contact.engine.obstacle(execution)).await;
-        asked.ok()?.ok()?
+        self.obstacles.of(execution, &self.around.contact).await
     }
 
     /// Who this server is.
