@@ -227,6 +227,11 @@ async fn trouble_dispatchers(scene: &Scene) {
     })
     .await;
     held.rollback().await.unwrap();
+    // Only what it has taken over can it lose.
+    eventually("it owns the dispatcher of the one that is gone", async || {
+        scene.server.said("Dispatcher taken over") > 0
+    })
+    .await;
     scene
         .alarms
         .run("update stationmaster.dispatchers set epoch = epoch + 1 where project = 'mill'")
