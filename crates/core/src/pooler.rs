@@ -72,8 +72,8 @@ async fn compare(one: &mut PgConnection, other: &mut PgConnection) -> Result<Ses
         return Ok(Sessions::Own);
     }
     for _ in 0..ASKED {
-        for connection in [&mut *one, &mut *other] {
-            if !keeps_prepared(connection).await? {
+        for (connection, statement, answer) in [(&mut *one, SAME, OURS), (&mut *other, NEXT, OURS + 1)] {
+            if !keeps_prepared(connection, statement, answer).await? {
                 return Ok(Sessions::Shared { prepared: false });
             }
         }
@@ -90,15 +90,23 @@ async fn backend(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
     row.try_get(0)
 }
 
+/// What two connections ask. The driver gives both statements the same name, so that whoever gets the other's session gets the other's answer.
+const SAME: &str = "select $1::integer";
+const NEXT: &str = "select $1::integer + 1";
+const OURS: i32 = 1_732_050_808;
+
 /// Prepares a statement under a name, the first time, and asks for it by that name from then on. Where sessions change it is not there, or somebody
 /// else has one of this name: what comes back then is not what was asked for, and the driver may even panic over it.
-async fn keeps_prepared(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    const OURS: i32 = 1_732_050_808;
-    let asked = sqlx::query_scalar::<_, i32>("select $1::integer")
+async fn keeps_prepared(
+    connection: &mut PgConnection,
+    statement: &'static str,
+    expected: i32,
+) -> Result<bool, sqlx::Error> {
+    let asked = sqlx::query_scalar::<_, i32>(statement)
         .bind(OURS)
         .fetch_one(connection);
     match AssertUnwindSafe(asked).catch_unwind().await {
-        Ok(Ok(answer)) => Ok(answer == OURS),
+        Ok(Ok(answer)) => Ok(answer == expected),
         Ok(Err(error)) if is_of_a_pooler(&error) || is_of_another_statement(&error) => Ok(false),
         Ok(Err(error)) => Err(error),
         Err(_) => Ok(false),
